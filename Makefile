@@ -1,0 +1,38 @@
+# Two commands matter: `make up` (run it) and `make test` (prove it).
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help up test check soak bench clean
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.run: pyproject.toml constraints.txt deploy/bootstrap.sh
+	@PYTHON=$(PYTHON) deploy/bootstrap.sh run
+
+$(VENV)/.dev: pyproject.toml constraints.txt deploy/bootstrap.sh
+	@PYTHON=$(PYTHON) deploy/bootstrap.sh dev
+
+up: $(VENV)/.run ## Start both services; MODEL=<hub id or folder> REDIS_URL=redis://... swap in the real parts
+	@exec $(BIN)/ttmark up $(if $(MODEL),--model '$(MODEL)') $(if $(REDIS_URL),--store-url '$(REDIS_URL)') $(UP_ARGS)
+
+check: $(VENV)/.dev ## Lint, format and type checks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: $(VENV)/.dev ## The whole test suite; installs redis-server from the system's packages where it is missing
+	@deploy/system_packages.sh redis-server
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' $(PYTEST_ARGS)
+
+soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
+	@deploy/system_packages.sh redis-server
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow --timeout=0 $(PYTEST_ARGS)
+
+bench: $(VENV)/.dev ## Benchmarks beside their peers
+	$(BIN)/ttmark bench --help
+
+clean: ## Remove the virtual environment and caches (keys in .ttmark stay)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

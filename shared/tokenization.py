@@ -1,0 +1,74 @@
+"""Text to token ids and back, from a model folder's `tokenizer.json`; the same code in both services."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import orjson
+from tokenizers import Tokenizer
+
+TOKENIZER_FILE = "tokenizer.json"
+
+
+class TokenizerMissing(Exception):
+    """A folder holds no usable `tokenizer.json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedText:
+    """Token ids of a text, and the half-open character span that each covers."""
+
+    ids: list[int]
+    offsets: list[tuple[int, int]]
+
+
+class TextTokenizer:
+    """A `tokenizers.Tokenizer` without special tokens, truncation or padding."""
+
+    def __init__(self, backend: Tokenizer) -> None:
+        backend.no_truncation()
+        backend.no_padding()
+        self.backend = backend
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "TextTokenizer":
+        """Reads `tokenizer.json` in `folder`.
+
+        Raises:
+            TokenizerMissing: the file is absent or is not a tokenizer.
+        """
+        path = Path(folder) / TOKENIZER_FILE
+        if not path.is_file():
+            raise TokenizerMissing(f"no {TOKENIZER_FILE} in {folder}")
+        try:
+            return cls(Tokenizer.from_file(str(path)))
+        except Exception as error:  # the library raises bare Exception on a file that it cannot parse
+            raise TokenizerMissing(f"{path} is not a tokenizer: {error}") from error
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`, special tokens neither added nor needed."""
+        return self.backend.encode(text, add_special_tokens=False).ids
+
+    def encode_with_offsets(self, text: str) -> EncodedText:
+        """Token ids of `text` with the character span of each token."""
+        encoding = self.backend.encode(text, add_special_tokens=False)
+        return EncodedText(encoding.ids, encoding.offsets)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of `ids`; special tokens are left out."""
+        return self.backend.decode(list(ids), skip_special_tokens=True)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids, added tokens included."""
+        return self.backend.get_vocab_size(with_added_tokens=True)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the tokenizer's canonical JSON: what a profile names its tokenizer by."""
+        description = orjson.loads(self.backend.to_str())
+        description.pop("truncation", None)
+        description.pop("padding", None)
+        return hashlib.sha256(orjson.dumps(description, option=orjson.OPT_SORT_KEYS)).hexdigest()
