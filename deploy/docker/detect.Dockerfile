@@ -1,0 +1,21 @@
+# The detection service: no torch, no transformers.
+FROM python:3.11-slim AS build
+WORKDIR /src
+RUN python -m venv /opt/ttmark
+COPY constraints.txt pyproject.toml README.md LICENSE ./
+COPY services services
+COPY gen_service gen_service
+COPY detect_service detect_service
+COPY evaluation evaluation
+COPY shared shared
+RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect]"
+
+FROM python:3.11-slim
+RUN useradd --uid 10001 --no-create-home ttmark
+COPY --from=build /opt/ttmark /opt/ttmark
+ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1
+USER 10001
+EXPOSE 8001
+HEALTHCHECK --interval=5s --timeout=3s --start-period=15s --retries=5 \
+    CMD ["python", "-m", "services.healthcheck", "http://127.0.0.1:8001/readyz"]
+CMD ["ttmark", "serve", "detect"]

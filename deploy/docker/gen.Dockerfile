@@ -1,0 +1,26 @@
+# The generation service. Build argument TORCH chooses the build of torch: the pinned one, or `torch` for CUDA.
+FROM python:3.11-slim AS build
+ARG TORCH="torch==2.13.0"
+ARG TORCH_INDEX=""
+WORKDIR /src
+RUN python -m venv /opt/ttmark
+COPY constraints.txt ./
+RUN grep -v '^torch==' constraints.txt > /tmp/constraints.txt \
+    && /opt/ttmark/bin/pip install --no-cache-dir ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$TORCH"
+COPY pyproject.toml README.md LICENSE ./
+COPY services services
+COPY gen_service gen_service
+COPY detect_service detect_service
+COPY evaluation evaluation
+COPY shared shared
+RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen]"
+
+FROM python:3.11-slim
+RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models && chown ttmark /models
+COPY --from=build /opt/ttmark /opt/ttmark
+ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1
+USER 10001
+EXPOSE 8000
+HEALTHCHECK --interval=5s --timeout=3s --start-period=120s --retries=5 \
+    CMD ["python", "-m", "services.healthcheck", "http://127.0.0.1:8000/readyz"]
+CMD ["ttmark", "serve", "gen"]

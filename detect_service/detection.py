@@ -1,0 +1,73 @@
+"""One detection request, from body to response: select keys, read, detect, decide, report."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from detect_service.backend import DetectionBackend
+from detect_service.key_selection import KeySelection, select_keys
+from detect_service.pipeline import Detector, best_finding, decide
+from detect_service.reader import DocumentReader
+from detect_service.results import verdict_only, with_evidence
+from shared.http.auth import check_scope
+from shared.http.errors import TooLarge
+from shared.keys import Principal, Scope, UnlockedKey
+from shared.schemas.detection import DetectionRequest, DetectionResponse, DetectionResult, DirectRequest
+from shared.watermark import detect_direct
+
+
+def direct(
+    request: DirectRequest, principal: Principal, backend: DetectionBackend, request_id: str
+) -> DetectionResponse:
+    """Direct detection (paper Eq. 6) of every document.
+
+    Raises:
+        ServiceError: unknown key, missing tokenizer, missing scope, or a document that is too long.
+    """
+    return _detect(request, partial(detect_direct, phase=request.phase), principal, backend, request_id)
+
+
+def _detect(
+    request: DetectionRequest,
+    detector: Detector,
+    principal: Principal,
+    backend: DetectionBackend,
+    request_id: str,
+) -> DetectionResponse:
+    shows_evidence = Scope.DETECT_EVIDENCE in principal.scopes
+    if request.evidence == "blocks":
+        check_scope(principal, Scope.DETECT_EVIDENCE)
+    selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
+    results = [
+        _detect_one(index, request, selection, detector, shows_evidence, backend)
+        for index in range(len(request.inputs))
+    ]
+    return DetectionResponse(results=results, skipped_keys=list(selection.skipped), request_id=request_id)
+
+
+def _detect_one(
+    index: int,
+    request: DetectionRequest,
+    selection: KeySelection,
+    detector: Detector,
+    shows_evidence: bool,
+    backend: DetectionBackend,
+) -> DetectionResult:
+    document = request.inputs[index]
+    reader = DocumentReader(document, backend.tokenizers)
+
+    def token_ids(key: UnlockedKey) -> Sequence[int]:
+        ids = reader.token_ids(key)
+        if len(ids) > backend.max_document_tokens:
+            raise TooLarge(
+                f"Document {index} has {len(ids)} tokens; the limit is {backend.max_document_tokens}.",
+                param=f"inputs[{index}]",
+            )
+        return ids
+
+    finding = best_finding(token_ids, selection.keys, detector)
+    document_id = document.id if document.id is not None else str(index)
+    tokens = len(token_ids(finding.key if finding else selection.keys[0]))
+    result = verdict_only(document_id, tokens, finding, decide(finding, request.fpr))
+    if finding is None or not shows_evidence:
+        return result
+    return with_evidence(result, finding, reader, blocks=request.evidence == "blocks")

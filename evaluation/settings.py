@@ -1,0 +1,34 @@
+"""Sampling settings that the paper's experiments name."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSetting:
+    """Truncation and temperature; `top_k` 0 is off."""
+
+    top_k: int
+    top_p: float
+    temperature: float
+
+    def __str__(self) -> str:
+        return f"top-k {self.top_k or 'off'}, top-p {self.top_p:g}, T {self.temperature:g}"
+
+
+class Setting(StrEnum):
+    """Names of settings on the command line."""
+
+    DEFAULT = "default"
+    STRICT = "strict"
+    QWEN3 = "qwen3"
+    LLAMA3 = "llama3"
+
+
+SETTINGS = {
+    Setting.DEFAULT: SamplingSetting(50, 0.95, 1.0),
+    Setting.STRICT: SamplingSetting(20, 0.8, 0.7),
+    Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
+    Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
+}
+"""The paper's main setting, and the stricter ones of its Table 2 and appendix."""

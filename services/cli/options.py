@@ -1,0 +1,51 @@
+"""Options and error handling that several commands share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from services.runtime import StartupError, one_clear_line
+from shared.client import ClientError
+
+TOKEN_FILE = Path(".ttmark/token")
+
+GenUrl = Annotated[str, typer.Option(envvar="TTMARK_GEN_URL", help="The generation service.")]
+DetectUrl = Annotated[str, typer.Option(envvar="TTMARK_DETECT_URL", help="The detection service.")]
+Token = Annotated[
+    str | None, typer.Option(envvar="TTMARK_TOKEN", help="Access token; default: the one of `ttmark up`.")
+]
+JsonOutput = Annotated[bool, typer.Option("--json", help="Write JSON for programs to read.")]
+
+
+def access_token(token: str | None) -> str:
+    """The given token, or the one that `ttmark up` left in the state folder.
+
+    Raises:
+        StartupError: there is neither.
+    """
+    if token:
+        return token
+    try:
+        return TOKEN_FILE.read_text().strip()
+    except OSError as error:
+        raise StartupError(
+            "no access token: give --token or set TTMARK_TOKEN (`ttmark tokens create`)"
+        ) from error
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turns a service's refusal or a bad value into one line and exit code 1."""
+    with one_clear_line():
+        try:
+            yield
+        except ClientError as error:
+            raise StartupError(str(error)) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise StartupError(f"{where}: {first['msg']}") from error

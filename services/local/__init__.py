@@ -1,0 +1,1 @@
+"""What `ttmark up` needs to run both services on this machine."""

@@ -1,0 +1,126 @@
+"""Both services as child processes on loopback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from services.local.provision import LocalSetup
+from services.runtime import StartupError, listen
+
+HOST = "127.0.0.1"
+START_SECONDS = 300.0
+STOP_SECONDS = 40.0
+
+
+class LocalServices:
+    """Starts `ttmark serve gen` and `ttmark serve detect`, and stops both when the block is left."""
+
+    def __init__(self, setup: LocalSetup, gen_port: int, detect_port: int) -> None:
+        self.setup = setup
+        self.gen_url = f"http://{HOST}:{gen_port}"
+        self.detect_url = f"http://{HOST}:{detect_port}"
+        self._ports = {"gen": gen_port, "detect": detect_port}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        for port in self._ports.values():
+            listen(HOST, port).close()
+        try:
+            for name in self._ports:
+                self._children[name] = self._start(name)
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def log_file(self, name: str) -> Path:
+        """Where the service `name` writes its log."""
+        return self.setup.state / f"{name}.log"
+
+    def wait_until_ready(self) -> None:
+        """Returns when both services answer /readyz with 200.
+
+        Raises:
+            StartupError: one of them ended, or is not ready within START_SECONDS.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        for name, url in (("gen", self.gen_url), ("detect", self.detect_url)):
+            while not _is_ready(url):
+                self._raise_if_one_ended()
+                if time.monotonic() > deadline:
+                    raise StartupError(
+                        f"{name} is not ready after {START_SECONDS:.0f} s; see {self.log_file(name)}"
+                    )
+                time.sleep(0.1)
+
+    def wait(self) -> None:
+        """Returns never while both services run.
+
+        Raises:
+            StartupError: one of them ended by itself.
+        """
+        while True:
+            self._raise_if_one_ended()
+            time.sleep(0.5)
+
+    def _raise_if_one_ended(self) -> None:
+        for name, child in self._children.items():
+            if child.poll() is not None:
+                reason = _last_line(self.log_file(name)) or f"it ended with code {child.returncode}"
+                raise StartupError(reason.removeprefix("ttmark: "))
+
+    def _start(self, name: str) -> subprocess.Popen[bytes]:
+        setup = self.setup
+        environment = os.environ | {
+            "TTMARK_HOST": HOST,
+            "TTMARK_MODEL": setup.model,
+            "TTMARK_TOKENIZERS": str(setup.tokenizer_folder),
+            "TTMARK_STORE_URL": setup.store_url,
+            "TTMARK_KEK_FILE": str(setup.kek_file),
+            "TTMARK_DEFAULT_KEY": setup.key_id,
+            f"TTMARK_{name.upper()}_PORT": str(self._ports[name]),
+        }
+        with self.log_file(name).open("wb") as log:
+            # A session of their own: Ctrl-C reaches this process alone, which stops them in order.
+            return subprocess.Popen(
+                [sys.executable, "-m", "services", "serve", name],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _stop(self) -> None:
+        for child in self._children.values():
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+        for child in self._children.values():
+            try:
+                child.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.kill()
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz", timeout=2).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def _last_line(path: Path) -> str:
+    lines = [line for line in path.read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,54 @@
+"""What the composition roots share: one clear line and exit code 1 when a service cannot start."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+import uvicorn
+from fastapi import FastAPI
+
+
+class StartupError(Exception):
+    """The service cannot start; the message is one line that says what to do."""
+
+
+@contextmanager
+def one_clear_line() -> Iterator[None]:
+    """Turns a StartupError into one line on standard error and exit code 1."""
+    try:
+        yield
+    except StartupError as error:
+        typer.echo(f"ttmark: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening TCP socket.
+
+    Raises:
+        StartupError: the port is taken or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise StartupError(
+            f"cannot listen on {host}:{port} ({error.strerror}); stop what uses it or choose another port"
+        ) from error
+    return listener
+
+
+def serve(app: FastAPI, listener: socket.socket, *, drain_seconds: float) -> None:
+    """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(drain_seconds),
+    )
+    uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,62 @@
+"""The settings of both services, from environment variables `TTMARK_*`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class ServiceSettings(BaseSettings):
+    """What both services share."""
+
+    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="Least severe log events that are written."
+    )
+    key_refresh_seconds: float = Field(
+        default=15.0, gt=0, description="How often keys are read again from the store."
+    )
+    max_body_bytes: int = Field(default=8 * 2**20, gt=0, description="Largest request body.")
+
+
+class GenerationSettings(ServiceSettings):
+    """Settings of the generation service."""
+
+    gen_port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
+    model: str = Field(
+        default="demo", description="`demo`, a hub id or a folder with a causal language model."
+    )
+    default_key: str | None = Field(
+        default=None, description="Key id used when a request names none; left out: the tenant's only key."
+    )
+    key_max_age_seconds: float = Field(
+        default=900.0,
+        gt=0,
+        description="How long generation goes on with known keys while the store is away.",
+    )
+    max_concurrency: int = Field(default=32, ge=1, description="Sequences that run at the same time.")
+    max_queue: int = Field(default=128, ge=0, description="Requests that may wait before 429 is answered.")
+    drain_seconds: float = Field(default=30.0, gt=0, description="Time for running requests after SIGTERM.")
+
+
+class DetectionSettings(ServiceSettings):
+    """Settings of the detection service."""
+
+    detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")
+    tokenizers: Annotated[tuple[Path, ...], NoDecode] = Field(
+        default=(), description="Folders with a tokenizer.json, separated by colons; empty: the demo model's."
+    )
+    key_max_age_seconds: float = Field(
+        default=86_400.0,
+        gt=0,
+        description="How long detection goes on with known keys while the store is away.",
+    )
+    max_document_tokens: int = Field(default=100_000, ge=1, description="Longest document, in tokens.")
+
+    @field_validator("tokenizers", mode="before")
+    @classmethod
+    def _split_folders(cls, value: object) -> object:
+        return tuple(part for part in value.split(":") if part) if isinstance(value, str) else value

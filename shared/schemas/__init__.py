@@ -1,0 +1,1 @@
+"""The pydantic models of every request, response, profile and error."""

@@ -1,0 +1,130 @@
+"""Requests and responses of the detection service."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+MAX_DOCUMENTS = 256
+DEFAULT_FPR = 1e-5
+
+TokenId = Annotated[int, Field(ge=0, lt=2**32)]
+KeyId = Annotated[str, Field(min_length=1, max_length=128)]
+Verdict = Literal["watermarked", "not_detected", "too_short"]
+
+
+class StrictModel(BaseModel):
+    """A body in which an unknown field is an error: a misspelt option must not be ignored silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Document(StrictModel):
+    """One document: either its text or its token ids, and an id of the caller's that comes back."""
+
+    id: Annotated[str, Field(max_length=256)] | None = Field(
+        default=None, description="Returned unchanged; the index in `inputs` where it is left out."
+    )
+    text: str | None = None
+    token_ids: list[TokenId] | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one_content(self) -> Self:
+        if (self.text is None) == (self.token_ids is None):
+            raise ValueError("give exactly one of `text` and `token_ids`")
+        return self
+
+
+class DetectionRequest(StrictModel):
+    """What all three detection modes share."""
+
+    inputs: Annotated[list[Document], Field(min_length=1, max_length=MAX_DOCUMENTS)]
+    keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
+        default=None, description="Key ids to try; left out: every key that the caller may detect with."
+    )
+    fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
+        default=DEFAULT_FPR,
+        description="False positive rate per document that the verdict is held to, all hypotheses counted.",
+    )
+    evidence: Literal["none", "blocks"] = Field(
+        default="none", description="`blocks` adds the score of each scored block (scope detect:evidence)."
+    )
+
+
+class DirectRequest(DetectionRequest):
+    """Unedited text: blocks at fixed boundaries (paper Eq. 6)."""
+
+    phase: Literal[0, "any"] = Field(
+        default=0, description="`any` tries every block boundary, with correction; for text cut at its start."
+    )
+
+
+class DetectedKey(StrictModel):
+    """The key version that explains the document best."""
+
+    key_id: str
+    version: int
+    profile: str
+
+
+class BlockEvidence(StrictModel):
+    """Standardised score of one block; null has mean 0 and variance 1."""
+
+    start_token: int
+    end_token: int
+    start_char: int | None = None
+    end_char: int | None = None
+    score: float
+
+
+class DetectionResult(StrictModel):
+    """Outcome for one document. Fields beyond the verdict are null without the scope detect:evidence."""
+
+    id: str
+    verdict: Verdict
+    tokens: int
+    hypotheses: int = Field(description="Keys, versions and phases tried; `p_value` is corrected for them.")
+    tokens_needed: int | None = Field(
+        default=None, description="With `too_short`: how many tokens could be enough at this fpr."
+    )
+    p_value: float | None = None
+    log10_p: float | None = None
+    z: float | None = None
+    scored_blocks: int | None = None
+    key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
+    evidence: list[BlockEvidence] | None = None
+
+
+class DetectionResponse(StrictModel):
+    """Results in the order of the inputs."""
+
+    results: list[DetectionResult]
+    skipped_keys: list[str] = Field(
+        default=[],
+        description="Keys not tried for want of their tokenizer (only when `keys` is left out).",
+    )
+    request_id: str
+
+
+class DetectionKeyVersion(StrictModel):
+    """One version of a key, without its secret."""
+
+    version: int
+    state: str
+
+
+class DetectionKey(StrictModel):
+    """A key that the caller may detect with."""
+
+    key_id: str
+    profile: str
+    scheme: str
+    block_size: int
+    tokenizer_fingerprint: str
+    tokenizer_available: bool
+    versions: list[DetectionKeyVersion]
+
+
+class DetectionKeys(StrictModel):
+    """`GET /v1/keys`."""
+
+    keys: list[DetectionKey]

@@ -1,0 +1,63 @@
+"""The watermark profile: all that the detection service has to know about how a text was made."""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from shared.watermark import Watermark
+
+SPEC_VERSION = 1
+
+Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Profile(BaseModel):
+    """Scheme, block size, context width, parameters and tokenizer; see `docs/spec.md`.
+
+    Parameters that are left out take the scheme's defaults, so two profiles that mean the same
+    compare and serialise the same.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spec_version: Literal[1] = SPEC_VERSION
+    scheme: str
+    block_size: int = Field(default=2, ge=1, le=3)
+    context_width: int = Field(ge=1, le=64)
+    parameters: Mapping[str, int | float | bool]
+    tokenizer_fingerprint: Fingerprint
+
+    @model_validator(mode="before")
+    @classmethod
+    def _resolve_defaults(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or not isinstance(data.get("scheme"), str):
+            return data
+        block_size = data.get("block_size", 2)
+        if not isinstance(block_size, int):
+            return data
+        watermark = Watermark(
+            data["scheme"], block_size, data.get("context_width"), data.get("parameters") or None
+        )
+        return {
+            **data,
+            "context_width": watermark.context_width,
+            "parameters": dict(watermark.parameters),
+        }
+
+    def watermark(self) -> Watermark:
+        """The watermark that this profile describes."""
+        return Watermark(self.scheme, self.block_size, self.context_width, self.parameters)
+
+    def canonical(self) -> bytes:
+        """Canonical JSON (sorted keys, no white space): the HKDF info of the profile's PRF keys."""
+        return orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+
+    @cached_property
+    def profile_id(self) -> str:
+        """Readable name with the first 32 bits of the SHA-256 of the canonical form."""
+        digest = hashlib.sha256(self.canonical()).hexdigest()[:8]
+        return f"{self.scheme}-r{self.block_size}-{digest}"
