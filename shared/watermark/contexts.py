@@ -1,0 +1,87 @@
+"""Which blocks are keyed, and by what: the H tokens before a block, each context once.
+
+The generator (`ContextTracker`) and the detector (`scored_positions`) follow the same rule; see
+`docs/spec.md`, section "Contexts".
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from shared.watermark.prf import TOKEN_BITS
+
+Reason = Literal["warm_up", "repeated_context"]
+
+
+def warmup_blocks(block_size: int, context_width: int) -> int:
+    """Blocks at the start of a completion that have no full context: ceil(H / r)."""
+    return -(-context_width // block_size)
+
+
+class ContextTracker:
+    """The context rule on the generation side; one tracker per completion."""
+
+    def __init__(self, block_size: int, context_width: int) -> None:
+        self.reason: Reason | None = None
+        """Why the last `next_context` gave None."""
+        self._block_size = block_size
+        self._context_width = context_width
+        self._first_use: dict[tuple[int, ...], int] = {}
+
+    def next_context(self, tokens: Sequence[int]) -> tuple[int, ...] | None:
+        """The context that keys the block after `tokens`, or None for a block without watermark.
+
+        `tokens` is the completion so far and ends at a block boundary. Asking again for the same
+        completion gives the same answer. Raises ValueError inside a block.
+        """
+        length = len(tokens)
+        if length % self._block_size:
+            raise ValueError(f"{length} tokens do not end at a boundary of blocks of {self._block_size}")
+        if length < self._context_width:
+            self.reason = "warm_up"
+            return None
+        context = tuple(tokens[length - self._context_width :])
+        if self._first_use.get(context, length) < length:
+            self.reason = "repeated_context"
+            return None
+        self._first_use[context] = length
+        self.reason = None
+        return context
+
+
+def scored_positions(
+    tokens: Sequence[int] | NDArray[np.int64], block_size: int, context_width: int, phase: int = 0
+) -> NDArray[np.int64]:
+    """Starts of the blocks that a detector scores: complete, after the warm-up, contexts new.
+
+    `phase` is the offset of the block boundaries, 0 <= phase < block_size. Of blocks with equal
+    contexts the first alone is scored.
+    """
+    tokens = np.asarray(tokens, dtype=np.int64)
+    first = phase + block_size * max(0, -(-(context_width - phase) // block_size))
+    starts = np.arange(first, tokens.size - block_size + 1, block_size)
+    if starts.size == 0:
+        return starts
+    contexts = sliding_window_view(tokens, context_width)[starts - context_width]
+    return starts[first_occurrences(contexts)]
+
+
+def first_occurrences(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mask [N] of the rows of token matrix `rows` [N, T] that equal no earlier row."""
+    count, width = rows.shape
+    packed = [
+        rows[:, i] if i + 1 == width else rows[:, i] | (rows[:, i + 1] << TOKEN_BITS)
+        for i in range(0, width, 2)
+    ]
+    order = np.lexsort(packed)
+    is_new = np.zeros(count, dtype=np.bool_)
+    is_new[:1] = True
+    for column in packed:
+        ordered = column[order]
+        is_new[1:] |= ordered[1:] != ordered[:-1]
+    mask = np.empty(count, dtype=np.bool_)
+    mask[order] = is_new
+    return mask

@@ -1,0 +1,105 @@
+"""The watermark of a profile: one object that reweights, scores and gives exact p-values."""
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.watermark import contexts as context_rule
+from shared.watermark.arrays import Array, namespace
+from shared.watermark.prf import ContextState, absorb_context, prf_words
+from shared.watermark.ragged import Segments
+from shared.watermark.schemes.base import Parameter
+from shared.watermark.schemes.registry import build_scheme, scheme_parameters
+
+MAX_BLOCK_SIZE = 3
+MAX_CONTEXT_WIDTH = 64
+
+
+class Watermark:
+    """A scheme on blocks of r tokens keyed by the H tokens before them. Immutable, holds no key."""
+
+    def __init__(
+        self,
+        scheme: str,
+        block_size: int,
+        context_width: int | None = None,
+        parameters: Mapping[str, Parameter] | None = None,
+    ) -> None:
+        """`context_width` and `parameters` left out take the scheme's defaults.
+
+        Raises ValueError for an unknown scheme or parameter or a value out of range.
+        """
+        self._scheme = build_scheme(scheme, parameters or {})
+        width = self._scheme.default_context_width if context_width is None else context_width
+        _check_range("block_size", block_size, MAX_BLOCK_SIZE)
+        _check_range("context_width", width, MAX_CONTEXT_WIDTH)
+        self.scheme = scheme
+        self.block_size = block_size
+        self.context_width = width
+        self.parameters: Mapping[str, Parameter] = MappingProxyType(scheme_parameters(self._scheme))
+        self.warmup_blocks = context_rule.warmup_blocks(block_size, width)
+        self.null = self._scheme.null
+
+    def reweight(self, keys: Array, contexts: Array, blocks: Array, probs: Array, offsets: Array) -> Array:
+        """Watermark S block distributions at once: P_w of each candidate block, [N] float64.
+
+        keys [S, 2] int64 (`key_lanes` of each sequence), contexts [S, H] int64, blocks [N, r] int64
+        (-1 fills a block that ends early), probs [N] float64, offsets [S + 1] int64: segment i is the
+        non-empty rows offsets[i]:offsets[i + 1] and sums to 1, before and after. numpy or torch, on
+        any device. Averaged over keys P_w equals P (paper, Section 3.2).
+        """
+        if offsets.shape[0] == 1:
+            return probs
+        segments = Segments(offsets)
+        state = absorb_context(keys, contexts)
+        words = self._block_words(state.take(segments.ids), blocks)
+        weighted = self._scheme.reweight(segments.normalize(probs), words, prf_words(state), segments)
+        return segments.normalize(weighted)
+
+    def score(
+        self, keys: NDArray[np.int64], contexts: NDArray[np.int64], blocks: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Raw score of each emitted block [N]; keys [2] or [N, 2], contexts [N, H], blocks [N, r]."""
+        state = absorb_context(keys, contexts)
+        scores: NDArray[np.float64] = self._scheme.score(self._block_words(state, blocks), prf_words(state))
+        return scores
+
+    def log10_p_value(self, total_score: float, blocks: int) -> float:
+        """log10 P(sum of `blocks` raw scores >= total_score) without a watermark; 0 for no blocks."""
+        return self.null.log10_tail(total_score, blocks) if blocks else 0.0
+
+    def z_score(self, total_score: float, blocks: int) -> float:
+        """The paper's z (Eq. 6) of the sum of `blocks` raw scores; 0 for no blocks."""
+        if not blocks:
+            return 0.0
+        deviation = self.null.standard_deviation * math.sqrt(blocks)
+        return (total_score - blocks * self.null.mean) / deviation
+
+    def standardize(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Raw scores as (s - mu) / sigma, the paper's per-block z."""
+        return (scores - self.null.mean) / self.null.standard_deviation
+
+    def blocks_needed(self, log10_p: float) -> int:
+        """The fewest blocks whose best possible score has a p-value of at most 10**log10_p."""
+        blocks = 1
+        while self.log10_p_value(blocks * self.null.maximum, blocks) > log10_p:
+            blocks += 1
+        return blocks
+
+    def _block_words(self, state: ContextState, blocks: Array) -> Array:
+        """The words of each block [N, 2 * prf_calls]: of the block, then of block || counter."""
+        xp: Any = namespace(blocks)
+        calls = [prf_words(state, blocks)]
+        for counter in range(1, self._scheme.prf_calls):
+            column = xp.full_like(blocks[:, :1], counter)
+            calls.append(prf_words(state, xp.concat([blocks, column], axis=1)))
+        return calls[0] if len(calls) == 1 else xp.concat(calls, axis=1)
+
+
+def _check_range(name: str, value: int, maximum: int) -> None:
+    if type(value) is not int or not 1 <= value <= maximum:
+        raise ValueError(f"{name} must be a whole number from 1 to {maximum}, not {value!r}")
