@@ -1,0 +1,107 @@
+"""The keys that a service works with: in memory, refreshed in the background."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from shared.keys.errors import KeyStoreError
+from shared.keys.keyring import KeyRing
+from shared.keys.unlocked import UnlockedKey
+
+_FIRST_RETRY_SECONDS = 0.2
+
+
+class KeyCache:
+    """Unlocked keys, read again every `refresh_seconds`.
+
+    While the store is away the known keys are served until they are `max_age_seconds` old. A record
+    that turns out damaged, altered or rolled back does not replace what is known; `problems` names it.
+    """
+
+    def __init__(
+        self,
+        ring: KeyRing,
+        *,
+        refresh_seconds: float = 30.0,
+        max_age_seconds: float = 900.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ring = ring
+        self._refresh_seconds = refresh_seconds
+        self._max_age_seconds = max_age_seconds
+        self._monotonic = monotonic
+        self._keys: dict[str, UnlockedKey] = {}
+        self._refreshed_at: float | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.problems: Mapping[str, KeyStoreError] = {}
+        self.last_error: KeyStoreError | None = None
+
+    async def start(self) -> None:
+        """Reads the keys once and goes on in the background; does not fail when the store is away."""
+        await self._try_refresh()
+        self._task = asyncio.create_task(self._refresh_forever(), name="key-cache")
+
+    async def stop(self) -> None:
+        """Ends the background refresh and forgets the keys."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        self._keys = {}
+        self._refreshed_at = None
+
+    @property
+    def age_seconds(self) -> float | None:
+        """Time since the keys were last read; None before the first time."""
+        return None if self._refreshed_at is None else self._monotonic() - self._refreshed_at
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a key in hand that is not too old to be used."""
+        return self._usable and bool(self._keys)
+
+    def get(self, key_id: str) -> UnlockedKey | None:
+        """The key; None when it is unknown or what is known is too old."""
+        return self._keys.get(key_id) if self._usable else None
+
+    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
+        """The tenant's keys, ordered by id; empty when what is known is too old."""
+        return [key for key in self._keys.values() if key.tenant == tenant] if self._usable else []
+
+    async def refresh(self) -> None:
+        """Reads the keys now.
+
+        Raises:
+            StoreUnavailable: the store is away; what is known stays.
+        """
+        keys, problems = await self._ring.open_all()
+        kept = {key_id: self._keys[key_id] for key_id in problems if key_id in self._keys}
+        self._keys = dict(sorted((keys | kept).items()))
+        self.problems = problems
+        self._refreshed_at = self._monotonic()
+
+    @property
+    def _usable(self) -> bool:
+        age = self.age_seconds
+        return age is not None and age <= self._max_age_seconds
+
+    async def _try_refresh(self) -> None:
+        try:
+            await self.refresh()
+        except KeyStoreError as error:
+            self.last_error = error
+        else:
+            self.last_error = None
+
+    async def _refresh_forever(self) -> None:
+        retry_seconds = _FIRST_RETRY_SECONDS
+        while True:
+            if self.last_error is None:
+                retry_seconds = _FIRST_RETRY_SECONDS
+                await asyncio.sleep(self._refresh_seconds)
+            else:
+                await asyncio.sleep(retry_seconds)
+                retry_seconds = min(2 * retry_seconds, self._refresh_seconds, 5.0)
+            await self._try_refresh()

@@ -1,0 +1,148 @@
+"""The production store: one Redis hash per kind of record."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from redis.asyncio.connection import Connection
+from redis.exceptions import (
+    BusyLoadingError,
+    ReadOnlyError,
+    RedisError,
+)
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+)
+from redis.exceptions import (
+    TimeoutError as RedisTimeoutError,
+)
+
+from shared.keys.errors import RevisionConflict, StoreUnavailable
+from shared.keys.redis_address import RedisAddress
+from shared.keys.redis_connections import RedisConnections, converse, one
+from shared.keys.store import Stored
+
+T = TypeVar("T")
+
+CHANGES_CHANNEL = "ttmark:changes"
+_PASSING = (RedisConnectionError, RedisTimeoutError, BusyLoadingError, ReadOnlyError, OSError)
+
+
+class RedisStore:
+    """RecordStore in the hashes `ttmark:<kind>`, whose fields are record ids: a scan is one command.
+
+    Every call ends within `budget_seconds`, retries included. Changes are compare-and-set with WATCH,
+    so no role needs the right to run scripts, and are announced on a channel.
+    """
+
+    def __init__(
+        self,
+        address: RedisAddress,
+        *,
+        connect_seconds: float = 1.0,
+        reply_seconds: float = 1.0,
+        budget_seconds: float = 3.0,
+        connections: int = 8,
+    ) -> None:
+        self._name = address.name
+        self._budget_seconds = budget_seconds
+        self._connections = RedisConnections(
+            address, connect_seconds=connect_seconds, reply_seconds=reply_seconds, size=connections
+        )
+
+    async def get(self, kind: str, record_id: str) -> Stored | None:
+        """The record, or None."""
+
+        async def read(connection: Connection) -> Stored | None:
+            return _decode(one(await converse(connection, ("HGET", _hash(kind), record_id))))
+
+        return await self._run(read)
+
+    async def scan(self, kind: str) -> list[tuple[str, Stored]]:
+        """All records of a kind, ordered by id."""
+
+        async def read(connection: Connection) -> list[tuple[str, Stored]]:
+            flat = one(await converse(connection, ("HGETALL", _hash(kind))))
+            records = zip(flat[::2], flat[1::2], strict=True)
+            return sorted((name.decode(), stored) for name, value in records if (stored := _decode(value)))
+
+        return await self._run(read)
+
+    async def put(self, kind: str, record_id: str, payload: bytes, *, expected_revision: int) -> int:
+        """Compare and set in one transaction; a retry recognises the change that it made already."""
+        intended = Stored(expected_revision + 1, payload)
+
+        async def write(connection: Connection) -> int:
+            while True:
+                _, value = await converse(
+                    connection, ("WATCH", _hash(kind)), ("HGET", _hash(kind), record_id)
+                )
+                current = _decode(value)
+                if current == intended:
+                    await converse(connection, ("UNWATCH",))
+                    return intended.revision
+                if (current.revision if current else 0) != expected_revision:
+                    await converse(connection, ("UNWATCH",))
+                    raise RevisionConflict(f"{kind} {record_id} is not at revision {expected_revision}")
+                *_, done = await converse(
+                    connection,
+                    ("MULTI",),
+                    ("HSET", _hash(kind), record_id, _encode(intended)),
+                    ("PUBLISH", CHANGES_CHANNEL, kind),
+                    ("EXEC",),
+                )
+                if done is not None:
+                    return intended.revision
+                await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311 - spreads out writers of other records
+
+        return await self._run(write)
+
+    async def ping(self) -> None:
+        """One PING within the budget."""
+
+        async def ping(connection: Connection) -> None:
+            await converse(connection, ("PING",))
+
+        await self._run(ping)
+
+    async def close(self) -> None:
+        """Closes idle connections; those in use close with their conversation."""
+        await self._connections.close()
+
+    async def _run(self, conversation: Callable[[Connection], Awaitable[T]]) -> T:
+        pause = 0.01
+        last: Exception | None = None
+        try:
+            async with asyncio.timeout(self._budget_seconds):
+                while True:
+                    try:
+                        async with self._connections.borrow() as connection:
+                            return await conversation(connection)
+                    except _PASSING as error:
+                        last = error
+                    await self._connections.drop_idle()
+                    await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+                    pause = min(2 * pause, 0.5)
+        except TimeoutError as error:
+            reason = f": {last}" if last else ""
+            raise StoreUnavailable(
+                f"{self._name} did not answer within {self._budget_seconds:g} s{reason}"
+            ) from error
+        except RedisError as error:
+            raise StoreUnavailable(f"{self._name} refused: {error}") from error
+
+
+def _hash(kind: str) -> str:
+    return f"ttmark:{kind}"
+
+
+def _encode(stored: Stored) -> bytes:
+    return b"%d:%b" % (stored.revision, stored.payload)
+
+
+def _decode(value: Any) -> Stored | None:
+    if value is None:
+        return None
+    revision, _, payload = value.partition(b":")
+    return Stored(int(revision), payload) if revision.isdigit() else Stored(0, value)

@@ -1,0 +1,122 @@
+"""The embedded store: one SQLite file, used when there is a single machine."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from shared.keys.errors import RevisionConflict, StoreUnavailable
+from shared.keys.store import Stored
+
+T = TypeVar("T")
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS records (
+    kind TEXT NOT NULL, record_id TEXT NOT NULL, revision INTEGER NOT NULL, payload BLOB NOT NULL,
+    PRIMARY KEY (kind, record_id)
+) WITHOUT ROWID
+"""
+
+
+class SqliteStore:
+    """RecordStore in a file of mode 0600, in WAL mode with full synchronisation.
+
+    One thread owns the connection, so a caller that goes away never leaves a statement half done.
+    """
+
+    def __init__(self, path: Path, *, busy_seconds: float = 2.0) -> None:
+        self._path = path
+        self._busy_seconds = busy_seconds
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="keys-sqlite")
+        self._connection: sqlite3.Connection | None = None
+
+    async def get(self, kind: str, record_id: str) -> Stored | None:
+        """The record, or None."""
+
+        def select(connection: sqlite3.Connection) -> Stored | None:
+            row = connection.execute(
+                "SELECT revision, payload FROM records WHERE kind = ? AND record_id = ?", (kind, record_id)
+            ).fetchone()
+            return Stored(*row) if row else None
+
+        return await self._run(select)
+
+    async def scan(self, kind: str) -> list[tuple[str, Stored]]:
+        """All records of a kind, ordered by id."""
+
+        def select(connection: sqlite3.Connection) -> list[tuple[str, Stored]]:
+            rows = connection.execute(
+                "SELECT record_id, revision, payload FROM records WHERE kind = ? ORDER BY record_id", (kind,)
+            )
+            return [(record_id, Stored(revision, payload)) for record_id, revision, payload in rows]
+
+        return await self._run(select)
+
+    async def put(self, kind: str, record_id: str, payload: bytes, *, expected_revision: int) -> int:
+        """Compare and set in one statement."""
+        revision = expected_revision + 1
+
+        def write(connection: sqlite3.Connection) -> int:
+            if expected_revision == 0:
+                statement = "INSERT INTO records VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+                values: tuple[object, ...] = (kind, record_id, revision, payload)
+            else:
+                statement = (
+                    "UPDATE records SET revision = ?, payload = ?"
+                    " WHERE kind = ? AND record_id = ? AND revision = ?"
+                )
+                values = (revision, payload, kind, record_id, expected_revision)
+            if connection.execute(statement, values).rowcount == 1:
+                return revision
+            row = connection.execute(
+                "SELECT revision, payload FROM records WHERE kind = ? AND record_id = ?", (kind, record_id)
+            ).fetchone()
+            if row == (revision, payload):
+                return revision
+            raise RevisionConflict(f"{kind} {record_id} is not at revision {expected_revision}")
+
+        return await self._run(write)
+
+    async def ping(self) -> None:
+        """Reads one page."""
+        await self._run(lambda connection: connection.execute("SELECT 1 FROM records LIMIT 1").fetchone())
+
+    async def close(self) -> None:
+        """Closes the file."""
+
+        def close() -> None:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+        await asyncio.get_running_loop().run_in_executor(self._thread, close)
+        self._thread.shutdown()
+
+    async def _run(self, statement: Callable[[sqlite3.Connection], T]) -> T:
+        def work() -> T:
+            try:
+                if self._connection is None:
+                    self._connection = self._open()
+                return statement(self._connection)
+            except (sqlite3.Error, OSError) as error:
+                raise StoreUnavailable(f"key store {self._path}: {error}") from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _open(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(
+            self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(_SCHEMA)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection

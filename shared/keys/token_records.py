@@ -1,0 +1,65 @@
+"""Access tokens as they are stored and as they are shown."""
+
+import hashlib
+import re
+import secrets
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from shared.keys.errors import InvalidToken
+from shared.keys.records import Name
+from shared.keys.scopes import Scope
+
+_TOKEN = re.compile(r"ttm_([0-9a-f]{16})_([0-9a-f]{64})")
+
+
+class TokenInfo(BaseModel):
+    """What is shown of a token: everything but its hash."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    token_id: str
+    tenant: Name
+    scopes: frozenset[Scope]
+    label: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None = None
+
+
+class TokenRecord(TokenInfo):
+    """The body of a token's record; the secret has 256 random bits, so a plain hash of it tells nothing."""
+
+    secret_sha256: str
+
+    def shown(self) -> TokenInfo:
+        """Without the hash."""
+        return TokenInfo.model_validate(self.model_dump(exclude={"secret_sha256"}))
+
+
+def new_token() -> tuple[str, str]:
+    """A random token id and secret, in hex."""
+    return secrets.token_hex(8), secrets.token_hex(32)
+
+
+def plain_text(token_id: str, secret: str) -> str:
+    """What the bearer sends."""
+    return f"ttm_{token_id}_{secret}"
+
+
+def parse_token(plain: str) -> tuple[str, str]:
+    """Token id and secret.
+
+    Raises:
+        InvalidToken: it has not the form of a token; the message does not repeat it.
+    """
+    match = _TOKEN.fullmatch(plain)
+    if match is None:
+        raise InvalidToken("not an access token")
+    return match[1], match[2]
+
+
+def hash_secret(secret: str) -> str:
+    """SHA-256 of the secret, in hex."""
+    return hashlib.sha256(secret.encode()).hexdigest()

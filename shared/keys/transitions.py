@@ -1,0 +1,71 @@
+"""The life cycle of a key's versions, as pure functions from records to records."""
+
+from datetime import datetime
+
+from shared.keys.errors import InvalidTransition, KeyNotFound
+from shared.keys.records import KeyRecord, KeyState, VersionRecord
+
+_RETIRABLE = (KeyState.PENDING, KeyState.ACTIVE)
+
+
+def find_version(record: KeyRecord, version: int) -> VersionRecord:
+    """The version of that number, or KeyNotFound."""
+    for candidate in record.versions:
+        if candidate.version == version:
+            return candidate
+    raise KeyNotFound(f"key {record.key_id} has no version {version}")
+
+
+def next_version(record: KeyRecord) -> int:
+    """The number that a rotation gives to its version.
+
+    Raises:
+        InvalidTransition: a version is pending already.
+    """
+    for version in record.versions:
+        if version.state is KeyState.PENDING:
+            raise InvalidTransition(
+                f"version {version.version} of {record.key_id} is pending: promote or retire it first"
+            )
+    return max(version.version for version in record.versions) + 1
+
+
+def promoted(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
+    """The pending version becomes primary and the primary one active; a primary version stays as it is."""
+    state = find_version(record, version).state
+    if state is KeyState.PRIMARY:
+        return record
+    if state is not KeyState.PENDING:
+        raise InvalidTransition(
+            f"version {version} of {record.key_id} is {state}: only a pending one is promoted"
+        )
+    return _changed(record, {KeyState.PRIMARY: KeyState.ACTIVE}, version, KeyState.PRIMARY, now)
+
+
+def retired(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
+    """The version is no longer detected; one that is primary has to be followed by another first."""
+    state = find_version(record, version).state
+    if state is KeyState.RETIRED:
+        return record
+    if state not in _RETIRABLE:
+        hint = "promote another version first" if state is KeyState.PRIMARY else "it stays so"
+        raise InvalidTransition(f"version {version} of {record.key_id} is {state}: {hint}")
+    return _changed(record, {}, version, KeyState.RETIRED, now)
+
+
+def disabled(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
+    """The version is neither generated with nor detected, at once and for good, whatever its state was."""
+    if find_version(record, version).state is KeyState.DISABLED:
+        return record
+    return _changed(record, {}, version, KeyState.DISABLED, now)
+
+
+def _changed(
+    record: KeyRecord, others: dict[KeyState, KeyState], version: int, state: KeyState, now: datetime
+) -> KeyRecord:
+    versions = []
+    for old in record.versions:
+        new_state = state if old.version == version else others.get(old.state, old.state)
+        changed_at = old.changed_at if new_state is old.state else now
+        versions.append(old.model_copy(update={"state": new_state, "changed_at": changed_at}))
+    return record.model_copy(update={"versions": tuple(versions)})

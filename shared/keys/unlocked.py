@@ -1,0 +1,42 @@
+"""Keys ready for use: in memory only, never written anywhere."""
+
+from dataclasses import dataclass
+
+from shared.keys.confidential import Confidential
+from shared.keys.records import KeyState
+from shared.schemas.profile import Profile
+
+
+class UnlockedVersion(Confidential):
+    """A version with its 16-byte PRF key for the key's profile."""
+
+    __slots__ = ("prf_key", "state", "version")
+
+    def __init__(self, version: int, state: KeyState, prf_key: bytes) -> None:
+        self.version = version
+        self.state = state
+        self.prf_key = prf_key
+
+    def __repr__(self) -> str:
+        return f"<UnlockedVersion {self.version} {self.state}>"
+
+
+@dataclass(frozen=True, slots=True)
+class UnlockedKey:
+    """All versions of a key, unwrapped. `epoch` counts the changes of its record."""
+
+    key_id: str
+    tenant: str
+    profile: Profile
+    epoch: int
+    versions: tuple[UnlockedVersion, ...]
+
+    @property
+    def primary(self) -> UnlockedVersion | None:
+        """The version that new texts are made with; None when it was disabled."""
+        return next((version for version in self.versions if version.state is KeyState.PRIMARY), None)
+
+    @property
+    def detectable(self) -> tuple[UnlockedVersion, ...]:
+        """The versions whose texts are looked for, newest first."""
+        return tuple(version for version in reversed(self.versions) if version.state.detectable)

@@ -1,0 +1,86 @@
+"""Authenticated records over a store: the layer that key ring and token registry share."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from shared.keys.data_key import DataKey
+from shared.keys.envelope import Envelope, open_envelope, seal_envelope
+from shared.keys.errors import KeyStoreError
+from shared.keys.kek import KeyWrapper
+from shared.keys.ledger import Ledger
+from shared.keys.store import RecordStore, Stored
+
+
+class Vault:
+    """Reads and writes envelopes, refuses altered ones and those that went back in time.
+
+    A record whose bytes did not change since it was last opened is not opened again, which spares a
+    remote key-encryption key a call per refresh.
+    """
+
+    def __init__(self, store: RecordStore, kek: KeyWrapper, ledger: Ledger | None = None) -> None:
+        self._store = store
+        self._kek = kek
+        self._ledger = ledger or Ledger()
+        self._opened: dict[tuple[str, str], Envelope] = {}
+
+    async def read(self, kind: str, record_id: str) -> Envelope | None:
+        """The record, or None where there never was one.
+
+        Raises:
+            RecordTampered, UnknownKek, StoreUnavailable.
+        """
+        return await self._open(kind, record_id, await self._store.get(kind, record_id))
+
+    async def read_all(self, kind: str) -> tuple[dict[str, Envelope], dict[str, KeyStoreError]]:
+        """All records of a kind by id, and what is wrong with those that cannot be opened or are gone."""
+        stored = dict(await self._store.scan(kind))
+        records: dict[str, Envelope] = {}
+        problems: dict[str, KeyStoreError] = {}
+        for record_id in sorted(stored.keys() | self._ledger.known(kind)):
+            try:
+                envelope = await self._open(kind, record_id, stored.get(record_id))
+            except KeyStoreError as error:
+                problems[record_id] = error
+            else:
+                if envelope is not None:
+                    records[record_id] = envelope
+        return records, problems
+
+    async def write(
+        self,
+        kind: str,
+        record_id: str,
+        body: Mapping[str, Any],
+        *,
+        previous: Envelope | None,
+        data_key: DataKey | None = None,
+    ) -> Envelope:
+        """Stores the successor of `previous` (None: a new record) under the current key-encryption key.
+
+        Raises:
+            RevisionConflict: `previous` is not what the store holds.
+        """
+        key = data_key or (previous.data_key if previous else DataKey.generate())
+        envelope = await seal_envelope(self._kek, kind, record_id, body, key, previous)
+        revision = await self._store.put(
+            kind, record_id, envelope.payload, expected_revision=previous.revision if previous else 0
+        )
+        envelope = replace(envelope, revision=revision)
+        self._ledger.check(kind, record_id, envelope)
+        self._opened[kind, record_id] = envelope
+        return envelope
+
+    async def _open(self, kind: str, record_id: str, stored: Stored | None) -> Envelope | None:
+        if stored is None:
+            self._ledger.check(kind, record_id, None)
+            return None
+        known = self._opened.get((kind, record_id))
+        if known is not None and known.payload == stored.payload and known.revision == stored.revision:
+            envelope = known
+        else:
+            envelope = await open_envelope(self._kek, kind, record_id, stored.payload, stored.revision)
+        self._ledger.check(kind, record_id, envelope)
+        self._opened[kind, record_id] = envelope
+        return envelope

@@ -1,0 +1,94 @@
+"""What every record store has to do, run against each of them on the real thing."""
+
+import asyncio
+
+import pytest
+
+from shared.keys import RecordStore, RevisionConflict, Stored, open_store
+
+
+async def test_a_record_that_was_never_written_is_none(store: RecordStore) -> None:
+    assert await store.get("key", "a") is None
+    assert await store.scan("key") == []
+
+
+async def test_a_written_record_is_read_back_byte_for_byte(store: RecordStore) -> None:
+    payload = bytes(range(256)) * 100
+    assert await store.put("key", "a", payload, expected_revision=0) == 1
+    assert await store.get("key", "a") == Stored(1, payload)
+
+
+async def test_each_change_raises_the_revision_by_one(store: RecordStore) -> None:
+    for revision in range(5):
+        assert await store.put("key", "a", b"%d" % revision, expected_revision=revision) == revision + 1
+    assert await store.get("key", "a") == Stored(5, b"4")
+
+
+@pytest.mark.parametrize("expected", [0, 2, 7])
+async def test_a_change_from_another_revision_is_refused_and_changes_nothing(
+    store: RecordStore, expected: int
+) -> None:
+    await store.put("key", "a", b"first", expected_revision=0)
+    with pytest.raises(RevisionConflict):
+        await store.put("key", "a", b"second", expected_revision=expected)
+    assert await store.get("key", "a") == Stored(1, b"first")
+
+
+async def test_a_change_of_a_record_that_does_not_exist_is_refused(store: RecordStore) -> None:
+    with pytest.raises(RevisionConflict):
+        await store.put("key", "a", b"x", expected_revision=3)
+    assert await store.get("key", "a") is None
+
+
+async def test_repeating_a_change_that_took_effect_succeeds(store: RecordStore) -> None:
+    await store.put("key", "a", b"same", expected_revision=0)
+    assert await store.put("key", "a", b"same", expected_revision=0) == 1
+    assert await store.get("key", "a") == Stored(1, b"same")
+
+
+async def test_kinds_do_not_mix(store: RecordStore) -> None:
+    await store.put("key", "a", b"key", expected_revision=0)
+    await store.put("token", "a", b"token", expected_revision=0)
+    assert await store.get("key", "a") == Stored(1, b"key")
+    assert await store.scan("token") == [("a", Stored(1, b"token"))]
+
+
+async def test_a_scan_gives_all_records_of_a_kind_ordered_by_id(store: RecordStore) -> None:
+    for name in ("b", "c", "a"):
+        await store.put("key", name, name.encode(), expected_revision=0)
+    assert await store.scan("key") == [(name, Stored(1, name.encode())) for name in ("a", "b", "c")]
+
+
+async def test_of_many_changes_at_once_exactly_one_wins(store: RecordStore, store_url: str) -> None:
+    other = open_store(store_url)
+    try:
+        results = await asyncio.gather(
+            *((store, other)[i % 2].put("key", "a", b"%d" % i, expected_revision=0) for i in range(20)),
+            return_exceptions=True,
+        )
+    finally:
+        await other.close()
+    winners = [i for i, result in enumerate(results) if result == 1]
+    assert len(winners) == 1
+    assert all(isinstance(result, RevisionConflict) for result in results if result != 1)
+    assert await store.get("key", "a") == Stored(1, b"%d" % winners[0])
+
+
+async def test_changes_of_different_records_at_once_all_succeed(store: RecordStore) -> None:
+    revisions = await asyncio.gather(
+        *(store.put("key", f"k{i}", b"x", expected_revision=0) for i in range(20))
+    )
+    assert revisions == [1] * 20
+
+
+async def test_another_client_sees_a_change_at_once(store: RecordStore, store_url: str) -> None:
+    await store.put("key", "a", b"x", expected_revision=0)
+    other = open_store(store_url)
+    try:
+        assert await other.get("key", "a") == Stored(1, b"x")
+    finally:
+        await other.close()
+
+
+async def test_a_store_that_is_there_answers_a_ping(store: RecordStore) -> None:
+    await store.ping()
