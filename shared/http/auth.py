@@ -1,0 +1,99 @@
+"""Bearer tokens: every path under the protected prefix needs one, and each route names the scope it needs."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+import structlog
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as AsgiScope
+
+from shared.http.error_format import ErrorRenderer
+from shared.http.errors import Forbidden, ServiceError, StoreDown, Unauthorized
+from shared.http.request_id import request_id
+from shared.keys.errors import InvalidToken, KeyStoreError
+from shared.keys.scopes import Principal, Scope
+
+Authenticate = Callable[[str], Awaitable[Principal]]
+PROTECTED_PREFIX = "/v1/"
+_LONGEST_TOKEN = 512
+
+
+class BearerMiddleware:
+    """Authenticates before the body is read; outside the prefix nothing is asked.
+
+    The principal is in the scope's state afterwards, its token id and tenant in the log context.
+    """
+
+    def __init__(self, app: ASGIApp, authenticate: Authenticate, render: ErrorRenderer) -> None:
+        self.app = app
+        self.authenticate = authenticate
+        self.render = render
+        self.log = structlog.get_logger("ttmark.auth")
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(PROTECTED_PREFIX):
+            await self.app(scope, receive, send)
+            return
+        try:
+            principal = await self._principal(Headers(scope=scope))
+        except ServiceError as error:
+            await self.render(error, request_id(scope))(scope, receive, send)
+            return
+        scope["state"]["principal"] = principal
+        with structlog.contextvars.bound_contextvars(token_id=principal.token_id, tenant=principal.tenant):
+            await self.app(scope, receive, send)
+
+    async def _principal(self, headers: Headers) -> Principal:
+        scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            raise _unauthorized("Send an access token: Authorization: Bearer TOKEN.", "Bearer")
+        challenge = 'Bearer error="invalid_token"'
+        if len(token) > _LONGEST_TOKEN:
+            raise _unauthorized("The access token is not valid.", challenge)
+        try:
+            return await self.authenticate(token)
+        except InvalidToken:
+            raise _unauthorized("The access token is not valid or has expired.", challenge) from None
+        except KeyStoreError as error:
+            self.log.error("authentication_failed", error=type(error).__name__)
+            raise StoreDown("Access tokens cannot be checked at the moment.", retry_after=1) from None
+
+
+def _unauthorized(message: str, challenge: str) -> Unauthorized:
+    return Unauthorized(message, headers={"WWW-Authenticate": challenge})
+
+
+_BEARER = HTTPBearer(auto_error=False, description="An access token; see `ttmark tokens create`.")
+
+
+def require(scope: Scope) -> Callable[..., Principal]:
+    """A dependency that gives the caller's `Principal`, or 403 where it lacks `scope`."""
+
+    def principal_with_scope(
+        request: Request,
+        _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+    ) -> Principal:
+        principal: Principal | None = getattr(request.state, "principal", None)
+        if principal is None:
+            raise _unauthorized("Send an access token: Authorization: Bearer TOKEN.", "Bearer")
+        check_scope(principal, scope)
+        return principal
+
+    return principal_with_scope
+
+
+def check_scope(principal: Principal, scope: Scope) -> None:
+    """Refuses a principal without `scope`.
+
+    Raises:
+        Forbidden: naming the scope that is missing.
+    """
+    if scope not in principal.scopes:
+        raise Forbidden(
+            f"The access token lacks the scope {scope.value!r}.",
+            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{scope.value}"'},
+        )

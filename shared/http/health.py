@@ -1,0 +1,49 @@
+"""/healthz, /readyz and /metrics: open to all, and outside the access log."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from shared.schemas.health import Liveness, ReadinessReport
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """The conditions under which a service takes requests, each with whether it holds now."""
+
+    checks: Mapping[str, bool]
+
+    @property
+    def ready(self) -> bool:
+        """Whether every condition holds."""
+        return all(self.checks.values())
+
+
+def health_router(readiness: Callable[[], Readiness], registry: CollectorRegistry) -> APIRouter:
+    """The three operational routes."""
+    router = APIRouter(tags=["operations"])
+
+    @router.get("/healthz")
+    async def healthz() -> Liveness:
+        """Whether the process answers."""
+        return Liveness()
+
+    @router.get("/readyz", responses={503: {"model": ReadinessReport, "description": "Not ready"}})
+    async def readyz(response: Response) -> ReadinessReport:
+        """Whether requests are accepted: 200 or 503, with the checks."""
+        state = readiness()
+        response.status_code = 200 if state.ready else 503
+        return ReadinessReport(status="ready" if state.ready else "not_ready", checks=dict(state.checks))
+
+    @router.get(
+        "/metrics",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
+    def metrics() -> Response:
+        """Prometheus text."""
+        return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    return router

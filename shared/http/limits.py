@@ -1,0 +1,18 @@
+"""What one HTTP request may cost before its content is looked at."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """Limits on request bodies.
+
+    Attributes:
+        max_body_bytes: size of a body; more is a 413.
+        body_seconds: time a client may take to send its body; more is a 408.
+        max_json_depth: nesting of arrays and objects; more is a 400.
+    """
+
+    max_body_bytes: int = 2 * 1024 * 1024
+    body_seconds: float = 30.0
+    max_json_depth: int = 32

@@ -1,0 +1,80 @@
+"""One log line and one set of measurements for each request, and the answer to an error nobody expected."""
+
+import time
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shared.http.error_format import ErrorRenderer
+from shared.http.errors import InternalError
+from shared.http.request_id import request_id
+from shared.keys.scopes import Principal
+from shared.observability.http_metrics import HttpMetrics
+
+CLIENT_CLOSED_REQUEST = 499
+UNMATCHED_ROUTE = "unmatched"
+_QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
+_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+
+
+class TelemetryMiddleware:
+    """Counts and logs requests by route template; never logs bodies, query strings or tokens."""
+
+    def __init__(self, app: ASGIApp, metrics: HttpMetrics, render: ErrorRenderer) -> None:
+        self.app = app
+        self.metrics = metrics
+        self.render = render
+        self.log = structlog.get_logger("ttmark.http")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        status: int | None = None
+
+        async def send_noting_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        with self.metrics.in_flight():
+            try:
+                await self.app(scope, receive, send_noting_status)
+            except ClientDisconnect:
+                status = CLIENT_CLOSED_REQUEST
+            except Exception:
+                self.log.exception("unhandled_error", route=_route(scope))
+                if status is not None:
+                    raise
+                error = InternalError(
+                    "Something went wrong on our side; the logs have it under the request id."
+                )
+                await self.render(error, request_id(scope))(scope, receive, send_noting_status)
+            finally:
+                self._record(scope, status or CLIENT_CLOSED_REQUEST, time.perf_counter() - started)
+
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
+        route = _route(scope)
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self.metrics.observe(route, method, status, seconds)
+        if route not in _QUIET_ROUTES:
+            self.log.info(
+                "request",
+                route=route,
+                method=method,
+                status=status,
+                duration_ms=round(seconds * 1000, 1),
+                **_caller(scope),
+            )
+
+
+def _caller(scope: Scope) -> dict[str, str]:
+    principal: Principal | None = scope["state"].get("principal")
+    return {"token_id": principal.token_id, "tenant": principal.tenant} if principal else {}
+
+
+def _route(scope: Scope) -> str:
+    return getattr(scope.get("route"), "path", UNMATCHED_ROUTE)

@@ -1,0 +1,67 @@
+"""JSON logs, one object per line, for our own events and for those of libraries."""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, TextIO
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from shared.observability.redaction import redact
+
+_KEPT_AS_THEY_ARE = frozenset({"timestamp", "level", "logger", "request_id"})
+
+
+def configure_logging(level: str = "info", stream: TextIO | None = None) -> None:
+    """Sends structlog's events and the standard library's records to `stream` (stderr) as redacted JSON."""
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_shared_processors(),
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            redact_event,
+            structlog.processors.JSONRenderer(serializer=_dumps),
+        ],
+    )
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers = []
+        logger.propagate = name != "uvicorn.access"  # our own access log has the request id and no query
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs whole URLs
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_shared_processors(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def redact_event(_: WrappedLogger, __: str, event: EventDict) -> MutableMapping[str, Any]:
+    """The structlog processor that applies `redact` to every value of an event."""
+    return {
+        name: value if name in _KEPT_AS_THEY_ARE else redact(value, name) for name, value in event.items()
+    }
+
+
+def _shared_processors() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+
+
+def _dumps(event: EventDict, **_: Any) -> str:
+    return orjson.dumps(event, default=str).decode()

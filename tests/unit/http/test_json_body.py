@@ -1,0 +1,155 @@
+"""Bodies that are not strict JSON within the limits get a documented 4xx."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.http.errors import MalformedJson
+from shared.http.json_body import check_json
+
+Code = Callable[[httpx.Response], str]
+JSON = {"Content-Type": "application/json"}
+
+MALFORMED = {
+    "not JSON": b"{",
+    "a trailing comma": b'{"name": "a",}',
+    "two values": b"{}{}",
+    "NaN": b'{"numbers": [NaN]}',
+    "Infinity": b'{"numbers": [-Infinity]}',
+    "a float that overflows": b'{"numbers": [1e999]}',
+    "an integer of many digits": b'{"numbers": [' + b"9" * 5000 + b"]}",
+    "a lone high surrogate": b'{"name": "\\ud800"}',
+    "a lone low surrogate in a key": b'{"\\uDFFF": 1}',
+    "invalid UTF-8": b'{"name": "\xff"}',
+    "a surrogate in UTF-8": b'{"name": "\xed\xa0\x80"}',
+    "UTF-16": '{"name": "a"}'.encode("utf-16"),
+    "a byte order mark": b'\xef\xbb\xbf{"name": "a"}',
+    "duplicate keys": b'{"name": "a", "name": "b"}',
+    "deep arrays": b"[" * 9 + b"]" * 9,
+    "very deep arrays": b"[" * 1500,
+    "deep objects": b'{"a":' * 300 + b"1" + b"}" * 300,
+    "a control character in a string": b'{"name": "a\nb"}',
+}
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
+async def test_malformed_json_is_a_400(client: httpx.AsyncClient, code_of: Code, body: bytes) -> None:
+    response = await client.post("/v1/greet", content=body[:2000], headers=JSON)
+    assert response.status_code == 400
+    assert code_of(response) == "malformed_json"
+
+
+async def test_a_pair_of_surrogates_is_a_character(client: httpx.AsyncClient) -> None:
+    response = await client.post("/v1/greet", content=b'{"name": "\\ud83d\\ude00"}', headers=JSON)
+    assert response.json()["hello"] == "😀"
+
+
+async def test_nul_and_bidirectional_characters_are_text(client: httpx.AsyncClient) -> None:
+    response = await client.post("/v1/greet", json={"name": "a\x00b\u202e\u200b"})
+    assert response.json()["hello"] == "a\x00b\u202e\u200b"
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "Application/JSON; charset=utf-8", "application/a+json"]
+)
+async def test_json_media_types_are_taken(client: httpx.AsyncClient, media_type: str) -> None:
+    response = await client.post("/v1/greet", content=b'{"name": "a"}', headers={"Content-Type": media_type})
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "media_type", ["text/plain", "application/x-www-form-urlencoded", "", "application/jsonx"]
+)
+async def test_another_media_type_is_a_415(client: httpx.AsyncClient, code_of: Code, media_type: str) -> None:
+    response = await client.post("/v1/greet", content=b'{"name": "a"}', headers={"Content-Type": media_type})
+    assert response.status_code == 415
+    assert code_of(response) == "unsupported_media_type"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "identity, gzip"])
+async def test_a_compressed_body_is_a_415_and_never_unpacked(
+    client: httpx.AsyncClient, code_of: Code, encoding: str
+) -> None:
+    response = await client.post(
+        "/v1/greet", content=b"\x1f\x8b", headers=JSON | {"Content-Encoding": encoding}
+    )
+    assert response.status_code == 415
+    assert code_of(response) == "unsupported_media_type"
+
+
+async def test_a_declared_body_over_the_limit_is_a_413_that_names_the_limit(
+    client: httpx.AsyncClient, code_of: Code
+) -> None:
+    response = await client.post("/v1/greet", json={"name": "a" * 2000})
+    assert response.status_code == 413
+    assert code_of(response) == "request_too_large"
+    assert "2000 bytes" in response.text
+
+
+async def test_a_streamed_body_is_counted_as_it_arrives(client: httpx.AsyncClient, code_of: Code) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        while True:
+            sent += 500
+            yield b"a" * 500
+
+    response = await client.post("/v1/greet", content=endless(), headers=JSON)
+    assert response.status_code == 413
+    assert code_of(response) == "request_too_large"
+    assert sent <= 3000
+
+
+async def test_a_body_that_does_not_arrive_in_time_is_a_408(client: httpx.AsyncClient, code_of: Code) -> None:
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(5)
+        yield b"}"
+
+    response = await client.post("/v1/greet", content=slow(), headers=JSON)
+    assert response.status_code == 408
+    assert code_of(response) == "request_timeout"
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**63), 2**63)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
+def test_whatever_json_can_say_is_read_as_json_reads_it(value: Any) -> None:
+    for ascii_only in (True, False):
+        text = json.dumps(value, ensure_ascii=ascii_only).encode()
+        assert check_json(text, max_depth=1000) == value
+
+
+@given(st.binary(max_size=60) | st.text(alphabet='[]{}":,\\u0d8c1 e', max_size=60).map(str.encode))
+def test_no_body_raises_anything_but_malformed_json(body: bytes) -> None:
+    with suppress(MalformedJson):
+        check_json(body, max_depth=8)
+
+
+def test_the_depth_check_ignores_brackets_in_strings() -> None:
+    assert check_json(b'["[[[[", "\\"[[[[\\\\"]', max_depth=1) == ["[[[[", '"[[[[\\']
+
+
+@pytest.mark.parametrize("body", [b'["' + b'\\"' * 1_000_000, b"[" * 2_000_000, b'["' + b"\\" * 1_999_999])
+def test_hostile_bodies_of_two_megabytes_are_refused_in_linear_time(body: bytes) -> None:
+    started = time.process_time()
+    with pytest.raises(MalformedJson):
+        check_json(body, max_depth=32)
+    assert time.process_time() - started < 5

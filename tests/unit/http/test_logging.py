@@ -1,0 +1,102 @@
+"""Logs are JSON lines that hold neither secrets nor texts of users."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+
+from shared.observability.logging import configure_logging
+from shared.observability.redaction import REDACTED, redact
+
+CANARY = bytes(range(32))
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    lines = io.StringIO()
+    configure_logging("info", lines)
+    yield lines
+    root.handlers, root.level = handlers, level
+    structlog.reset_defaults()
+
+
+def _events(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("style", ["openai"], indirect=True)
+async def test_a_request_is_one_line_with_route_status_and_id(
+    stream: io.StringIO, client: httpx.AsyncClient
+) -> None:
+    await client.post("/v1/greet?q=hidden", json={"name": "Ada Lovelace"}, headers={"X-Request-ID": "r-1"})
+    (event,) = [event for event in _events(stream) if event["event"] == "request"]
+    assert event["route"] == "/v1/greet"
+    assert event["status"] == 200
+    assert event["request_id"] == "r-1"
+    assert event["token_id"] == "tok-1"
+    assert event["tenant"] == "acme"
+    assert event["duration_ms"] >= 0
+    assert "hidden" not in stream.getvalue()
+    assert "Ada" not in stream.getvalue()
+    assert "Bearer generator" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("style", ["openai"], indirect=True)
+async def test_an_unforeseen_exception_is_logged_with_its_trace_and_request_id(
+    stream: io.StringIO, client: httpx.AsyncClient
+) -> None:
+    response = await client.get("/v1/broken")
+    (event,) = [event for event in _events(stream) if event["event"] == "unhandled_error"]
+    assert "RuntimeError" in event["exception"]
+    assert event["level"] == "error"
+    assert event["request_id"] == response.headers["x-request-id"]
+
+
+@pytest.mark.parametrize("style", ["openai"], indirect=True)
+async def test_probes_are_not_logged(stream: io.StringIO, client: httpx.AsyncClient) -> None:
+    for path in ("/healthz", "/readyz", "/metrics"):
+        await client.get(path)
+    assert not [event for event in _events(stream) if event["event"] == "request"]
+
+
+def test_records_of_libraries_become_json_lines_too(stream: io.StringIO) -> None:
+    logging.getLogger("some.library").warning("lost %s", "redis://user:pass@host:6379/0")
+    (event,) = _events(stream)
+    assert event["level"] == "warning"
+    assert event["logger"] == "some.library"
+    assert event["event"] == f"lost redis://{REDACTED}@host:6379/0"
+
+
+@pytest.mark.parametrize("name", ["prompt", "text", "prf_key", "Authorization", "token", "secret"])
+def test_sensitive_names_are_redacted_at_any_depth(stream: io.StringIO, name: str) -> None:
+    structlog.get_logger().info("event", **{name: "canary"}, nested=[{name: {"deep": "canary"}}])
+    assert "canary" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("canary", [CANARY, CANARY.hex(), CANARY.hex().upper()])
+def test_what_looks_like_a_key_is_redacted_in_any_value(stream: io.StringIO, canary: object) -> None:
+    structlog.get_logger().info("found", value=canary, message=f"it is {canary!s}, really")
+    assert CANARY.hex() not in stream.getvalue().lower()
+    assert _events(stream)[0]["value"] in (REDACTED, "[32 bytes]")
+
+
+def test_a_bearer_token_in_a_text_is_redacted() -> None:
+    assert redact("sent Authorization: Bearer abc.def-123 twice") == (
+        f"sent Authorization: Bearer {REDACTED} twice"
+    )
+
+
+def test_a_key_in_base64_is_redacted() -> None:
+    assert redact("key=xGq1cW5vQmFzZTY0S2V5T2ZUaGlydHlUd29CeXRlczE=") == f"key={REDACTED}"
+
+
+def test_ordinary_values_are_left_alone() -> None:
+    event = {"route": "/v1/completions", "n": 3, "share": 0.5, "ok": True, "none": None}
+    assert redact(event) == event

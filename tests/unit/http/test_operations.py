@@ -1,0 +1,78 @@
+"""Request ids, health, readiness and metrics."""
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from shared.http.telemetry import UNMATCHED_ROUTE
+
+
+async def test_a_harmless_request_id_is_kept(client: httpx.AsyncClient) -> None:
+    response = await client.get("/healthz", headers={"X-Request-ID": "abc-1.2:3_4"})
+    assert response.headers["x-request-id"] == "abc-1.2:3_4"
+
+
+@pytest.mark.parametrize("offered", ["", "a b", "a" * 129, 'a"b', "é"])
+async def test_any_other_request_id_is_replaced(client: httpx.AsyncClient, offered: str) -> None:
+    response = await client.get("/healthz", headers={"X-Request-ID": offered.encode()})
+    assert response.headers["x-request-id"].startswith("req-")
+
+
+async def test_errors_before_the_routes_carry_the_request_id_too(client: httpx.AsyncClient) -> None:
+    headers = {"X-Request-ID": "mine", "Authorization": ""}
+    response = await client.post("/v1/greet", headers=headers)
+    assert response.headers["x-request-id"] == "mine"
+
+
+async def test_health_routes_ask_for_no_token(client: httpx.AsyncClient) -> None:
+    del client.headers["Authorization"]
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+    assert (await client.get("/readyz")).json() == {
+        "status": "ready",
+        "checks": {"keys": True, "model": True},
+    }
+    assert (await client.get("/metrics")).status_code == 200
+
+
+async def test_a_failed_check_makes_the_service_not_ready(
+    client: httpx.AsyncClient, settable: object
+) -> None:
+    settable.ready = False
+    response = await client.get("/readyz")
+    assert response.status_code == 503
+    assert response.json() == {"status": "not_ready", "checks": {"keys": False, "model": True}}
+    assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_requests_are_counted_by_route_template_and_never_by_path(
+    client: httpx.AsyncClient, registry: CollectorRegistry
+) -> None:
+    for key in ("one", "two"):
+        await client.get(f"/v1/keys/{key}")
+        await client.get(f"/v1/{key}")
+        await client.get(f"/{key}")
+
+    def count(route: str) -> float | None:
+        labels = {"route": route, "method": "GET", "status": "404"}
+        return registry.get_sample_value("ttmark_http_requests_total", labels)
+
+    assert count("/v1/keys/{key_id}") == 2
+    assert count(UNMATCHED_ROUTE) == 4
+    text = (await client.get("/metrics")).text
+    assert "/v1/one" not in text
+    assert 'ttmark_build_info{python="3.' in text
+
+
+async def test_an_invented_method_is_counted_as_other(
+    client: httpx.AsyncClient, registry: CollectorRegistry
+) -> None:
+    await client.request("BREW", "/v1/greet")
+    labels = {"route": "/v1/greet", "method": "other", "status": "405"}
+    assert registry.get_sample_value("ttmark_http_requests_total", labels) == 1
+
+
+async def test_nothing_is_in_flight_after_a_broken_request(
+    client: httpx.AsyncClient, registry: CollectorRegistry
+) -> None:
+    await client.get("/v1/broken")
+    assert registry.get_sample_value("ttmark_http_requests_in_flight") == 0
