@@ -1,7 +1,6 @@
 """Keys, access token and model folder for a local start: made when missing, kept when there."""
 
 import asyncio
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,7 +77,7 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
         state=state,
     )
     if not setup.kek_file.exists():
-        write_secret(setup.kek_file, secrets.token_hex(32))
+        write_secret(setup.kek_file, KeyEncryptionKey.generate_text())
     try:
         asyncio.run(_provision_store(setup, fingerprint))
     except (KeyStoreError, ValueError) as error:
@@ -90,14 +89,14 @@ async def _provision_store(setup: LocalSetup, fingerprint: str) -> None:
     store = open_store(setup.store_url)
     try:
         await store.ping()
-        ring = KeyRing(store, KeyEncryptionKey.from_text(setup.kek_file.read_text()))
+        kek = KeyEncryptionKey.from_text(setup.kek_file.read_text())
+        ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
         profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
         for key_id in (setup.key_id, setup.other_key_id):
             try:
                 await ring.create(key_id, tenant=TENANT, profile=profile)
             except KeyExists:
                 await ring.open(key_id)  # says now, not in a service's log, that the KEK does not fit
-        registry = TokenRegistry(store)
         try:
             await registry.authenticate(setup.token)
         except (FileNotFoundError, InvalidToken):
@@ -113,4 +112,4 @@ def write_secret(path: Path, text: str) -> None:
     """Writes a file that its owner alone can read, from its first moment on."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
-    path.write_text(text + "\n")
+    path.write_text(text.rstrip("\n") + "\n")

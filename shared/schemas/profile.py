@@ -49,7 +49,11 @@ class Profile(BaseModel):
         }
 
     def watermark(self) -> Watermark:
-        """The watermark that this profile describes."""
+        """The watermark that this profile describes; built once, since exact nulls can be costly to make."""
+        return self._watermark
+
+    @cached_property
+    def _watermark(self) -> Watermark:
         return Watermark(self.scheme, self.block_size, self.context_width, self.parameters)
 
     def canonical(self) -> bytes:

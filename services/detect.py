@@ -1,0 +1,45 @@
+"""Composition root of the detection service. Imports neither torch nor transformers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from detect_service.api.app import create_detection_app
+from detect_service.backend import DetectionBackend
+from detect_service.tokenizers import TokenizerSet
+from gen_service.demo_model import DEMO_MODEL_PATH
+from services.key_access import KeyAccess
+from services.runtime import StartupError
+from services.settings import DetectionSettings
+from shared.http.health import Readiness
+from shared.http.limits import HttpLimits
+from shared.observability.logging import configure_logging
+from shared.tokenization import TokenizerMissing
+
+
+def build_detection_service(settings: DetectionSettings) -> FastAPI:
+    """The detection service, ready to be served.
+
+    Raises:
+        StartupError: a tokenizer is missing, or the key store or its key-encryption key is not usable.
+    """
+    configure_logging(settings.log_level)
+    try:
+        tokenizers = TokenizerSet.load(settings.tokenizers or [DEMO_MODEL_PATH])
+    except TokenizerMissing as error:
+        raise StartupError(str(error)) from error
+    access = KeyAccess.open(settings, max_age_seconds=settings.key_max_age_seconds)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with access:
+            yield
+
+    return create_detection_app(
+        DetectionBackend(access.cache, tokenizers, settings.max_document_tokens),
+        authenticate=access.tokens.authenticate,
+        limits=HttpLimits(max_body_bytes=settings.max_body_bytes),
+        readiness=lambda: Readiness({"keys": access.cache.ready}),
+        lifespan=lifespan,
+    )

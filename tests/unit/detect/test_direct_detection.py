@@ -1,0 +1,143 @@
+"""`POST /v1/detect/direct` through the whole service."""
+
+import pytest
+
+from shared.schemas.detection import DetectionResult
+
+HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. " * 4
+
+
+async def results(service, body, token="full"):
+    response = await service.direct(body, token)
+    assert response.status_code == 200, response.text
+    return [DetectionResult.model_validate(result) for result in response.json()["results"]]
+
+
+async def test_a_marked_text_is_attributed_to_its_key_among_all_keys(service) -> None:
+    (result,) = await results(
+        service, {"inputs": [{"text": service.marked("a-two")}], "keys": ["a-one", "a-two"]}
+    )
+    assert result.verdict == "watermarked"
+    assert result.key is not None
+    assert (result.key.key_id, result.key.version) == ("a-two", 1)
+    assert result.p_value is not None
+    assert result.p_value <= 1e-5
+    assert result.hypotheses == 2
+
+
+async def test_a_marked_text_is_not_detected_under_another_key(service) -> None:
+    (result,) = await results(service, {"inputs": [{"text": service.marked("a-two")}], "keys": ["a-one"]})
+    assert result.verdict == "not_detected"
+    assert result.key is None
+
+
+async def test_documents_come_back_in_order_with_their_ids(service) -> None:
+    inputs = [
+        {"id": "x", "text": HUMAN},
+        {"text": service.marked("a-one")},
+        {"id": "y", "token_ids": [1, 2, 3]},
+    ]
+    answers = await results(service, {"inputs": inputs, "keys": ["a-one"]})
+    assert [(answer.id, answer.verdict) for answer in answers] == [
+        ("x", "not_detected"),
+        ("1", "watermarked"),
+        ("y", "too_short"),
+    ]
+
+
+async def test_token_ids_give_the_same_answer_as_their_text(service) -> None:
+    text = service.marked("a-one")
+    both = [{"id": "d", "text": text}, {"id": "d", "token_ids": service.tokenizer.encode(text)}]
+    from_text, from_ids = await results(service, {"inputs": both, "keys": ["a-one"]})
+    assert from_text == from_ids
+
+
+async def test_a_short_text_says_how_many_tokens_could_be_enough(service) -> None:
+    text = service.marked("a-one", tokens=8)
+    (short,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "fpr": 1e-30})
+    assert short.verdict == "too_short"
+    assert short.tokens_needed is not None
+    longer = service.marked("a-one", tokens=short.tokens_needed)
+    (enough,) = await results(service, {"inputs": [{"text": longer}], "keys": ["a-one"], "fpr": 1e-30})
+    assert enough.verdict != "too_short"
+
+
+async def test_a_text_cut_at_its_start_is_found_with_any_phase_only(service) -> None:
+    text = service.marked("a-one", tokens=400)[1:]
+    body = {"inputs": [{"text": text}], "keys": ["a-one"]}
+    (fixed,) = await results(service, body)
+    (shifted,) = await results(service, {**body, "phase": "any"})
+    assert fixed.verdict == "not_detected"
+    assert shifted.verdict == "watermarked"
+    assert shifted.hypotheses == 2
+
+
+async def test_block_evidence_names_the_characters_of_each_block(service) -> None:
+    text = service.marked("a-one", tokens=60)
+    (result,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "evidence": "blocks"})
+    assert result.evidence is not None
+    assert len(result.evidence) == result.scored_blocks
+    first = result.evidence[0]
+    assert (first.start_token, first.end_token) == (4, 6)
+    assert text[first.start_char : first.end_char] == text[4:6]
+
+
+async def test_the_verdict_scope_shows_the_verdict_alone(service) -> None:
+    (result,) = await results(
+        service, {"inputs": [{"text": service.marked("a-one")}], "keys": ["a-one"]}, "verdict"
+    )
+    assert result.verdict == "watermarked"
+    hidden = (result.p_value, result.log10_p, result.z, result.scored_blocks, result.key, result.evidence)
+    assert hidden == (None,) * 6
+
+
+async def test_without_keys_all_of_the_tenants_are_tried_and_unreadable_ones_named(service) -> None:
+    response = await service.direct({"inputs": [{"text": service.marked("a-two")}]})
+    body = response.json()
+    assert body["results"][0]["key"]["key_id"] == "a-two"
+    assert body["skipped_keys"] == ["a-foreign"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "aaaa" * 100, "\r\n\r\n", "\U0001f600" * 40, "e\u0301" * 40, "\x00\u200b\u202e"]
+)
+async def test_odd_texts_get_a_verdict(service, text: str) -> None:
+    (result,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "evidence": "blocks"})
+    assert result.verdict in {"too_short", "not_detected"}
+
+
+@pytest.mark.parametrize(
+    ("body", "token", "status", "param"),
+    [
+        ({"inputs": []}, "full", 422, "inputs"),
+        ({"inputs": [{}]}, "full", 422, "inputs[0]"),
+        ({"inputs": [{"text": "a", "token_ids": [1]}]}, "full", 422, "inputs[0]"),
+        ({"inputs": [{"text": "a"}], "unknown": 1}, "full", 422, "unknown"),
+        ({"inputs": [{"text": "a"}], "fpr": 0}, "full", 422, "fpr"),
+        ({"inputs": [{"text": "a"}], "fpr": 2}, "full", 422, "fpr"),
+        ({"inputs": [{"token_ids": [-1]}]}, "full", 422, "inputs[0].token_ids[0]"),
+        ({"inputs": [{"text": "a"}] * 257}, "full", 422, "inputs"),
+        ({"inputs": [{"text": "a"}], "keys": ["nobody"]}, "full", 404, "keys[0]"),
+        ({"inputs": [{"text": "a"}], "keys": ["a-one", "b-one"]}, "full", 404, "keys[1]"),
+        ({"inputs": [{"text": "a"}], "keys": ["a-foreign"]}, "full", 422, "keys[0]"),
+        ({"inputs": [{"text": "a"}]}, "c", 422, "inputs"),
+        ({"inputs": [{"text": "a"}]}, "empty", 404, None),
+        ({"inputs": [{"text": "a" * 5001}], "keys": ["a-one"]}, "full", 413, "inputs[0]"),
+        ({"inputs": [{"text": "a"}], "keys": ["a-one"], "evidence": "blocks"}, "verdict", 403, None),
+        ({"inputs": [{"text": "a"}]}, "none", 403, None),
+    ],
+)
+async def test_bad_input_is_a_problem_that_names_the_field(service, body, token, status, param) -> None:
+    response = await service.direct(body, token)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.json().get("param") == param
+
+
+async def test_keys_are_listed_without_secrets_and_for_their_tenant_only(service) -> None:
+    response = await service.client.get("/v1/keys", headers=service.headers())
+    listed = {key["key_id"]: key["tokenizer_available"] for key in response.json()["keys"]}
+    assert listed == {"a-foreign": False, "a-one": True, "a-two": True}
+    for key in service.keys.values():
+        assert key.primary is not None
+        assert key.primary.prf_key.hex() not in response.text

@@ -1,0 +1,69 @@
+"""The HTTP client against a transport that answers from a list."""
+
+import httpx
+import pytest
+
+from shared.client import ClientError, TTMarkClient
+from shared.schemas.detection import DirectRequest, Document
+
+ANSWER = {
+    "results": [{"id": "0", "verdict": "not_detected", "tokens": 3, "hypotheses": 1}],
+    "request_id": "r",
+}
+
+
+def client(*answers: httpx.Response, retries: int = 3) -> tuple[TTMarkClient, list[httpx.Request]]:
+    queue, seen = list(answers), []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return queue.pop(0)
+
+    transport = httpx.MockTransport(answer)
+    return TTMarkClient("http://detect", "secret", retries=retries, transport=transport), seen
+
+
+def test_detection_sends_the_token_and_reads_the_typed_answer() -> None:
+    with client(httpx.Response(200, json=ANSWER))[0] as service:
+        response = service.detect_direct(DirectRequest(inputs=[Document(text="abc")]))
+    assert response.results[0].verdict == "not_detected"
+
+
+def test_a_busy_service_is_asked_again_after_the_time_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    busy = httpx.Response(429, headers={"Retry-After": "2"}, json={"error": {"message": "busy"}})
+    service, seen = client(busy, httpx.Response(200, json={"choices": []}))
+    with service:
+        service.complete({"prompt": "a"})
+    assert pauses == [2.0]
+    assert len(seen) == 2
+    assert seen[0].headers["Authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [
+        (httpx.Response(404, json={"error": {"message": "unknown model"}}), "unknown model"),
+        (httpx.Response(422, json={"title": "Bad", "detail": "fpr: too large"}), "fpr: too large"),
+        (httpx.Response(500, text="<html>"), "http://detect/v1/keys answered 500"),
+    ],
+)
+def test_a_refusal_is_an_error_in_the_services_own_words(response: httpx.Response, message: str) -> None:
+    with client(response)[0] as service, pytest.raises(ClientError, match=message) as error:
+        service.detection_keys()
+    assert error.value.status == response.status_code
+
+
+def test_a_service_that_stays_busy_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    busy = [httpx.Response(503, json={"error": {"message": "not ready"}}) for _ in range(3)]
+    service, seen = client(*busy, retries=2)
+    with service, pytest.raises(ClientError, match="not ready"):
+        service.complete({})
+    assert len(seen) == 3
+
+
+def test_a_service_that_cannot_be_reached_is_named() -> None:
+    with TTMarkClient("http://127.0.0.1:1", "t") as service, pytest.raises(ClientError, match="127.0.0.1:1"):
+        service.detection_keys()

@@ -1,0 +1,49 @@
+"""The tokenizer that both services share."""
+
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from shared.tokenization import TextTokenizer, TokenizerMissing
+
+
+def byte_level() -> Tokenizer:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<eos>"])
+    return tokenizer
+
+
+def test_text_survives_a_round_trip_without_special_tokens(tmp_path: Path) -> None:
+    byte_level().save(str(tmp_path / "tokenizer.json"))
+    tokenizer = TextTokenizer.load(tmp_path)
+    ids = tokenizer.encode("a é\r\n😀")
+    assert tokenizer.decode([*ids, tokenizer.vocab_size - 1]) == "a é\r\n😀"
+
+
+def test_offsets_are_characters_of_the_text(tmp_path: Path) -> None:
+    encoded = TextTokenizer(byte_level()).encode_with_offsets("aéb")
+    assert encoded.offsets[0] == (0, 1)
+    assert encoded.offsets[-1] == (2, 3)
+    assert {offset for offset in encoded.offsets[1:-1]} == {(1, 2)}
+
+
+def test_the_fingerprint_ignores_truncation_and_padding_and_nothing_else() -> None:
+    plain, cut, other = byte_level(), byte_level(), byte_level()
+    cut.enable_truncation(5)
+    cut.enable_padding(length=8)
+    other.add_tokens(["more"])
+    fingerprint = TextTokenizer(plain).fingerprint
+    assert TextTokenizer(cut).fingerprint == fingerprint
+    assert TextTokenizer(other).fingerprint != fingerprint
+
+
+@pytest.mark.parametrize("content", [None, "{}", "not json"])
+def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(TokenizerMissing, match=r"tokenizer\.json"):
+        TextTokenizer.load(tmp_path)
