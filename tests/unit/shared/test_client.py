@@ -65,5 +65,8 @@ def test_a_service_that_stays_busy_is_given_up_on(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_service_that_cannot_be_reached_is_named() -> None:
-    with TTMarkClient("http://127.0.0.1:1", "t") as service, pytest.raises(ClientError, match="127.0.0.1:1"):
+    with (
+        TTMarkClient("http://127.0.0.1:1", "t") as service,
+        pytest.raises(ClientError, match=r"127\.0\.0\.1:1"),
+    ):
         service.detection_keys()

@@ -28,7 +28,7 @@ def test_offsets_are_characters_of_the_text(tmp_path: Path) -> None:
     encoded = TextTokenizer(byte_level()).encode_with_offsets("aéb")
     assert encoded.offsets[0] == (0, 1)
     assert encoded.offsets[-1] == (2, 3)
-    assert {offset for offset in encoded.offsets[1:-1]} == {(1, 2)}
+    assert set(encoded.offsets[1:-1]) == {(1, 2)}
 
 
 def test_the_fingerprint_ignores_truncation_and_padding_and_nothing_else() -> None:
