@@ -23,6 +23,8 @@ from shared.http.telemetry import TelemetryMiddleware
 from shared.observability.http_metrics import HttpMetrics
 from shared.schemas.errors import FieldProblem
 
+_MOST_PROBLEMS = 20
+
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
@@ -82,7 +84,10 @@ def _install_error_handlers(app: FastAPI, render: ErrorRenderer) -> None:
 
 
 def _problems(error: RequestValidationError) -> list[FieldProblem]:
-    return [FieldProblem(field=_path(item["loc"]), message=_message(item)) for item in error.errors()]
+    return [
+        FieldProblem(field=_path(item["loc"]), message=_message(item))
+        for item in error.errors()[:_MOST_PROBLEMS]
+    ]
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -1,0 +1,71 @@
+"""`POST /v1/completions`: OpenAI's text completion, with our extensions."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from shared.schemas.fields import NonEmptyText, TokenIds, not_supported, says
+from shared.schemas.sampling import SamplingFields, Usage
+from shared.schemas.watermark_block import WatermarkBlock
+
+DEFAULT_MAX_TOKENS = 16
+MAX_COMPLETION_LOGPROBS = 20
+
+FinishReason = Literal["stop", "length"]
+Prompt = Annotated[
+    NonEmptyText
+    | Annotated[list[NonEmptyText], Field(min_length=1, fail_fast=True)]
+    | TokenIds
+    | Annotated[list[TokenIds], Field(min_length=1, fail_fast=True)],
+    says("must be a non-empty string, a list of them, a non-empty list of token ids, or a list of those"),
+]
+
+
+class CompletionRequest(SamplingFields):
+    """A prompt to continue."""
+
+    prompt: Prompt = Field(description="One prompt or several, as text or as token ids.")
+    max_tokens: int | None = Field(
+        default=None, ge=1, description=f"Most tokens of a completion; {DEFAULT_MAX_TOKENS} by default."
+    )
+    echo: bool | None = Field(default=None, description="Puts the prompt in front of the completion.")
+    logprobs: int | None = Field(
+        default=None,
+        ge=0,
+        le=MAX_COMPLETION_LOGPROBS,
+        description="Log probabilities of each token and of this many alternatives, by the model alone.",
+    )
+    best_of: Annotated[Literal[1] | None, not_supported("1")] = None
+    suffix: Annotated[Literal[""] | None, not_supported()] = None
+
+
+class CompletionLogprobs(BaseModel):
+    """Parallel lists, one entry per token."""
+
+    tokens: list[str]
+    token_logprobs: list[float]
+    top_logprobs: list[dict[str, float]]
+    text_offset: list[int]
+
+
+class CompletionChoice(BaseModel):
+    """One completion, or in a stream a piece of it."""
+
+    index: int
+    text: str
+    logprobs: CompletionLogprobs | None = None
+    finish_reason: FinishReason | None = None
+    token_ids: list[int] | None = None
+    prompt_token_ids: list[int] | None = None
+
+
+class CompletionResponse(BaseModel):
+    """The answer, and the chunk of a stream; in a stream `watermark` is in the last chunk only."""
+
+    id: str
+    object: Literal["text_completion"] = "text_completion"
+    created: int = Field(description="Unix time in seconds.")
+    model: str
+    choices: list[CompletionChoice]
+    usage: Usage | None = None
+    watermark: WatermarkBlock | None = None

@@ -1,0 +1,69 @@
+"""The fields that completion and chat requests have in common. Null means the same as leaving a field out."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.schemas.fields import NonEmptyText, says
+from shared.schemas.watermark_block import WatermarkOptions
+
+MAX_CHOICES = 16
+MAX_STOPS = 4
+MAX_LOGIT_BIASES = 1024
+
+Stop = Annotated[
+    NonEmptyText | Annotated[list[NonEmptyText], Field(max_length=MAX_STOPS)] | None,
+    says(f"must be a non-empty string, or a list of at most {MAX_STOPS} of them"),
+]
+LogitBias = Annotated[
+    dict[
+        Annotated[str, Field(pattern=r"^[0-9]{1,10}$")],
+        Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)],
+    ],
+    Field(max_length=MAX_LOGIT_BIASES),
+    says(f"must map at most {MAX_LOGIT_BIASES} token ids to numbers between -100 and 100"),
+]
+
+
+class StreamOptions(BaseModel):
+    """What a stream contains besides the text."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    include_usage: bool | None = Field(default=None, description="Ends the stream with token counts.")
+
+
+class SamplingFields(BaseModel):
+    """Model, decoding parameters, streaming, watermark."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+    model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="1 by default; 0 is greedy.")
+    top_p: float | None = Field(default=None, gt=0, le=1, description="1 by default: off.")
+    top_k: int | None = Field(default=None, ge=-1, le=2**31 - 1, description="0, the default, and -1: off.")
+    min_p: float | None = Field(default=None, ge=0, le=1, description="0 by default: off.")
+    n: int | None = Field(default=None, ge=1, le=MAX_CHOICES, description="Completions of each prompt.")
+    stop: Stop = Field(default=None, description="Strings that end a completion; not part of it.")
+    seed: int | None = Field(
+        default=None, ge=-(2**63), le=2**63 - 1, description="The same seed gives the same completion."
+    )
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
+    logit_bias: LogitBias | None = Field(default=None, description="Token id to what is added to its logit.")
+    stream: bool | None = Field(default=None, description="Server-sent events instead of one JSON object.")
+    stream_options: StreamOptions | None = None
+    user: str | None = Field(default=None, description="Accepted and not looked at.")
+    ignore_eos: bool | None = Field(default=None, description="Goes on past the end-of-text token.")
+    return_token_ids: bool | None = Field(
+        default=None, description="Adds `token_ids` and `prompt_token_ids` to each choice."
+    )
+    watermark: WatermarkOptions | None = None
+
+
+class Usage(BaseModel):
+    """Token counts of a response; a prompt counts once, however many completions it has."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int

@@ -1,0 +1,41 @@
+"""What a request can say about the watermark, and what each response says about it."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
+
+
+class WatermarkOptions(BaseModel):
+    """The `watermark` field of a generation request."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    key_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=128,
+        description="The key to watermark with; left out: the service's or the tenant's own.",
+    )
+    enabled: bool | None = Field(
+        default=None, description="`false` needs the scope generate:unwatermarked; on by default."
+    )
+
+
+class WatermarkBlock(BaseModel):
+    """Whether and how the completions of a response carry a watermark."""
+
+    status: WatermarkStatus = Field(
+        description="`watermarked`: every block that the scheme can mark is marked; `partial`: some are, "
+        "`reasons` says why not all; `unwatermarked`: none is, `reasons` says why."
+    )
+    reasons: dict[str, int] = Field(
+        description="Blocks without a mark by reason: warm_up (the first blocks have no context), odd_end "
+        "(a last block cut short), repeated_context, greedy (temperature 0), disabled (by the request)."
+    )
+    key_id: str | None = None
+    key_version: int | None = None
+    profile: str | None = None
+    blocks: int = Field(description="Blocks of all completions of the response.")
+    watermarked_blocks: int
