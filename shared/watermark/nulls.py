@@ -50,9 +50,9 @@ class BinomialNull:
 class ExponentialNull:
     """A score that is a unit exponential variable; sums are Gamma(blocks, 1)."""
 
+    maximum: float
     mean: float = 1.0
     standard_deviation: float = 1.0
-    maximum: float = 52.0 * math.log(2.0)
 
     def log10_tail(self, total: float, blocks: int) -> float:
         return log_gamma_tail(total, blocks) / LN10

@@ -38,6 +38,15 @@ class Segments:
             return np.minimum.reduceat(values, self.starts)
         return namespace(values).segment_reduce(values, "min", offsets=self.offsets)
 
+    def grouped_sum(self, values: Array, groups: Array, count: int) -> Array:
+        """Sums of `values` [N] by segment and group number [N] in 0..count-1 -> [S, count]."""
+        cells = self.ids * count + groups
+        if is_numpy(values):
+            sums = np.bincount(cells, weights=values, minlength=len(self) * count)
+            return sums.reshape(len(self), count)
+        empty = namespace(values).zeros(len(self) * count, dtype=values.dtype, device=values.device)
+        return empty.index_add(0, cells, values).reshape(len(self), count)
+
     def spread(self, values: Array) -> Array:
         """One value per segment [S], repeated for its rows -> [N]."""
         return values[self.ids]

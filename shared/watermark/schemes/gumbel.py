@@ -1,0 +1,61 @@
+"""Gumbel: emit the block that wins an exponential race run by the key (Aaronson 2022)."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.watermark.arrays import Array, namespace
+from shared.watermark.nulls import ExponentialNull, Null
+from shared.watermark.ragged import Segments
+from shared.watermark.schemes.blend import blend, check_blend
+
+BITS = 52
+# Below this a probability counts as this, so that a race time stays finite.
+SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Gumbel:
+    """P_w puts all mass on argmin of -log u(b) / P(b)."""
+
+    name: ClassVar[str] = "gumbel"
+    default_context_width: ClassVar[int] = 4
+
+    blend: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_blend(self.blend)
+
+    @property
+    def prf_calls(self) -> int:
+        return 1
+
+    @property
+    def null(self) -> Null:
+        return ExponentialNull(maximum=BITS * math.log(2.0))
+
+    def reweight(self, probs: Array, words: Array, context_words: Array, segments: Segments) -> Array:
+        del context_words
+        xp = namespace(probs)
+        # The midpoint of a cell of 2**-52 is an exact double strictly between 0 and 1.
+        uniforms = (xp.astype(_cells(words), probs.dtype) + 0.5) * 2.0**-BITS
+        times = -xp.log(uniforms) / xp.clip(probs, SMALLEST, None)
+        times = xp.where(probs > 0.0, times, xp.full_like(times, math.inf))
+        winner = xp.zeros_like(probs)
+        winner[segments.first_argmin(times)] = 1.0
+        return blend(probs, winner, self.blend)
+
+    def score(self, words: Array, context_words: Array) -> NDArray[np.float64]:
+        """-log(1 - u) from the cell's lower end: never above the exact exponential variable."""
+        del context_words
+        above = (1 << BITS) - _cells(words)  # 1..2**52, exact
+        scores: NDArray[np.float64] = BITS * math.log(2.0) - np.log(above.astype(np.float64))
+        return np.maximum(scores, 0.0)
+
+
+def _cells(words: Array) -> Array:
+    """The upper 52 bits of the first lane, 0..2**52 - 1."""
+    return (words[:, 0] >> (64 - BITS)) & ((1 << BITS) - 1)

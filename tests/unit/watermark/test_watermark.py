@@ -1,0 +1,143 @@
+"""The facade: validation, defaults, scores, p-values, both backends."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from shared.watermark import Watermark, key_lanes, scheme_names
+
+SCHEMES = scheme_names()
+
+
+def ragged_batch(block_size, context_width, seed=0):
+    rng = np.random.default_rng(seed)
+    lengths = [1, 2, 50, 1, 300]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    probs = np.concatenate([rng.dirichlet(np.full(n, 0.3)) for n in lengths])
+    keys = rng.integers(-(2**63), 2**63 - 1, (5, 2))
+    contexts = rng.integers(0, 2**32, (5, context_width))
+    blocks = rng.integers(0, 2**32, (offsets[-1], block_size))
+    return keys, contexts, blocks, probs, offsets
+
+
+def test_the_four_schemes_are_known():
+    assert SCHEMES == ("synthid", "dipmark", "mcmark", "gumbel")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+def test_numpy_and_torch_agree_and_segments_sum_to_one(scheme, block_size):
+    watermark = Watermark(scheme, block_size)
+    batch = ragged_batch(block_size, watermark.context_width)
+    in_numpy = watermark.reweight(*batch)
+    in_torch = watermark.reweight(*map(torch.asarray, batch)).numpy()
+    assert np.all(in_numpy >= 0.0)
+    assert np.allclose(np.add.reduceat(in_numpy, batch[4][:-1]), 1.0, rtol=1e-12)
+    assert np.allclose(in_numpy, in_torch, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_sequence_is_reweighted_alike_alone_and_in_a_batch(scheme):
+    watermark = Watermark(scheme, 2)
+    keys, contexts, blocks, probs, offsets = ragged_batch(2, watermark.context_width)
+    together = watermark.reweight(keys, contexts, blocks, probs, offsets)
+    for i, (start, stop) in enumerate(itertools.pairwise(offsets)):
+        rows = slice(start, stop)
+        alone = watermark.reweight(
+            keys[i : i + 1], contexts[i : i + 1], blocks[rows], probs[rows], np.array([0, stop - start])
+        )
+        assert np.allclose(alone, together[rows], rtol=1e-9, atol=1e-12)
+
+
+def test_no_sequences_give_no_probabilities():
+    empty = np.empty
+    result = Watermark("mcmark", 2).reweight(
+        empty((0, 2), int), empty((0, 2), int), empty((0, 2), int), empty(0), np.zeros(1, int)
+    )
+    assert result.shape == (0,)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_scores_of_random_blocks_have_the_stated_mean_and_deviation(scheme):
+    watermark = Watermark(scheme, 2)
+    rng = np.random.default_rng(0)
+    contexts = rng.integers(0, 2**32, (20_000, watermark.context_width))
+    scores = watermark.score(key_lanes(bytes(16)), contexts, rng.integers(0, 2**32, (20_000, 2)))
+    z = watermark.standardize(scores)
+    assert abs(z.mean()) < 4.0 / math.sqrt(20_000)
+    assert abs(z.var() - 1.0) < 0.1
+    assert scores.max() <= watermark.null.maximum
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_one_key_per_row_scores_as_each_key_alone(scheme):
+    watermark = Watermark(scheme, 3)
+    rng = np.random.default_rng(1)
+    keys = rng.integers(-(2**63), 2**63 - 1, (6, 2))
+    contexts, blocks = rng.integers(0, 99, (6, watermark.context_width)), rng.integers(0, 99, (6, 3))
+    together = watermark.score(keys, contexts, blocks)
+    alone = [watermark.score(keys[i], contexts[i : i + 1], blocks[i : i + 1])[0] for i in range(6)]
+    assert together.tolist() == alone
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_no_blocks_are_no_evidence(scheme):
+    watermark = Watermark(scheme, 2)
+    assert watermark.log10_p_value(0.0, 0) == 0.0
+    assert watermark.z_score(0.0, 0) == 0.0
+    assert watermark.score(
+        key_lanes(bytes(16)), np.empty((0, watermark.context_width), int), np.empty((0, 2), int)
+    ).shape == (0,)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_blocks_needed_is_the_first_count_whose_best_score_reaches_the_level(scheme):
+    watermark = Watermark(scheme, 2)
+    for level in (-0.5, -5.0, -12.0, -300.0):
+        needed = watermark.blocks_needed(level)
+        assert watermark.log10_p_value(needed * watermark.null.maximum, needed) <= level
+        if needed > 1:
+            best = (needed - 1) * watermark.null.maximum
+            assert watermark.log10_p_value(best, needed - 1) > level
+
+
+def test_mcmark_tail_is_exact_where_the_normal_approximation_is_not():
+    watermark = Watermark("mcmark", 2, parameters={"layers": 1, "channels": 20})
+    exact = watermark.log10_p_value(30.0, 200)
+    normal = math.log10(0.5 * math.erfc(watermark.z_score(30.0, 200) / math.sqrt(2)))
+    assert exact == pytest.approx(math.log10(9e-8), abs=0.1)
+    assert normal < exact - 2.5
+
+
+def test_defaults_are_resolved_into_the_parameters():
+    watermark = Watermark("synthid", 2, None, {"depth": 20})
+    assert watermark.context_width == 4
+    assert dict(watermark.parameters) == {"depth": 20, "blend": 1.0}
+    assert watermark.warmup_blocks == 2
+    assert Watermark("mcmark", 3).warmup_blocks == 1
+
+
+def test_whole_numbers_are_taken_for_real_parameters():
+    assert Watermark("gumbel", 1, parameters={"blend": 1}).parameters["blend"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nosuch", 2), "unknown scheme 'nosuch'"),
+        (("synthid", 0), "block_size"),
+        (("synthid", 4), "block_size"),
+        (("synthid", True), "block_size"),
+        (("synthid", 2, 0), "context_width"),
+        (("synthid", 2, 65), "context_width"),
+        (("synthid", 2, 4, {"nosuch": 1}), "no parameter 'nosuch'"),
+        (("synthid", 2, 4, {"depth": 2.5}), "must be int"),
+        (("synthid", 2, 4, {"depth": True}), "must be int"),
+    ],
+)
+def test_bad_arguments_give_a_clear_error(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Watermark(*arguments)
