@@ -32,6 +32,7 @@ class SqliteStore:
         self._busy_seconds = busy_seconds
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="keys-sqlite")
         self._connection: sqlite3.Connection | None = None
+        self._closed = False
 
     async def get(self, kind: str, record_id: str) -> Stored | None:
         """The record, or None."""
@@ -85,7 +86,10 @@ class SqliteStore:
         await self._run(lambda connection: connection.execute("SELECT 1 FROM records LIMIT 1").fetchone())
 
     async def close(self) -> None:
-        """Closes the file."""
+        """Closes the file; repeating it is harmless."""
+        if self._closed:
+            return
+        self._closed = True
 
         def close() -> None:
             if self._connection is not None:

@@ -1,0 +1,50 @@
+"""A SQLite store, a key-encryption key and a profile for the tests of everything above the store."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from shared.keys import KeyEncryptionKey, KeyRing, RecordStore, open_store
+from shared.schemas.profile import Profile
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_800_000_000.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds, UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def kek() -> KeyEncryptionKey:
+    return KeyEncryptionKey(bytes(range(32)))
+
+
+@pytest.fixture
+def profile() -> Profile:
+    return Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[RecordStore]:
+    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def ring(store: RecordStore, kek: KeyEncryptionKey) -> KeyRing:
+    return KeyRing(store, kek)

@@ -1,0 +1,121 @@
+"""The key cache: what a service sees of the keys while the store comes and goes."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, RecordStore, RecordTampered, StoreUnavailable
+from shared.keys.errors import KeyStoreError
+from shared.keys.unlocked import UnlockedKey
+from shared.schemas.profile import Profile
+
+
+class FlakyRing(KeyRing):
+    """A ring whose store can be away."""
+
+    away = False
+
+    async def open_all(self) -> tuple[dict[str, UnlockedKey], dict[str, KeyStoreError]]:
+        if self.away:
+            raise StoreUnavailable("away")
+        return await super().open_all()
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def flaky(store: RecordStore, kek: KeyEncryptionKey) -> FlakyRing:
+    return FlakyRing(store, kek)
+
+
+@pytest.fixture
+def cache(flaky: FlakyRing, clock: Any) -> KeyCache:
+    return KeyCache(flaky, refresh_seconds=0.01, max_age_seconds=900, monotonic=clock.monotonic)
+
+
+async def test_a_cold_start_without_the_store_is_not_ready_and_recovers_by_itself(
+    cache: KeyCache, flaky: FlakyRing, profile: Profile
+) -> None:
+    await flaky.create("k", tenant="t", profile=profile)
+    flaky.away = True
+    await cache.start()
+    assert not cache.ready
+    assert cache.get("k") is None
+    assert isinstance(cache.last_error, StoreUnavailable)
+    flaky.away = False
+    await eventually(lambda: cache.ready)
+    assert cache.get("k") is not None
+    await cache.stop()
+    assert not cache.ready
+
+
+async def test_a_cache_without_any_key_is_not_ready(cache: KeyCache) -> None:
+    await cache.refresh()
+    assert not cache.ready
+
+
+async def test_a_change_is_seen_after_a_refresh(cache: KeyCache, flaky: FlakyRing, profile: Profile) -> None:
+    await flaky.create("k", tenant="t", profile=profile)
+    await cache.start()
+    await flaky.rotate("k")
+    await eventually(lambda: len(cache.for_tenant("t")[0].versions) == 2)
+    await cache.stop()
+
+
+async def test_known_keys_are_served_until_they_are_too_old(
+    cache: KeyCache, flaky: FlakyRing, profile: Profile, clock: Any
+) -> None:
+    await flaky.create("k", tenant="t", profile=profile)
+    await cache.refresh()
+    flaky.away = True
+    clock.seconds += 900
+    assert cache.ready
+    assert cache.get("k") is not None
+    clock.seconds += 1
+    assert not cache.ready
+    assert cache.get("k") is None
+    assert cache.for_tenant("t") == []
+
+
+async def test_keys_are_told_apart_by_tenant(cache: KeyCache, flaky: FlakyRing, profile: Profile) -> None:
+    for key_id, tenant in (("b", "x"), ("a", "x"), ("c", "y")):
+        await flaky.create(key_id, tenant=tenant, profile=profile)
+    await cache.refresh()
+    assert [key.key_id for key in cache.for_tenant("x")] == ["a", "b"]
+    assert cache.for_tenant("z") == []
+
+
+async def test_a_damaged_record_neither_replaces_a_known_key_nor_hides_the_others(
+    cache: KeyCache, flaky: FlakyRing, store: RecordStore, profile: Profile
+) -> None:
+    for key_id in ("a", "b"):
+        await flaky.create(key_id, tenant="t", profile=profile)
+    await cache.refresh()
+    await store.put("key", "a", b"garbage", expected_revision=1)
+    await flaky.rotate("b")
+    await cache.refresh()
+    assert isinstance(cache.problems["a"], RecordTampered)
+    assert [len(key.versions) for key in cache.for_tenant("t")] == [1, 2]
+
+
+async def test_a_key_that_vanished_from_the_store_is_still_served_and_reported(
+    cache: KeyCache, flaky: FlakyRing, profile: Profile, tmp_path: Any
+) -> None:
+    await flaky.create("k", tenant="t", profile=profile)
+    await cache.refresh()
+    connection = sqlite3.connect(tmp_path / "keys.db")
+    with connection:
+        connection.execute("DELETE FROM records")
+    connection.close()
+    await cache.refresh()
+    assert "k" in cache.problems
+    assert cache.get("k") is not None

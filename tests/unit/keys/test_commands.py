@@ -1,0 +1,152 @@
+"""`ttmark keys` and `ttmark tokens`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, models
+from typer.testing import CliRunner, Result
+
+from services.cli import keys, tokens
+
+KEK = "5e" * 32
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a key-encryption key and a tokenizer."""
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.startswith("TTMARK_"):
+            monkeypatch.delenv(name)
+    state = tmp_path / ".ttmark"
+    state.mkdir()
+    (state / "kek").write_text(KEK)
+    (tmp_path / "model").mkdir()
+    Tokenizer(models.WordLevel({"a": 0, "b": 1}, unk_token="a")).save(
+        str(tmp_path / "model" / "tokenizer.json")
+    )
+    return tmp_path
+
+
+def invoke(arguments: str) -> Result:
+    group, *rest = arguments.split()
+    app = {"keys": keys.app, "tokens": tokens.app}[group]
+    return CliRunner().invoke(app, rest)
+
+
+def test_the_life_of_a_key_from_the_command_line(folder: Path) -> None:
+    created = invoke("keys create k --tokenizer model --block-size 2 --context-width 4 --json")
+    assert created.exit_code == 0, created.output
+    document = json.loads(created.stdout)
+    assert document["versions"][0]["state"] == "primary"
+    assert document["profile_id"].startswith("synthid-r2-")
+    for command, expected in (
+        ("rotate k", ["primary", "pending"]),
+        ("promote k 2", ["active", "primary"]),
+        ("retire k 1", ["retired", "primary"]),
+        ("disable k 2", ["retired", "disabled"]),
+    ):
+        result = invoke(f"keys {command} --json")
+        assert [version["state"] for version in json.loads(result.stdout)["versions"]] == expected
+    listed = invoke("keys list --json")
+    assert [key["key_id"] for key in json.loads(listed.stdout)] == ["k"]
+    assert "retired" in invoke("keys list").stdout
+
+
+def test_a_token_is_printed_once_and_listed_without_its_secret(folder: Path) -> None:
+    plain = invoke("tokens create --tenant t --scope detect --expires-in-days 1").stdout.strip()
+    assert plain.startswith("ttm_")
+    listed = invoke("tokens list --json")
+    (token,) = json.loads(listed.stdout)
+    assert token["scopes"] == ["detect"]
+    assert token["expires_at"] is not None
+    assert plain.split("_")[2] not in listed.stdout + invoke("tokens list").stdout
+    revoked = invoke(f"tokens revoke {token['token_id']} --json")
+    assert json.loads(revoked.stdout)["revoked_at"] is not None
+
+
+def test_empty_lists_say_what_to_do(folder: Path) -> None:
+    assert "ttmark keys create" in invoke("keys list").stdout
+    assert "ttmark tokens create" in invoke("tokens list").stdout
+    assert invoke("keys list --json").stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("keys rotate nope", "there is no key nope"),
+        ("keys promote nope 1", "there is no key nope"),
+        ("tokens revoke nope", "there is no token nope"),
+    ],
+)
+def test_what_fails_is_one_line_and_exit_code_1(folder: Path, arguments: str, message: str) -> None:
+    result = invoke(arguments)
+    assert result.exit_code == 1
+    assert result.stderr.strip() == f"ttmark: {message}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "keys create k",
+        "keys create K --tokenizer model",
+        "keys create k --tokenizer nowhere",
+        "keys create k --tokenizer model --scheme nope",
+        "keys create k --tokenizer model --block-size 9",
+        "keys create k --tokenizer model --param depth",
+        "keys create k --tokenizer model --param nope=1",
+        "keys promote k x",
+        "tokens create --scope nope",
+        "tokens create --expires-in-days -1",
+        "tokens create --tenant A",
+        "keys nonsense",
+    ],
+)
+def test_bad_usage_is_exit_code_2(folder: Path, arguments: str) -> None:
+    result = invoke(arguments)
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"TTMARK_STORE_URL": "mysql://h/x"}, "the key store is a URL"),
+        ({"TTMARK_KEK": "abc"}, "64 hexadecimal digits"),
+        ({"TTMARK_KEK_FILE": "nowhere"}, "nowhere"),
+        ({"TTMARK_STORE_URL_FILE": "nowhere"}, "nowhere"),
+        ({"TTMARK_STORE_URL": "sqlite:////dev/null/x"}, "key store /dev/null/x"),
+        ({"TTMARK_KEK": "00" * 32}, "which is not at hand"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_one_line_and_exit_code_1(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str
+) -> None:
+    assert invoke("keys create k --tokenizer model").exit_code == 0
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    result = invoke("keys list")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_store_url_and_the_key_come_from_files_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "url").write_text(f"sqlite:///{folder / 'elsewhere.db'}\n")
+    (folder / "secret").write_text(KEK + "\n")
+    monkeypatch.setenv("TTMARK_STORE_URL_FILE", str(folder / "url"))
+    monkeypatch.setenv("TTMARK_KEK_FILE", str(folder / "secret"))
+    assert invoke("keys create k --tokenizer model").exit_code == 0
+    assert (folder / "elsewhere.db").exists()
+
+
+def test_the_commands_start_without_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None; sys.modules['transformers'] = None;"
+        "import services.cli.keys, services.cli.tokens"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,123 @@
+"""Records that were altered, moved, truncated or replayed are refused."""
+
+import random
+
+import orjson
+import pytest
+
+from shared.keys import KeyEncryptionKey, KeyRing, RecordRolledBack, RecordStore, RecordTampered, UnknownKek
+from shared.keys.data_key import DataKey
+from shared.keys.envelope import TRAIL_LENGTH, Envelope, open_envelope, seal_envelope
+from shared.keys.ledger import Ledger
+from shared.schemas.profile import Profile
+
+
+async def sealed(kek: KeyEncryptionKey, count: int) -> list[Envelope]:
+    """A record and its successors."""
+    envelopes: list[Envelope] = []
+    for number in range(count):
+        previous = envelopes[-1] if envelopes else None
+        key = previous.data_key if previous else DataKey.generate()
+        envelopes.append(await seal_envelope(kek, "key", "k", {"number": number}, key, previous))
+    return envelopes
+
+
+async def test_an_envelope_opens_under_its_own_name(kek: KeyEncryptionKey) -> None:
+    (envelope,) = await sealed(kek, 1)
+    opened = await open_envelope(kek, "key", "k", envelope.payload, 1)
+    assert (opened.epoch, opened.body, opened.digest) == (1, {"number": 0}, envelope.digest)
+
+
+@pytest.mark.parametrize(("kind", "record_id"), [("key", "other"), ("token", "k")])
+async def test_a_record_moved_to_another_row_is_refused(
+    kek: KeyEncryptionKey, kind: str, record_id: str
+) -> None:
+    (envelope,) = await sealed(kek, 1)
+    with pytest.raises(RecordTampered):
+        await open_envelope(kek, kind, record_id, envelope.payload, 1)
+
+
+async def test_any_single_altered_byte_is_refused(kek: KeyEncryptionKey) -> None:
+    (envelope,) = await sealed(kek, 1)
+    generator = random.Random(1)
+    for position in range(len(envelope.payload)):
+        payload = bytearray(envelope.payload)
+        payload[position] ^= generator.randrange(1, 256)
+        with pytest.raises((RecordTampered, UnknownKek)):
+            await open_envelope(kek, "key", "k", bytes(payload), 1)
+
+
+async def test_every_truncation_and_extension_is_refused(kek: KeyEncryptionKey) -> None:
+    (envelope,) = await sealed(kek, 1)
+    payloads = [envelope.payload[:length] for length in range(len(envelope.payload))]
+    payloads += [envelope.payload + b" ", envelope.payload + b"x", b" " + envelope.payload]
+    for payload in payloads:
+        with pytest.raises(RecordTampered):
+            await open_envelope(kek, "key", "k", payload, 1)
+
+
+async def test_the_same_json_in_another_writing_is_refused(kek: KeyEncryptionKey) -> None:
+    (envelope,) = await sealed(kek, 1)
+    spaced = orjson.dumps(orjson.loads(envelope.payload), option=orjson.OPT_INDENT_2)
+    with pytest.raises(RecordTampered):
+        await open_envelope(kek, "key", "k", spaced, 1)
+
+
+async def test_a_record_of_an_earlier_epoch_is_refused_by_who_saw_a_later_one(kek: KeyEncryptionKey) -> None:
+    first, second = await sealed(kek, 2)
+    ledger = Ledger()
+    ledger.check("key", "k", second)
+    with pytest.raises(RecordRolledBack, match="epoch 1 in the store, 2 seen before"):
+        ledger.check("key", "k", first)
+
+
+async def test_a_record_that_is_gone_is_noticed(kek: KeyEncryptionKey) -> None:
+    (envelope,) = await sealed(kek, 1)
+    ledger = Ledger()
+    ledger.check("key", "k", None)
+    ledger.check("key", "k", envelope)
+    with pytest.raises(RecordRolledBack, match="is gone"):
+        ledger.check("key", "k", None)
+
+
+async def test_a_history_that_branched_off_earlier_is_noticed(kek: KeyEncryptionKey) -> None:
+    first, second = await sealed(kek, 2)
+    ledger = Ledger()
+    ledger.check("key", "k", second)
+    branch = first
+    for number in range(10, 15):
+        branch = await seal_envelope(kek, "key", "k", {"number": number}, first.data_key, branch)
+        with pytest.raises(RecordRolledBack, match="another history"):
+            ledger.check("key", "k", branch)
+
+
+async def test_any_descendant_is_accepted_however_far(kek: KeyEncryptionKey) -> None:
+    envelopes = await sealed(kek, TRAIL_LENGTH + 20)
+    for later in envelopes:
+        ledger = Ledger()
+        ledger.check("key", "k", envelopes[0])
+        ledger.check("key", "k", later)
+    assert len(envelopes[-1].trail) == TRAIL_LENGTH
+
+
+async def test_a_replayed_row_is_refused_by_the_ring_that_changed_it(
+    store: RecordStore, ring: KeyRing, profile: Profile
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    before = await store.get("key", "k")
+    assert before is not None
+    await ring.rotate("k")
+    await store.put("key", "k", before.payload, expected_revision=2)
+    with pytest.raises(RecordRolledBack):
+        await ring.open("k")
+    keys, problems = await ring.open_all()
+    assert keys == {}
+    assert isinstance(problems["k"], RecordRolledBack)
+
+
+async def test_a_secret_copied_into_another_version_is_refused(kek: KeyEncryptionKey) -> None:
+    key = DataKey.generate()
+    box = key.seal(b"secret", b"version 1")
+    assert key.open(box, b"version 1") == b"secret"
+    with pytest.raises(RecordTampered):
+        key.open(box, b"version 2")

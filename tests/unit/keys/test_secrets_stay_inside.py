@@ -1,0 +1,125 @@
+"""Key material reaches no repr, format, pickle, copy, dump or error text."""
+
+import base64
+import copy
+import pickle
+import traceback
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from shared.keys import KeyEncryptionKey, KeyRing, KeyStoreError, RecordStore, TokenRegistry
+from shared.keys.data_key import DataKey
+from shared.keys.redis_address import RedisAddress
+from shared.keys.scopes import Scope
+from shared.keys.unlocked import KeyState, UnlockedVersion
+from shared.schemas.profile import Profile
+
+CANARY = bytes.fromhex("c0ffee00c0ffee11c0ffee22c0ffee33c0ffee44c0ffee55c0ffee66c0ffee77")
+CONFIDENTIAL = [KeyEncryptionKey(CANARY), DataKey(CANARY), UnlockedVersion(1, KeyState.PRIMARY, CANARY)]
+
+
+def disguises(secret: bytes) -> list[str]:
+    """The forms in which a secret could show up in a text."""
+    return [
+        repr(secret)[2:-1],
+        secret.hex(),
+        secret.hex(" "),
+        base64.b64encode(secret).decode().rstrip("="),
+        base64.urlsafe_b64encode(secret).decode().rstrip("="),
+        str(int.from_bytes(secret)),
+        str(int.from_bytes(secret, "little")),
+        str(list(secret))[1:-1],
+    ]
+
+
+def assert_absent(secret: bytes, text: str) -> None:
+    for disguise in disguises(secret):
+        assert disguise not in text
+        assert disguise.upper() not in text.upper()
+
+
+def everything_in(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("holder", CONFIDENTIAL, ids=lambda holder: type(holder).__name__)
+def test_no_way_to_write_an_object_shows_its_secret(holder: object) -> None:
+    for text in (repr(holder), str(holder), f"{holder}", f"{holder!a}", "%s" % holder, repr([holder])):  # noqa: UP031
+        assert_absent(CANARY, text)
+
+
+@pytest.mark.parametrize("holder", CONFIDENTIAL, ids=lambda holder: type(holder).__name__)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_an_object_with_a_secret_is_not_pickled(holder: object, protocol: int) -> None:
+    with pytest.raises(TypeError, match="cannot be copied or pickled"):
+        pickle.dumps(holder, protocol)
+
+
+@pytest.mark.parametrize("holder", CONFIDENTIAL, ids=lambda holder: type(holder).__name__)
+def test_an_object_with_a_secret_is_not_copied_and_has_no_dict(holder: object) -> None:
+    for duplicate in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
+            duplicate(holder)
+    with pytest.raises(TypeError):
+        vars(holder)
+
+
+async def test_an_unlocked_key_shows_no_prf_key(ring: KeyRing, profile: Profile) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    key = await ring.open("k")
+    assert_absent(key.versions[0].prf_key, repr(key))
+    with pytest.raises(TypeError):
+        pickle.dumps(key)
+
+
+async def test_the_store_holds_no_secret_in_the_clear(
+    store: RecordStore, tmp_path: Path, profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
+    ring = KeyRing(store, KeyEncryptionKey(bytes(32)))
+    await ring.create("k", tenant="t", profile=profile)
+    await ring.rotate("k")
+    await store.close()
+    written = everything_in(tmp_path)
+    assert CANARY not in written
+    assert_absent(CANARY, written.decode("latin-1"))
+
+
+async def test_the_store_holds_no_access_token_in_the_clear(
+    store: RecordStore, kek: KeyEncryptionKey, tmp_path: Path
+) -> None:
+    plain, _ = await TokenRegistry(store, kek).create(tenant="t", scopes=[Scope.DETECT])
+    await store.close()
+    secret = plain.rsplit("_", 1)[1]
+    written = everything_in(tmp_path)
+    assert secret.encode() not in written
+    assert bytes.fromhex(secret) not in written
+
+
+@pytest.mark.parametrize("text", [CANARY.hex()[:-2], CANARY.hex() + "zz", f"{CANARY.hex()}\n{CANARY.hex()}x"])
+def test_a_malformed_key_file_is_not_repeated_in_the_error(text: str) -> None:
+    with pytest.raises(ValueError, match="64 hexadecimal digits") as caught:
+        KeyEncryptionKey.from_text(text)
+    assert CANARY.hex()[:16] not in "".join(traceback.format_exception_only(caught.value))
+
+
+async def test_errors_of_a_wrong_key_name_no_secret(store: RecordStore, profile: Profile) -> None:
+    await KeyRing(store, KeyEncryptionKey(CANARY)).create("k", tenant="t", profile=profile)
+    with pytest.raises(KeyStoreError) as caught:
+        await KeyRing(store, KeyEncryptionKey(bytes(32))).open("k")
+    assert_absent(CANARY, "".join(traceback.format_exception(caught.value)))
+
+
+def test_an_address_shows_no_password() -> None:
+    address = RedisAddress.parse("redis://user:hunter2@example.org/1")
+    assert "hunter2" not in repr(address)
+    with pytest.raises(ValueError, match="not a Redis URL") as caught:
+        RedisAddress.parse("redis://user:hunter2@example.org:port")
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_nothing_that_is_shown_has_a_field_for_a_secret(ring: KeyRing, profile: Profile) -> None:
+    info: BaseModel = await ring.create("k", tenant="t", profile=profile)
+    assert "secret" not in info.model_dump_json()

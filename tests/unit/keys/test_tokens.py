@@ -1,0 +1,170 @@
+"""Access tokens: who gets in, who does not, and how soon a revocation counts."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.keys import (
+    ExpiredToken,
+    InvalidToken,
+    KeyEncryptionKey,
+    Principal,
+    RecordStore,
+    Scope,
+    Stored,
+    StoreUnavailable,
+    TokenRegistry,
+)
+
+
+class SwitchableStore:
+    """A store that counts its reads and can be away."""
+
+    def __init__(self, store: RecordStore) -> None:
+        self._store = store
+        self.away = False
+        self.reads = 0
+
+    async def get(self, kind: str, record_id: str) -> Stored | None:
+        self.reads += 1
+        if self.away:
+            raise StoreUnavailable("away")
+        return await self._store.get(kind, record_id)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+@pytest.fixture
+def switchable(store: RecordStore) -> SwitchableStore:
+    return SwitchableStore(store)
+
+
+@pytest.fixture
+def registry(switchable: SwitchableStore, kek: KeyEncryptionKey, clock: Any) -> TokenRegistry:
+    return TokenRegistry(
+        switchable, kek, fresh_seconds=2, outage_seconds=900, now=clock.now, monotonic=clock.monotonic
+    )
+
+
+async def test_a_token_says_who_its_bearer_is(registry: TokenRegistry) -> None:
+    plain, info = await registry.create(tenant="acme", scopes={Scope.DETECT, Scope.GENERATE})
+    assert await registry.authenticate(plain) == Principal(
+        info.token_id, "acme", frozenset({Scope.DETECT, Scope.GENERATE})
+    )
+
+
+async def test_what_is_not_exactly_the_token_is_refused(registry: TokenRegistry) -> None:
+    plain, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    other, _ = await registry.create(tenant="evil", scopes=list(Scope))
+    prefix, token_id, secret = plain.split("_")
+    flipped = secret[:-1] + ("0" if secret[-1] != "0" else "1")
+    wrong = [
+        "",
+        plain[:-1],
+        plain + "0",
+        plain + "\n",
+        " " + plain,
+        plain.upper(),
+        f"{prefix}_{token_id}_{flipped}",
+        f"{prefix}_{token_id}_{other.split('_')[2]}",
+        f"{prefix}_{'0' * 16}_{secret}",
+        f"{prefix}_{token_id}_{'0' * 64}",
+        f"{prefix}_{'0' * 16}_{'0' * 64}",
+        f"{prefix}__{secret}",
+        "ttm_" + "é" * 16 + "_" + "0" * 64,
+        "ttm_" + "٣" * 16 + "_" + secret,
+    ]
+    for text in wrong:
+        with pytest.raises(InvalidToken) as caught:
+            await registry.authenticate(text)
+        assert secret not in str(caught.value)
+
+
+async def test_an_expired_token_is_refused_from_the_moment_it_expires(
+    registry: TokenRegistry, clock: Any
+) -> None:
+    plain, _ = await registry.create(
+        tenant="acme", scopes=[Scope.DETECT], expires_at=clock.now() + timedelta(seconds=1)
+    )
+    await registry.authenticate(plain)
+    clock.seconds += 1
+    with pytest.raises(ExpiredToken):
+        await registry.authenticate(plain)
+
+
+async def test_a_revocation_elsewhere_counts_after_the_fresh_time_at_the_latest(
+    registry: TokenRegistry, store: RecordStore, kek: KeyEncryptionKey, clock: Any
+) -> None:
+    plain, info = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    await registry.authenticate(plain)
+    await TokenRegistry(store, kek).revoke(info.token_id)
+    clock.seconds += 2.01
+    with pytest.raises(InvalidToken):
+        await registry.authenticate(plain)
+
+
+async def test_a_revocation_here_counts_at_once_and_repeats_harmlessly(registry: TokenRegistry) -> None:
+    plain, info = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    await registry.authenticate(plain)
+    revoked = await registry.revoke(info.token_id)
+    assert revoked.revoked_at is not None
+    assert await registry.revoke(info.token_id) == revoked
+    with pytest.raises(InvalidToken):
+        await registry.authenticate(plain)
+
+
+async def test_a_request_costs_no_store_round_trip_while_the_token_is_fresh(
+    registry: TokenRegistry, switchable: SwitchableStore
+) -> None:
+    plain, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    await registry.authenticate(plain)
+    reads = switchable.reads
+    for _ in range(100):
+        await registry.authenticate(plain)
+    assert switchable.reads == reads
+
+
+async def test_known_tokens_go_on_working_while_the_store_is_away_and_new_ones_do_not(
+    registry: TokenRegistry, switchable: SwitchableStore, clock: Any
+) -> None:
+    known, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    unseen, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    await registry.authenticate(known)
+    switchable.away = True
+    clock.seconds += 600
+    reads = switchable.reads
+    for _ in range(10):
+        await registry.authenticate(known)
+    assert switchable.reads == reads + 1
+    with pytest.raises(StoreUnavailable):
+        await registry.authenticate(unseen)
+    clock.seconds += 301
+    with pytest.raises(StoreUnavailable):
+        await registry.authenticate(known)
+    switchable.away = False
+    await registry.authenticate(known)
+
+
+async def test_tokens_are_listed_without_their_hashes(registry: TokenRegistry, clock: Any) -> None:
+    _, first = await registry.create(tenant="acme", scopes=[Scope.DETECT], label="one")
+    clock.seconds += 1
+    _, second = await registry.create(tenant="other", scopes=[Scope.GENERATE])
+    assert await registry.list() == [first, second]
+    assert await registry.list(tenant="other") == [second]
+    assert "sha256" not in first.model_dump_json()
+
+
+async def test_a_token_needs_a_scope_a_tenant_and_a_time_zone(registry: TokenRegistry, clock: Any) -> None:
+    with pytest.raises(ValueError, match="scope"):
+        await registry.create(tenant="acme", scopes=[])
+    with pytest.raises(ValueError, match="tenant"):
+        await registry.create(tenant="No Tenant", scopes=[Scope.DETECT])
+    with pytest.raises(ValueError, match="time zone"):
+        await registry.create(tenant="a", scopes=[Scope.DETECT], expires_at=clock.now().replace(tzinfo=None))
+
+
+async def test_revoking_an_unknown_token_is_an_error(registry: TokenRegistry) -> None:
+    with pytest.raises(InvalidToken, match="there is no token"):
+        await registry.revoke("0" * 16)
