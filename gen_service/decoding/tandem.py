@@ -1,0 +1,95 @@
+"""The joint distribution of the next block (Algorithm 1, for any block size), built level by level."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gen_service.decoding.randomness import Draw, Draws
+from gen_service.decoding.support import Support, choose
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_NO_TOKEN = -1
+
+
+class BlockBuilder:
+    """The filtered distribution over blocks of `block_size` tokens from one position.
+
+    `grow` is called once per level with the support of every open branch; between two levels the branches in
+    `frontier` have to be probed. A branch that ends in an end-of-text token is a block of its own, with its
+    mass and no probe; in `joint` it is filled up with -1.
+
+    Branch budget: when more than `max_branches` branches are open, the likeliest ones are the head and the
+    others the tail. The request's own randomness picks the head with the head's mass, and goes on with it,
+    or draws one branch of the tail and goes on with that one alone. The mixture has key-independent weights,
+    so what is distortion-free without a budget is distortion-free with it.
+    """
+
+    def __init__(
+        self, block_size: int, ends: frozenset[int], draws: Draws, position: int, max_branches: int
+    ) -> None:
+        self._block_size = block_size
+        self._ends = np.array(sorted(ends), dtype=np.int64)
+        self._draws = draws
+        self._position = position
+        self._max_branches = max_branches
+        self._paths: Ints = np.empty((1, 0), dtype=np.int64)  # [open, depth]
+        self._mass: Floats = np.ones(1)  # [open]
+        self._ended: Ints = np.empty((0, block_size), dtype=np.int64)  # [ended, block_size]
+        self._ended_mass: Floats = np.empty(0)  # [ended]
+
+    @property
+    def frontier(self) -> Ints:
+        """First tokens of the branches to probe next, [branches, depth]; no branches once it is complete."""
+        return self._paths if self._paths.shape[1] < self._block_size else self._paths[:0]
+
+    @property
+    def complete(self) -> bool:
+        """Whether `joint` can be asked for."""
+        return self._paths.shape[1] == self._block_size or len(self._paths) == 0
+
+    def grow(self, supports: Sequence[Support]) -> None:
+        """Extends every branch of the frontier by its support, one level deeper."""
+        counts = [len(support.ids) for support in supports]
+        tokens = np.concatenate([support.ids for support in supports])
+        probs = np.concatenate([support.probs for support in supports])
+        paths = np.column_stack([np.repeat(self._paths, counts, axis=0), tokens])
+        self._paths, self._mass = paths, np.repeat(self._mass, counts) * probs
+        if self._paths.shape[1] < self._block_size:
+            self._set_ended_apart()
+            self._apply_budget()
+
+    def joint(self) -> tuple[Ints, Floats]:
+        """Blocks [n, block_size] and their probabilities [n], which sum to 1 (Eq. 3)."""
+        open_blocks = self._paths if self._paths.shape[1] == self._block_size else self._ended[:0]
+        blocks = np.concatenate([open_blocks, self._ended])
+        mass = np.concatenate([self._mass[: len(open_blocks)], self._ended_mass])
+        return blocks, mass / mass.sum()
+
+    def _set_ended_apart(self) -> None:
+        last = self._paths[:, -1]
+        ended = np.isin(last, self._ends)
+        if not ended.any():
+            return
+        missing = self._block_size - self._paths.shape[1]
+        blocks = np.pad(self._paths[ended], ((0, 0), (0, missing)), constant_values=_NO_TOKEN)
+        self._ended = np.concatenate([self._ended, blocks])
+        self._ended_mass = np.concatenate([self._ended_mass, self._mass[ended]])
+        self._paths, self._mass = self._paths[~ended], self._mass[~ended]
+
+    def _apply_budget(self) -> None:
+        if len(self._paths) <= self._max_branches:
+            return
+        level = self._paths.shape[1]
+        order = np.argsort(-self._mass, kind="stable")
+        head, tail = order[: self._max_branches], order[self._max_branches :]
+        head_mass = self._mass[head].sum() + self._ended_mass.sum()
+        whole = head_mass + self._mass[tail].sum()
+        if self._draws.uniform(self._position, Draw.HEAD_OR_TAIL, level) * whole < head_mass:
+            self._paths, self._mass = self._paths[head], self._mass[head]
+            return
+        drawn = tail[choose(self._mass[tail], self._draws.uniform(self._position, Draw.TAIL, level))]
+        self._paths, self._mass = self._paths[[drawn]], np.ones(1)
+        self._ended, self._ended_mass = self._ended[:0], self._ended_mass[:0]

@@ -1,0 +1,193 @@
+"""From logits to tokens: starts blocks, grows them, reweights all finished ones together and samples."""
+
+from collections import defaultdict
+from collections.abc import Hashable
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gen_service.decoding.filters import filter_rows
+from gen_service.decoding.logprobs import token_logprob
+from gen_service.decoding.randomness import Draw
+from gen_service.decoding.support import Support, choose
+from gen_service.decoding.tandem import BlockBuilder
+from gen_service.engine.errors import SequenceFailed
+from gen_service.engine.request import Delta, Marking, TokenLogprob
+from gen_service.engine.sequence import DEFAULT_UNMARKED_REASON, Sequence
+from shared.watermark import Watermark, key_lanes
+
+Ints = NDArray[np.int64]
+_NO_TOKEN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Logits [branches, vocab] of one sequence: of its next token, or of its probed branches."""
+
+    sequence: Sequence
+    logits: torch.Tensor
+
+
+class Decoder:
+    """Turns the logits of a pass into new tokens, each sequence on its own account.
+
+    An error that one sequence causes becomes that sequence's outcome and nobody else's.
+    """
+
+    def __init__(self, max_branches: int) -> None:
+        self._max_branches = max_branches
+
+    @torch.inference_mode()
+    def advance(self, computed: Items[Computed]) -> dict[Sequence, Delta | SequenceFailed]:
+        """New tokens, or the failure, of every sequence that has any; the others wait for their probes."""
+        outcomes: dict[Sequence, Delta | SequenceFailed] = {}
+        prepared: list[Computed] = []
+        for item in computed:
+            try:
+                _prepare(item)
+                prepared.append(item)
+            except Exception as error:
+                outcomes[item.sequence] = _failure(error)
+        finished: list[Sequence] = []
+        for item, supports in zip(prepared, _supports(prepared), strict=True):
+            sequence = item.sequence
+            try:
+                delta = self._take(sequence, supports)
+            except Exception as error:
+                outcomes[sequence] = _failure(error)
+                continue
+            if delta is not None:
+                outcomes[sequence] = delta
+            elif sequence.builder is not None and sequence.builder.complete:
+                finished.append(sequence)
+        outcomes.update(_finish_blocks(finished))
+        return outcomes
+
+    def _take(self, sequence: Sequence, supports: list[Support | None]) -> Delta | None:
+        """Samples a plain token, or starts or grows the sequence's block."""
+        healthy = [support for support in supports if support is not None]
+        if len(healthy) < len(supports):
+            raise SequenceFailed("the model gave logits that are not finite")
+        if sequence.builder is None and not self._begin_block(sequence):
+            return _sample_plain(sequence, healthy[0])
+        if sequence.builder is not None:
+            sequence.builder.grow(healthy)
+        return None
+
+    def _begin_block(self, sequence: Sequence) -> bool:
+        """Decides whether a watermarked block begins here; false for a token without watermark."""
+        if sequence.plain_left:
+            return False
+        marking, size = sequence.marking, sequence.block_size
+        if marking is None or sequence.tracker is None:
+            sequence.begin_plain_block(1, sequence.request.unmarked_reason or DEFAULT_UNMARKED_REASON)
+        elif sequence.params.greedy:
+            sequence.begin_plain_block(size, "greedy")
+        elif sequence.left < size:
+            sequence.begin_plain_block(size, "odd_end")
+        else:
+            context = sequence.tracker.next_context(sequence.completion)
+            if context is not None:
+                limit = min(self._max_branches, sequence.params.max_branches or self._max_branches)
+                position = sequence.completion_length
+                sequence.context = context
+                sequence.builder = BlockBuilder(size, sequence.ends, sequence.draws, position, limit)
+                return True
+            sequence.begin_plain_block(size, sequence.tracker.reason or "no_context")
+        return False
+
+
+def _prepare(item: Computed) -> None:
+    """Keeps the model's own logits if they are to be reported, then applies bias and penalties."""
+    sequence = item.sequence
+    paths = [()] if sequence.builder is None else [tuple(path) for path in sequence.builder.frontier.tolist()]
+    if sequence.params.logprobs is not None:
+        sequence.kept_logits.update(zip(paths, item.logits.clone(), strict=True))
+    if sequence.adjustments.active:
+        sequence.adjustments.apply(item.logits, sequence.completion, paths)
+
+
+def _supports(computed: Items[Computed]) -> list[list[Support | None]]:
+    if not computed:
+        return []
+    logits = torch.cat([item.logits for item in computed])
+    params = [item.sequence.filters for item in computed for _ in range(len(item.logits))]
+    flat = iter(filter_rows(logits, params))
+    return [[next(flat) for _ in range(len(item.logits))] for item in computed]
+
+
+def _sample_plain(sequence: Sequence, support: Support) -> Delta:
+    uniform = sequence.draws.uniform(sequence.completion_length, Draw.TOKEN)
+    token = int(support.ids[choose(support.probs, uniform)])
+    return sequence.append_plain(token, _logprobs(sequence, (token,)))
+
+
+def _finish_blocks(sequences: list[Sequence]) -> dict[Sequence, Delta | SequenceFailed]:
+    """Reweights the blocks of each watermark together, and one by one if that fails."""
+    outcomes: dict[Sequence, Delta | SequenceFailed] = {}
+    groups: dict[Hashable, list[Sequence]] = defaultdict(list)
+    for sequence in sequences:
+        if sequence.marking is not None:
+            groups[_identity(sequence.marking.watermark)].append(sequence)
+    for group in groups.values():
+        try:
+            outcomes.update(_emit(group))
+        except Exception:
+            for sequence in group:
+                try:
+                    outcomes.update(_emit([sequence]))
+                except Exception as error:
+                    outcomes[sequence] = _failure(error)
+    return outcomes
+
+
+def _identity(watermark: Watermark) -> Hashable:
+    """Equal for watermarks that reweight alike, so that they are computed together."""
+    parameters = tuple(sorted(watermark.parameters.items()))
+    return watermark.scheme, watermark.block_size, watermark.context_width, parameters
+
+
+def _emit(sequences: list[Sequence]) -> dict[Sequence, Delta | SequenceFailed]:
+    """Draws the blocks of sequences with one and the same watermark (Algorithm 1, lines 14 and 15)."""
+    markings: list[Marking] = [s.marking for s in sequences if s.marking is not None]
+    joints = [s.builder.joint() for s in sequences if s.builder is not None]
+    keys = np.stack([key_lanes(marking.prf_key) for marking in markings])
+    contexts = np.array([s.context for s in sequences], dtype=np.int64)
+    offsets = np.cumsum([0, *(len(mass) for _, mass in joints)], dtype=np.int64)
+    blocks = np.concatenate([blocks for blocks, _ in joints])
+    probs = np.concatenate([mass for _, mass in joints])
+    weighted = markings[0].watermark.reweight(keys, contexts, blocks, probs, offsets)
+    chosen = []
+    for index, sequence in enumerate(sequences):
+        mass = weighted[offsets[index] : offsets[index + 1]]
+        if not np.isfinite(mass).all():
+            raise SequenceFailed("the watermark gave probabilities that are not finite")
+        uniform = sequence.draws.uniform(sequence.completion_length, Draw.BLOCK)
+        chosen.append(blocks[offsets[index] + choose(mass, uniform)])
+    outcomes: dict[Sequence, Delta | SequenceFailed] = {}
+    for sequence, row in zip(sequences, chosen, strict=True):
+        block = tuple(row[row != _NO_TOKEN].tolist())
+        sequence.builder = None
+        try:
+            outcomes[sequence] = sequence.append_block(block, _logprobs(sequence, block))
+        except Exception as error:
+            outcomes[sequence] = _failure(error)
+    return outcomes
+
+
+def _logprobs(sequence: Sequence, tokens: tuple[int, ...]) -> tuple[TokenLogprob, ...] | None:
+    top = sequence.params.logprobs
+    if top is None:
+        return None
+    rows = [sequence.kept_logits[tokens[:depth]] for depth in range(len(tokens))]
+    sequence.kept_logits.clear()
+    return tuple(
+        TokenLogprob(token, *token_logprob(row, token, top)) for token, row in zip(tokens, rows, strict=True)
+    )
+
+
+def _failure(error: Exception) -> SequenceFailed:
+    return error if isinstance(error, SequenceFailed) else SequenceFailed(f"{type(error).__name__}: {error}")

@@ -1,0 +1,112 @@
+"""The engine: one model, one thread, many completions at a time."""
+
+import math
+import time
+from collections.abc import AsyncIterator
+
+import psutil
+import torch
+
+from gen_service.engine.decoder import Decoder
+from gen_service.engine.errors import ContextTooLong
+from gen_service.engine.extents import ExtentAllocator
+from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.loading import LoadedModel, load_model
+from gen_service.engine.request import Delta, GenerationRequest
+from gen_service.engine.runner import Runner
+from gen_service.engine.scheduler import Scheduler
+from gen_service.engine.sequence import Sequence
+from gen_service.engine.settings import EngineSettings
+from gen_service.engine.stream import DeltaStream
+from gen_service.engine.worker import EngineStats, Worker
+
+_MEMORY_SHARE = 0.25
+
+
+class Engine:
+    """Generates completions of one model, watermarked or not, with continuous batching.
+
+    `load`, then `start`, then `generate` from any asyncio task, then `stop`.
+    """
+
+    def __init__(self, loaded: LoadedModel, settings: EngineSettings) -> None:
+        self.model_id = loaded.name
+        self.context_length = loaded.context_length
+        self.vocab_size = loaded.vocab_size
+        self.tokenizer = loaded.tokenizer
+        self.eos_token_ids = loaded.eos_token_ids
+        self._settings = settings
+        self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, settings)
+        self._runner = Runner(loaded.model, KvCache(self.kv_tokens))
+        self._runner.measure_row_counts()
+        scheduler: Scheduler[Sequence] = Scheduler(
+            ExtentAllocator(self.kv_tokens),
+            max_sequences=settings.max_sequences,
+            step_rows=settings.step_rows,
+            prefill_chunk=settings.prefill_chunk,
+        )
+        self._worker = Worker(
+            self._runner,
+            scheduler,
+            Decoder(min(settings.max_branches or settings.step_rows, settings.step_rows)),
+            max_requests=settings.max_sequences + settings.max_waiting,
+        )
+
+    @classmethod
+    def load(cls, model: str, settings: EngineSettings) -> "Engine":
+        """Loads a model folder or hub id, checks it against transformers and warms it up.
+
+        Raises:
+            ModelLoadError: with one clear line.
+        """
+        if settings.threads is not None:
+            torch.set_num_threads(settings.threads)
+        return cls(load_model(model, settings), settings)
+
+    @property
+    def ready(self) -> bool:
+        """Whether `generate` takes requests."""
+        return self._worker.accepting
+
+    @property
+    def stats(self) -> EngineStats:
+        return self._worker.stats
+
+    def start(self) -> None:
+        """Starts the engine's thread."""
+        self._worker.start()
+
+    def stop(self, drain_seconds: float) -> None:
+        """Takes no new requests, lets those in hand finish for at most `drain_seconds`, then ends. Blocks."""
+        self._worker.stop(drain_seconds)
+
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        """Starts a completion; to be called in a running event loop. Closing the iterator cancels it.
+
+        Raises:
+            ContextTooLong, Overloaded, Draining: at once.
+            SequenceFailed: while iterating.
+        """
+        self._check_length(request)
+        limit = self._settings.request_seconds
+        deadline = math.inf if limit is None else time.monotonic() + limit
+        sequence = Sequence(request, self.tokenizer, self.eos_token_ids, deadline)
+        stream = DeltaStream(lambda: self._worker.cancel(sequence))
+        self._worker.submit(sequence, stream)
+        return stream
+
+    def _check_length(self, request: GenerationRequest) -> None:
+        prompt, more = len(request.prompt_ids), request.sampling.max_tokens
+        limit = min(self.context_length, self.kv_tokens)
+        if prompt + more > limit:
+            raise ContextTooLong(
+                f"the context holds {limit} tokens, but the prompt has {prompt} and max_tokens is {more}"
+            )
+
+
+def _affordable_tokens(loaded: LoadedModel, settings: EngineSettings) -> int:
+    """Tokens that a quarter of the free memory holds, at most what `max_sequences` full contexts need."""
+    device = next(loaded.model.parameters()).device
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+    affordable = int(free * _MEMORY_SHARE) // loaded.bytes_per_token
+    return max(min(affordable, settings.max_sequences * loaded.context_length), 1)

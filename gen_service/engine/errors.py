@@ -1,0 +1,41 @@
+"""Errors of the generation engine.
+
+EngineError
+├── ModelLoadError      a model cannot be served
+├── ContextTooLong      a request does not fit the model's context or the KV cache
+├── Overloaded          the queue is full; carries `retry_after`
+├── Draining            the engine takes no new requests
+└── SequenceFailed      one request failed while it was generated; its neighbours are not affected
+"""
+
+
+class EngineError(Exception):
+    """Base of every error that the engine raises on purpose."""
+
+
+class ModelLoadError(EngineError):
+    """A model cannot be served; the text is one line that says why."""
+
+
+class ContextTooLong(EngineError):
+    """Prompt and `max_tokens` together exceed what the model or the KV cache holds."""
+
+
+class Overloaded(EngineError):
+    """The queue is full.
+
+    Attributes:
+        retry_after: seconds after which a place is likely, from the measured rate of completions.
+    """
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"the queue is full; try again in {retry_after:.0f} s")
+        self.retry_after = retry_after
+
+
+class Draining(EngineError):
+    """The engine is not started, or is stopping."""
+
+
+class SequenceFailed(EngineError):
+    """One request failed while it was being generated."""

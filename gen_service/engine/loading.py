@@ -1,0 +1,171 @@
+"""Loads a transformers model, refuses what the engine cannot serve, and checks what it computes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from huggingface_hub import snapshot_download
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
+
+from gen_service.engine.attention import ATTENTION_NAME, register_attention
+from gen_service.engine.errors import ModelLoadError
+from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.ragged import Append, Probe
+from gen_service.engine.runner import Runner
+from gen_service.engine.settings import EngineSettings
+from shared.tokenization import TextTokenizer, TokenizerMissing
+
+_FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
+_ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
+_BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
+_CHECK_TOKENS = 24
+_CHECK_CHUNK = 9
+_TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.15, torch.float16: 0.05}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that is ready to run, and what requests need to know of it."""
+
+    name: str
+    model: Any
+    tokenizer: TextTokenizer
+    context_length: int
+    vocab_size: int
+    eos_token_ids: tuple[int, ...]
+    bytes_per_token: int
+
+
+def load_model(model: str, settings: EngineSettings) -> LoadedModel:
+    """Loads a folder, or a hub id from the local cache or else the hub.
+
+    Raises:
+        ModelLoadError: unknown model, no tokenizer, an architecture without branchable attention, or logits
+            that differ from the model's own.
+    """
+    folder = _folder(model)
+    try:
+        tokenizer = TextTokenizer.load(folder)
+    except TokenizerMissing as error:
+        raise ModelLoadError(f"{model}: {error}") from error
+    config = _checked_config(model, folder)
+    text = config.get_text_config()
+    loaded = _load_weights(model, folder, settings)
+    runner = Runner(loaded, KvCache(2 * _CHECK_TOKENS))
+    _compare_with_transformers(model, runner)
+    longest = int(getattr(text, "max_position_embeddings", 0) or 2048)
+    return LoadedModel(
+        name=settings.model_id or (Path(model).resolve().name if Path(model).is_dir() else model),
+        model=loaded,
+        tokenizer=tokenizer,
+        context_length=min(longest, settings.context_length or longest),
+        vocab_size=int(text.vocab_size),
+        eos_token_ids=_eos_token_ids(loaded),
+        bytes_per_token=runner.cache.bytes_per_token,
+    )
+
+
+def _folder(model: str) -> Path:
+    if Path(model).is_dir():
+        return Path(model)
+    try:
+        return Path(snapshot_download(model, allow_patterns=_FILES, local_files_only=True))
+    except Exception:
+        try:
+            return Path(snapshot_download(model, allow_patterns=_FILES))
+        except Exception as error:
+            raise ModelLoadError(
+                f"unknown model {model!r}: no such folder, and not to be had from the model hub"
+                f" ({type(error).__name__})"
+            ) from error
+
+
+def _checked_config(model: str, folder: Path) -> Any:
+    try:
+        config = AutoConfig.from_pretrained(folder)
+    except Exception as error:
+        raise ModelLoadError(f"{model}: no usable config.json ({_first_line(error)})") from error
+    text = config.get_text_config()
+    if getattr(config, "is_encoder_decoder", False):
+        raise ModelLoadError(f"{model}: {config.model_type} is an encoder-decoder, not a causal model")
+    other = sorted(set(getattr(text, "layer_types", None) or ()) - _ATTENTION_LAYERS)
+    if other:
+        raise ModelLoadError(f"{model}: layers of type {', '.join(other)} have no branchable KV cache")
+    rope = _rope_types(getattr(text, "rope_parameters", None) or {}) & _BATCH_DEPENDENT_ROPE
+    if rope:
+        raise ModelLoadError(
+            f"{model}: rotary embedding {rope.pop()!r} depends on the other sequences of a batch"
+        )
+    return config
+
+
+def _rope_types(parameters: dict[str, Any]) -> set[str]:
+    nested = [value for value in parameters.values() if isinstance(value, dict)]
+    return {str(each.get("rope_type")) for each in [parameters, *nested]}
+
+
+def _load_weights(model: str, folder: Path, settings: EngineSettings) -> Any:
+    register_attention()
+    disable_progress_bar()
+    dtype = "auto" if settings.dtype == "auto" else getattr(torch, settings.dtype, None)
+    if dtype is None:
+        raise ModelLoadError(f"unknown dtype {settings.dtype!r}")
+    try:
+        loaded = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=ATTENTION_NAME)
+        return loaded.to(_device(settings.device)).eval()
+    except Exception as error:
+        raise ModelLoadError(f"{model}: {_first_line(error)}") from error
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)
+
+
+def _eos_token_ids(model: Any) -> tuple[int, ...]:
+    ids = model.generation_config.eos_token_id
+    if ids is None:
+        ids = model.config.get_text_config().eos_token_id
+    if ids is None:
+        return ()
+    return tuple(ids) if isinstance(ids, list | tuple) else (int(ids),)
+
+
+@torch.inference_mode()
+def _compare_with_transformers(name: str, runner: Runner) -> None:
+    """Computes a short text in chunks, commits and probes, and once more by transformers' own attention."""
+    model = runner.model
+    vocab = int(model.config.get_text_config().vocab_size)
+    tokens = np.random.default_rng(0).integers(0, vocab, _CHECK_TOKENS).tolist()
+    prompt, last = _CHECK_TOKENS - 3, np.array([tokens[-1:]])
+    try:
+        runner.forward([Append(0, 0, tokens[:_CHECK_CHUNK], is_chunk=True, wants_logits=False)])
+        runner.forward(
+            [Append(0, _CHECK_CHUNK, tokens[_CHECK_CHUNK:prompt], is_chunk=True, wants_logits=False)]
+        )
+        runner.forward([Append(0, prompt, tokens[prompt:-1], is_chunk=False, wants_logits=False)])
+        ours = runner.forward([Probe(0, _CHECK_TOKENS - 1, last)])[0][0].float()
+        model.set_attn_implementation("eager")
+        theirs = model(input_ids=torch.tensor([tokens], device=runner.device), use_cache=False)
+        expected = theirs.logits[0, -1].float()
+    except Exception as error:
+        raise ModelLoadError(
+            f"{name}: the engine cannot run this architecture ({_first_line(error)})"
+        ) from error
+    finally:
+        model.set_attn_implementation(ATTENTION_NAME)
+    if not torch.isfinite(expected).all():
+        raise ModelLoadError(f"{name}: the model's logits are not finite")
+    scale = max(1.0, float(expected.abs().max()))
+    if float((ours - expected).abs().max()) > _TOLERANCE.get(model.dtype, 1e-3) * scale:
+        raise ModelLoadError(
+            f"{name}: {type(model).__name__} attends in a way that the engine does not reproduce"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

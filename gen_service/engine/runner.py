@@ -1,0 +1,67 @@
+"""Runs a transformers model on ragged batches."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from gen_service.engine.attention import AttentionPlan
+from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.ragged import Append, Probe, RaggedBatch
+from gen_service.engine.row_counts import RowCounts
+
+ANY_COUNT = RowCounts(frozenset(range(1, 64)))
+
+
+class Runner:
+    """A model, its KV cache and the padding that makes its arithmetic independent of the batch."""
+
+    def __init__(self, model: Any, cache: KvCache, row_counts: RowCounts = ANY_COUNT) -> None:
+        self.model = model
+        self.cache = cache
+        self.row_counts = row_counts
+        self.device: torch.device = next(model.parameters()).device
+
+    @torch.inference_mode()
+    def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
+        """Computes all pieces in one pass.
+
+        Returns the logits [n, vocab] of each piece: of every branch of a probe, of the last token of an
+        append that wants them, of nothing otherwise.
+        """
+        batch = RaggedBatch.lay_out(pieces, self.row_counts.pad)
+        logits = self._run(batch)
+        return list(torch.split(logits, batch.counts))
+
+    @torch.inference_mode()
+    def move(self, source: int, target: int, length: int) -> None:
+        """Copies cache rows, for an extent that had to grow elsewhere."""
+        self.cache.move(source, target, length)
+
+    def measure_row_counts(self) -> None:
+        """Finds out which row counts are safe for this model on this machine."""
+        tokens = np.arange(64, dtype=np.int64)[:, None] % int(self.model.config.get_text_config().vocab_size)
+
+        def logits_of(rows: int) -> torch.Tensor:
+            return self.forward([Probe(base=0, position=0, paths=tokens[:rows])])[0]
+
+        self.row_counts = ANY_COUNT
+        self.row_counts = RowCounts.measure(logits_of)
+
+    def _run(self, batch: RaggedBatch) -> torch.Tensor:
+        plan: AttentionPlan = batch.attention_plan(self.cache, self.device)
+        kept = len(batch.keep)
+        keep = batch.keep + [0] * (self.row_counts.pad(max(kept, 1)) - kept)
+        output = self.model(
+            input_ids=self._tensor(batch.tokens)[None],
+            position_ids=self._tensor(batch.positions)[None],
+            use_cache=False,
+            logits_to_keep=self._tensor(keep),
+            attention_plan=plan,
+        )
+        logits: torch.Tensor = output.logits[0, :kept]
+        return logits
+
+    def _tensor(self, values: Sequence[int]) -> torch.Tensor:
+        return torch.tensor(values, dtype=torch.int64, device=self.device)

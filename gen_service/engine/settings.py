@@ -1,0 +1,49 @@
+"""Settings of the engine: plain values, read from nowhere."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How an engine runs a model.
+
+    Attributes:
+        model_id: name under which the model is served; the folder's or hub name if None.
+        device: "cpu", "cuda", "cuda:1", or "auto".
+        dtype: "float32", "bfloat16", "float16", or "auto" (fastest of those measured at start on a CPU, the
+            checkpoint's own on a GPU).
+        threads: CPU threads of torch; None leaves torch's choice.
+        context_length: upper limit of prompt and completion in tokens; None is the model's own.
+        max_sequences: sequences that are generated at the same time.
+        max_waiting: requests that may wait for a place; one more is refused with `Overloaded`.
+        kv_tokens: tokens that the KV cache holds, over all sequences; None takes a share of the free memory.
+        step_rows: rows (tokens) of one forward pass above which no more work is added to it.
+        prefill_chunk: tokens of a prompt that are computed in one piece.
+        max_branches: candidates of a block level that are probed together (head of the branch budget); None
+            is as many as the filters leave, up to `step_rows`.
+        request_seconds: time after which a request is failed, from its arrival; None is no limit.
+    """
+
+    model_id: str | None = None
+    device: str = "auto"
+    dtype: str = "float32"
+    threads: int | None = None
+    context_length: int | None = None
+    max_sequences: int = 32
+    max_waiting: int = 256
+    kv_tokens: int | None = None
+    step_rows: int = 512
+    prefill_chunk: int = 256
+    max_branches: int | None = None
+    request_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_sequences", "step_rows", "prefill_chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        if self.max_waiting < 0:
+            raise ValueError("max_waiting must be at least 0")
+        for name in ("threads", "context_length", "kv_tokens", "max_branches"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, or None")
