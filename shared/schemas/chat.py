@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.schemas.completions import FinishReason
-from shared.schemas.fields import not_supported, says
+from shared.schemas.fields import is_none, not_supported, says
 from shared.schemas.sampling import SamplingFields, Usage
 from shared.schemas.watermark_block import WatermarkBlock
 
@@ -104,8 +104,8 @@ class ChatChoice(BaseModel):
     message: AssistantMessage
     logprobs: ChatLogprobs | None = None
     finish_reason: FinishReason
-    token_ids: list[int] | None = None
-    prompt_token_ids: list[int] | None = None
+    token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
 
 
 class ChatResponse(BaseModel):
@@ -123,8 +123,8 @@ class ChatResponse(BaseModel):
 class ChatDelta(BaseModel):
     """What a chunk adds to a message."""
 
-    role: Literal["assistant"] | None = None
-    content: str | None = None
+    role: Literal["assistant"] | None = Field(default=None, exclude_if=is_none)
+    content: str | None = Field(default=None, exclude_if=is_none)
 
 
 class ChatChunkChoice(BaseModel):
@@ -134,8 +134,8 @@ class ChatChunkChoice(BaseModel):
     delta: ChatDelta
     logprobs: ChatLogprobs | None = None
     finish_reason: FinishReason | None = None
-    token_ids: list[int] | None = None
-    prompt_token_ids: list[int] | None = None
+    token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
 
 
 class ChatChunk(BaseModel):
@@ -146,5 +146,5 @@ class ChatChunk(BaseModel):
     created: int
     model: str
     choices: list[ChatChunkChoice]
-    usage: Usage | None = None
-    watermark: WatermarkBlock | None = None
+    usage: Usage | None = Field(default=None, exclude_if=is_none)
+    watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from shared.schemas.fields import NonEmptyText, TokenIds, not_supported, says
+from shared.schemas.fields import NonEmptyText, TokenIds, is_none, not_supported, says
 from shared.schemas.sampling import SamplingFields, Usage
 from shared.schemas.watermark_block import WatermarkBlock
 
@@ -38,6 +38,14 @@ class CompletionRequest(SamplingFields):
     best_of: Annotated[Literal[1] | None, not_supported("1")] = None
     suffix: Annotated[Literal[""] | None, not_supported()] = None
 
+    @property
+    def prompts(self) -> list[str | list[int]]:
+        """The prompts one by one, each as it was given."""
+        if isinstance(self.prompt, str):
+            return [self.prompt]
+        token_ids = [item for item in self.prompt if isinstance(item, int)]
+        return [token_ids] if token_ids else [item for item in self.prompt if not isinstance(item, int)]
+
 
 class CompletionLogprobs(BaseModel):
     """Parallel lists, one entry per token."""
@@ -55,8 +63,8 @@ class CompletionChoice(BaseModel):
     text: str
     logprobs: CompletionLogprobs | None = None
     finish_reason: FinishReason | None = None
-    token_ids: list[int] | None = None
-    prompt_token_ids: list[int] | None = None
+    token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
 
 
 class CompletionResponse(BaseModel):
@@ -67,5 +75,5 @@ class CompletionResponse(BaseModel):
     created: int = Field(description="Unix time in seconds.")
     model: str
     choices: list[CompletionChoice]
-    usage: Usage | None = None
-    watermark: WatermarkBlock | None = None
+    usage: Usage | None = Field(default=None, exclude_if=is_none)
+    watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)

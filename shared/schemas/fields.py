@@ -13,6 +13,11 @@ TokenIds = Annotated[list[TokenId], Field(min_length=1, fail_fast=True)]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
+def is_none(value: object) -> bool:
+    """For `exclude_if`: response fields that are left out where they do not apply, instead of being null."""
+    return value is None
+
+
 def says(message: str) -> WrapValidator:
     """Replaces whatever pydantic would say about a value with one message on the field itself."""
 

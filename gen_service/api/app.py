@@ -1,0 +1,50 @@
+"""The generation service as an ASGI application."""
+
+from collections.abc import Callable
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from gen_service.api.backend import GenerationBackend
+from gen_service.api.respond import Responder
+from gen_service.api.routes import generation_router
+from shared.http.app import Lifespan, create_app
+from shared.http.auth import Authenticate
+from shared.http.health import Readiness
+from shared.http.limits import HttpLimits
+from shared.observability.generation_metrics import GenerationMetrics
+
+
+def create_generation_app(
+    backend: GenerationBackend,
+    *,
+    authenticate: Authenticate,
+    limits: HttpLimits,
+    readiness: Callable[[], Readiness] | None = None,
+    lifespan: Lifespan | None = None,
+    registry: CollectorRegistry | None = None,
+) -> FastAPI:
+    """Routes, errors, health and metrics of the generation service over `backend`.
+
+    `readiness` left out: ready with every model warm and a usable watermark key in hand.
+    """
+    registry = registry if registry is not None else CollectorRegistry()
+    app = create_app(
+        title="TTMark generation",
+        version=version("ttmark"),
+        error_style="openai",
+        authenticate=authenticate,
+        limits=limits,
+        readiness=readiness or (lambda: _readiness(backend)),
+        lifespan=lifespan,
+        registry=registry,
+    )
+    responder = Responder(GenerationMetrics(registry), keep_alive_seconds=backend.limits.keep_alive_seconds)
+    app.include_router(generation_router(backend, responder))
+    return app
+
+
+def _readiness(backend: GenerationBackend) -> Readiness:
+    models = all(model.generator.ready for model in backend.models.values())
+    return Readiness({"models": models, "keys": backend.keys.ready})

@@ -1,0 +1,40 @@
+"""Server-sent events: one JSON object per event, comments to keep the connection open."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+DONE = b"data: [DONE]\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+def event(data: BaseModel) -> bytes:
+    """One event."""
+    return b"data: " + data.model_dump_json().encode() + b"\n\n"
+
+
+class EventStream(StreamingResponse):
+    """Sends the events of `content` until they end or the client goes; `source` is closed in any case.
+
+    Args:
+        content: events as bytes.
+        source: what `content` reads from and may not have begun to read when the client goes.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, content: AsyncGenerator[bytes, None], source: AsyncGenerator[Any, None]) -> None:
+        # Proxies that buffer would turn the stream into one late answer.
+        super().__init__(content, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+        self._content = content
+        self._source = source
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._content.aclose()
+            await self._source.aclose()

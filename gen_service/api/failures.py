@@ -1,0 +1,45 @@
+"""What a client hears of the engine's errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gen_service.engine.errors import ContextTooLong, Draining, Overloaded, SequenceFailed
+from shared.http.errors import (
+    ContextLengthExceeded,
+    InternalError,
+    ServiceError,
+    ShuttingDown,
+    TooManyRequests,
+)
+
+
+class GenerationFailed(InternalError):
+    code, title = "generation_failed", "Generation failed"
+
+
+def as_service_error(error: Exception) -> ServiceError | None:
+    """The answer to an error of the engine; None when it is not one that the engine raises on purpose."""
+    match error:
+        case ServiceError():
+            return error
+        case Overloaded():
+            return TooManyRequests("The queue of the service is full.", retry_after=error.retry_after)
+        case Draining():
+            return ShuttingDown("The service takes no new requests at the moment.", retry_after=1)
+        case ContextTooLong():
+            return ContextLengthExceeded(f"{error}.", param="max_tokens")
+        case SequenceFailed():
+            return GenerationFailed("The completion failed while it was generated; others are not affected.")
+    return None
+
+
+@contextmanager
+def engine_errors_as_answers() -> Iterator[None]:
+    """Raises the engine's errors as the service errors that stand for them."""
+    try:
+        yield
+    except Exception as error:
+        answer = as_service_error(error)
+        if answer is None or answer is error:
+            raise
+        raise answer from error

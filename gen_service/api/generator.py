@@ -1,0 +1,42 @@
+"""What the API needs of an engine."""
+
+from collections.abc import AsyncIterator, Collection
+from typing import Protocol
+
+from gen_service.engine.request import Delta, GenerationRequest
+from shared.tokenization import TextTokenizer
+
+
+class Generator(Protocol):
+    """A model that continues prompts; `gen_service.engine.Engine` is one."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are taken."""
+
+    @property
+    def model_id(self) -> str:
+        """Name under which the model is served."""
+
+    @property
+    def context_length(self) -> int:
+        """Most tokens of prompt and completion together."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids."""
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer."""
+
+    @property
+    def eos_token_ids(self) -> Collection[int]:
+        """Tokens that end a completion."""
+
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        """Pieces of one completion, the last with `finish_reason` and `report`; closing it cancels.
+
+        Raises:
+            Overloaded, Draining, ContextTooLong, SequenceFailed: see `gen_service.engine.errors`.
+        """

@@ -1,0 +1,28 @@
+"""Models as `/v1/models` shows them."""
+
+from gen_service.api.backend import GenerationBackend, ServedModel
+from gen_service.api.key_selection import usable_keys
+from shared.schemas.models import Model, ModelProfile
+
+
+def describe(model: ServedModel, tenant: str, backend: GenerationBackend) -> Model:
+    """A model, with the profiles and keys that the tenant has for it."""
+    generator = model.generator
+    profiles: dict[str, ModelProfile] = {}
+    for key in usable_keys(tenant, backend, generator):
+        profile = key.profile
+        entry = profiles.setdefault(
+            profile.profile_id,
+            ModelProfile(
+                profile=profile.profile_id, scheme=profile.scheme, block_size=profile.block_size, key_ids=[]
+            ),
+        )
+        entry.key_ids.append(key.key_id)
+    return Model(
+        id=generator.model_id,
+        created=model.created,
+        context_length=generator.context_length,
+        tokenizer_fingerprint=generator.tokenizer.fingerprint,
+        chat=model.chat_template is not None,
+        profiles=list(profiles.values()),
+    )

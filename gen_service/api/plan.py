@@ -1,0 +1,138 @@
+"""A request made ready for the engine: prompts, sampling, marking, one engine request per completion."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gen_service.api.backend import GenerationBackend, ServedModel
+from gen_service.api.key_selection import MarkingChoice, choose_marking
+from gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
+from gen_service.api.sampling import sampling_params, seed_of_choice
+from gen_service.engine.request import GenerationRequest
+from shared.http.errors import BadRequest, ContextLengthExceeded, NotReady
+from shared.keys.scopes import Principal
+from shared.schemas.chat import ChatRequest
+from shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
+from shared.schemas.sampling import SamplingFields
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is about to be generated.
+
+    Attributes:
+        response_id: id of the response.
+        prompts: in the order of the request.
+        requests: completion number `i` continues prompt `i // choices_per_prompt`.
+    """
+
+    response_id: str
+    model: ServedModel
+    prompts: Sequence[Prompt]
+    choices_per_prompt: int
+    requests: Sequence[GenerationRequest]
+    marking: MarkingChoice
+    stream: bool
+    include_usage: bool
+    return_token_ids: bool
+
+    def prompt_of(self, index: int) -> Prompt:
+        """The prompt that completion number `index` continues."""
+        return self.prompts[index // self.choices_per_prompt]
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of all prompts, each counted once."""
+        return sum(len(prompt.token_ids) for prompt in self.prompts)
+
+
+async def plan_completion(body: CompletionRequest, caller: Principal, backend: GenerationBackend) -> Plan:
+    """The plan of a completion request.
+
+    Raises:
+        ServiceError: the request cannot be served; the message says why.
+    """
+    model, marking = _model_and_marking(body, caller, backend)
+    if body.echo and body.logprobs is not None:
+        raise BadRequest("logprobs: not available together with echo.", param="logprobs")
+    prompts = await completion_prompts(body, model.generator)
+    max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
+    return _plan("cmpl", body, backend, model, marking, prompts, max_tokens, body.logprobs)
+
+
+async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBackend) -> Plan:
+    """The plan of a chat request.
+
+    Raises:
+        ServiceError: the request cannot be served; the message says why.
+    """
+    model, marking = _model_and_marking(body, caller, backend)
+    if body.top_logprobs and not body.logprobs:
+        raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
+    prompt = await chat_prompt(body, model)
+    room = model.generator.context_length - len(prompt.token_ids)
+    if room < 1:
+        raise ContextLengthExceeded(
+            f"The messages have {len(prompt.token_ids)} tokens, which leaves no room in the model's context "
+            f"length of {model.generator.context_length} tokens.",
+            param="messages",
+        )
+    max_tokens = body.max_completion_tokens or body.max_tokens or room
+    logprobs = (body.top_logprobs or 0) if body.logprobs else None
+    return _plan("chatcmpl", body, backend, model, marking, [prompt], max_tokens, logprobs)
+
+
+def _model_and_marking(
+    body: SamplingFields, caller: Principal, backend: GenerationBackend
+) -> tuple[ServedModel, MarkingChoice]:
+    model = backend.model(body.model)
+    if not model.generator.ready:
+        raise NotReady("The model is not ready.", retry_after=1)
+    return model, choose_marking(body.watermark, body.temperature, caller, backend, model.generator)
+
+
+def _plan(
+    kind: str,
+    body: SamplingFields,
+    backend: GenerationBackend,
+    model: ServedModel,
+    marking: MarkingChoice,
+    prompts: Sequence[Prompt],
+    max_tokens: int,
+    logprobs: int | None,
+) -> Plan:
+    choices = body.n or 1
+    most = backend.limits.max_completions
+    if len(prompts) * choices > most:
+        raise BadRequest(
+            f"n: {len(prompts)} prompts times n = {choices} is more than the limit of {most} completions.",
+            param="n",
+        )
+    for prompt in prompts:
+        check_room(len(prompt.token_ids), max_tokens, model.generator.context_length)
+    sampling = sampling_params(
+        body, max_tokens=max_tokens, logprobs=logprobs, vocab_size=model.generator.vocab_size
+    )
+    response_id = f"{kind}-{uuid.uuid4().hex}"
+    requests = [
+        GenerationRequest(
+            request_id=f"{response_id}-{index}",
+            prompt_ids=prompts[index // choices].token_ids,
+            sampling=replace(sampling, seed=seed_of_choice(sampling.seed, index % choices)),
+            marking=marking.marking,
+            unmarked_reason=marking.unmarked_reason,
+        )
+        for index in range(len(prompts) * choices)
+    ]
+    options = body.stream_options
+    return Plan(
+        response_id=response_id,
+        model=model,
+        prompts=prompts,
+        choices_per_prompt=choices,
+        requests=requests,
+        marking=marking,
+        stream=bool(body.stream),
+        include_usage=bool(options and options.include_usage),
+        return_token_ids=bool(body.return_token_ids),
+    )

@@ -1,0 +1,36 @@
+"""The `watermark` block of a response, from what the engine reports of each completion."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gen_service.api.key_selection import MarkingChoice
+from gen_service.engine.request import MarkReport
+from shared.schemas.watermark_block import WatermarkBlock, WatermarkStatus
+
+# No completion can be marked in these places, so they make no completion partial.
+_BY_DESIGN = frozenset({"warm_up", "odd_end"})
+
+
+def watermark_block(choice: MarkingChoice, reports: Sequence[MarkReport]) -> WatermarkBlock:
+    """One block for all completions of a response."""
+    blocks = sum(report.blocks for report in reports)
+    marked = sum(report.watermarked_blocks for report in reports)
+    reasons: Counter[str] = Counter()
+    for report in reports:
+        reasons.update(report.reasons)
+    marking = choice.marking
+    return WatermarkBlock(
+        status=_status(marked, reasons),
+        reasons=dict(reasons),
+        key_id=marking.key_id if marking else None,
+        key_version=marking.key_version if marking else None,
+        profile=marking.profile_id if marking else None,
+        blocks=blocks,
+        watermarked_blocks=marked,
+    )
+
+
+def _status(marked: int, reasons: Counter[str]) -> WatermarkStatus:
+    if not marked:
+        return "unwatermarked"
+    return "partial" if reasons.keys() - _BY_DESIGN else "watermarked"

@@ -1,0 +1,85 @@
+"""Prometheus metrics of the generation service's API."""
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+_FIRST_TOKEN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_PER_TOKEN_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+_TOTAL_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+OUTCOMES = frozenset({"stop", "length", "cancelled", "failed", "rejected"})
+REASONS = frozenset({"warm_up", "repeated_context", "greedy", "odd_end", "disabled", "too_short"})
+_OTHER = "other"
+
+
+class GenerationMetrics:
+    """Completions by outcome, tokens, latencies as a client sees them, and what became of the watermark."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._completions = Counter(
+            "ttmark_gen_completions", "Completions by how they ended.", ["outcome"], registry=registry
+        )
+        self._rejections = Counter(
+            "ttmark_gen_rejections",
+            "Completions that the engine refused or failed.",
+            ["reason"],
+            registry=registry,
+        )
+        self._tokens = Counter("ttmark_gen_tokens", "Tokens read and generated.", ["kind"], registry=registry)
+        self._first_token = Histogram(
+            "ttmark_gen_time_to_first_token_seconds",
+            "Time from a completion's submission to its first token.",
+            buckets=_FIRST_TOKEN_BUCKETS,
+            registry=registry,
+        )
+        self._per_token = Histogram(
+            "ttmark_gen_time_per_output_token_seconds",
+            "Mean time per token after the first, of finished completions.",
+            buckets=_PER_TOKEN_BUCKETS,
+            registry=registry,
+        )
+        self._duration = Histogram(
+            "ttmark_gen_completion_duration_seconds",
+            "Time from a completion's submission to its end.",
+            buckets=_TOTAL_BUCKETS,
+            registry=registry,
+        )
+        self._watermarks = Counter(
+            "ttmark_gen_watermarks", "Responses by watermark status.", ["status"], registry=registry
+        )
+        self._blocks = Counter(
+            "ttmark_gen_blocks",
+            "Blocks of tokens by what became of their watermark.",
+            ["outcome"],
+            registry=registry,
+        )
+
+    def completion_ended(self, outcome: str, seconds: float) -> None:
+        """One completion ended after `seconds`."""
+        self._completions.labels(outcome if outcome in OUTCOMES else _OTHER).inc()
+        self._duration.observe(seconds)
+
+    def rejected(self, reason: str) -> None:
+        """A request was refused; `reason` is the code of the error."""
+        self._rejections.labels(reason).inc()
+
+    def first_token(self, seconds: float) -> None:
+        """A completion's first token came after `seconds`."""
+        self._first_token.observe(seconds)
+
+    def later_tokens(self, tokens: int, seconds: float) -> None:
+        """A completion's `tokens` after the first took `seconds` together."""
+        if tokens > 0:
+            self._per_token.observe(seconds / tokens)
+
+    def tokens(self, *, prompt: int = 0, completion: int = 0) -> None:
+        """Counts tokens read and generated."""
+        self._tokens.labels("prompt").inc(prompt)
+        self._tokens.labels("completion").inc(completion)
+
+    def watermark(self, status: str, watermarked_blocks: int, reasons: Mapping[str, int]) -> None:
+        """Records the watermark block of one response."""
+        self._watermarks.labels(status).inc()
+        self._blocks.labels("watermarked").inc(watermarked_blocks)
+        for reason, blocks in reasons.items():
+            self._blocks.labels(reason if reason in REASONS else _OTHER).inc(blocks)
