@@ -1,5 +1,5 @@
 # The detection service: no torch, no transformers.
-FROM python:3.11-slim AS build
+FROM python:3.11.13-slim-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/ttmark
 COPY constraints.txt pyproject.toml README.md LICENSE ./
@@ -10,7 +10,7 @@ COPY evaluation evaluation
 COPY shared shared
 RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect]"
 
-FROM python:3.11-slim
+FROM python:3.11.13-slim-bookworm
 RUN useradd --uid 10001 --no-create-home ttmark
 COPY --from=build /opt/ttmark /opt/ttmark
 ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1

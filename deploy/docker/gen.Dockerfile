@@ -1,5 +1,5 @@
 # The generation service. Build argument TORCH chooses the build of torch: the pinned one, or `torch` for CUDA.
-FROM python:3.11-slim AS build
+FROM python:3.11.13-slim-bookworm AS build
 ARG TORCH="torch==2.13.0"
 ARG TORCH_INDEX=""
 WORKDIR /src
@@ -15,7 +15,7 @@ COPY evaluation evaluation
 COPY shared shared
 RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen]"
 
-FROM python:3.11-slim
+FROM python:3.11.13-slim-bookworm
 RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models && chown ttmark /models
 COPY --from=build /opt/ttmark /opt/ttmark
 ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1

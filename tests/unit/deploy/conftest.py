@@ -1,0 +1,51 @@
+"""The files of the deployment, read once."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+_VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::-([^}]*))?\}")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def compose_text() -> str:
+    return (ROOT / "docker-compose.yml").read_text()
+
+
+@pytest.fixture(scope="session")
+def compose(compose_text: str) -> dict[str, Any]:
+    """The Compose file as Compose reads it without a .env: merged, variables replaced by their defaults."""
+    document: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda match: match[2] or "", compose_text))
+    return document
+
+
+@pytest.fixture(scope="session")
+def compose_variables(compose_text: str) -> dict[str, str]:
+    """Every variable that the Compose file reads, with its default."""
+    return {match[1]: match[2] or "" for match in _VARIABLE.finditer(compose_text)}
+
+
+@pytest.fixture(scope="session")
+def example_environment() -> dict[str, str]:
+    """.env.example: the variables that are set and those that are commented out."""
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    matches = (re.fullmatch(r"#?([A-Z_]+)=(.*)", line) for line in lines)
+    return {match[1]: match[2] for match in matches if match}
+
+
+@pytest.fixture(scope="session")
+def tool_path() -> str:
+    """A PATH on which the tools that pip installed beside this interpreter come first."""
+    import sys
+
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
