@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Makes the secrets of docker-compose.yml where they are missing; never replaces one: make_secrets.sh [FOLDER]
+# The folder is closed to others (0700); the files in it are readable, because each container's user is another one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+umask 077
+folder=${1:-.ttmark/compose}
+mkdir -p "$folder"
+chmod 0700 "$folder"
+
+for name in kek grafana_password; do
+    [ -s "$folder/$name" ] || openssl rand -hex 32 > "$folder/$name"
+done
+CA_PATH=/run/secrets/redis_ca deploy/redis/provision.sh "$folder/redis" redis
+chmod 0755 "$folder/redis"
+chmod 0644 "$folder/kek" "$folder/grafana_password" "$folder/redis/"*.url "$folder/redis/ca.crt"

@@ -1,0 +1,181 @@
+"""docker-compose.yml against the Compose specification and against the rules of docs/operations.md."""
+
+import json
+import re
+import subprocess
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+from pydantic_settings import BaseSettings
+
+from services.settings import DetectionSettings, GenerationSettings
+from services.settings_keys import KeyStoreSettings
+
+OURS = {"gen", "gen-gpu", "detect", "canary", "operator"}
+SETTINGS: tuple[type[BaseSettings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings)
+
+
+def services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    result: dict[str, dict[str, Any]] = compose["services"]
+    return result
+
+
+def secret_names(service: dict[str, Any]) -> set[str]:
+    return {secret if isinstance(secret, str) else secret["source"] for secret in service.get("secrets", [])}
+
+
+def test_the_file_follows_the_compose_specification(compose: dict[str, Any]) -> None:
+    folder = resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
+    schema = json.loads((folder / "compose-spec.json").read_text())
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    assert [f"{list(error.path)}: {error.message}" for error in validator.iter_errors(compose)] == []
+
+
+def test_redis_both_services_and_the_monitoring_are_there(compose: dict[str, Any]) -> None:
+    assert {"redis", "gen", "gen-gpu", "detect", "prometheus", "grafana"} <= services(compose).keys()
+    assert services(compose)["gen"]["profiles"] == ["cpu"]
+    assert services(compose)["gen-gpu"]["profiles"] == ["gpu"]
+    assert services(compose)["detect"]["deploy"]["replicas"] == 2
+
+
+def test_every_image_is_pinned_to_a_full_version(compose: dict[str, Any]) -> None:
+    loose = [
+        name
+        for name, service in services(compose).items()
+        if not re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", service["image"])
+    ]
+    assert loose == []
+
+
+def test_every_container_is_hardened_and_limited(compose: dict[str, Any]) -> None:
+    for name, service in services(compose).items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not service["user"].startswith(("0", "root")), name
+        assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory", "pids"}, name
+        assert service["logging"]["options"]["max-size"], name
+
+
+def test_every_server_has_a_health_check(compose: dict[str, Any]) -> None:
+    without = [
+        name
+        for name, service in services(compose).items()
+        if name != "operator" and not service["healthcheck"].get("test")
+    ]
+    assert without == []
+
+
+def test_services_wait_until_what_they_need_is_healthy(compose: dict[str, Any]) -> None:
+    conditions = [
+        (name, needed, how["condition"])
+        for name, service in services(compose).items()
+        for needed, how in service.get("depends_on", {}).items()
+    ]
+    assert {("gen", "redis"), ("detect", "redis"), ("grafana", "prometheus")} <= {
+        (name, needed) for name, needed, _ in conditions
+    }
+    assert {condition for *_, condition in conditions} == {"service_healthy"}
+
+
+def test_ports_are_published_on_loopback_alone(compose: dict[str, Any]) -> None:
+    ports = [port for service in services(compose).values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_only_those_who_need_keys_reach_redis(compose: dict[str, Any]) -> None:
+    assert compose["networks"]["store"] == {"internal": True}
+    reach = {name for name, service in services(compose).items() if "store" in service["networks"]}
+    assert reach == {"redis", "gen", "gen-gpu", "detect", "operator"}
+
+
+def test_no_secret_stands_in_the_environment(compose: dict[str, Any]) -> None:
+    names = [name for service in services(compose).values() for name in service.get("environment", {})]
+    plain = [
+        name
+        for name in names
+        if re.search(r"KEK|TOKEN(?!IZER)|PASSWORD|SECRET|STORE_URL", name) and not name.endswith("_FILE")
+    ]
+    assert plain == []
+
+
+def test_secrets_are_files_outside_the_repository_and_each_is_used(compose: dict[str, Any]) -> None:
+    used = {name for service in services(compose).values() for name in secret_names(service)}
+    assert used == compose["secrets"].keys()
+    files = [secret["file"] for secret in compose["secrets"].values()]
+    assert all(file.startswith("./.ttmark/compose/") for file in files)
+
+
+def test_one_script_makes_every_secret_and_never_replaces_one(
+    compose: dict[str, Any], root: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "compose"
+    command = [root / "deploy/make_secrets.sh", folder]
+    subprocess.run(command, check=True, capture_output=True)
+    paths = {
+        name: folder / secret["file"].removeprefix("./.ttmark/compose/")
+        for name, secret in compose["secrets"].items()
+        if name != "canary_token"  # made by `ttmark tokens create` once Redis runs
+    }
+    first = {name: path.read_bytes() for name, path in paths.items()}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert all(path.stat().st_mode & 0o444 == 0o444 for path in paths.values())
+    subprocess.run(command, check=True, capture_output=True)
+    assert {name: path.read_bytes() for name, path in paths.items()} == first
+
+
+def test_a_service_is_given_every_secret_that_its_environment_names(compose: dict[str, Any]) -> None:
+    for name, service in services(compose).items():
+        named = {
+            value.removeprefix("/run/secrets/")
+            for value in service.get("environment", {}).values()
+            if str(value).startswith("/run/secrets/")
+        }
+        assert named <= secret_names(service), name
+
+
+def test_the_environment_of_our_services_holds_known_settings_only(compose: dict[str, Any]) -> None:
+    known = {f"TTMARK_{field.upper()}" for settings in SETTINGS for field in settings.model_fields}
+    canary = {"TTMARK_GEN_URL", "TTMARK_DETECT_URL", "TTMARK_TOKEN_FILE"}
+    unknown = [
+        (name, variable)
+        for name in sorted(OURS)
+        for variable in services(compose)[name]["environment"]
+        if variable not in known | {"HF_HOME"} | (canary if name == "canary" else set())
+    ]
+    assert unknown == []
+
+
+def test_every_mounted_file_is_in_the_repository(compose: dict[str, Any], root: Path) -> None:
+    sources = [
+        volume.split(":")[0]
+        for service in services(compose).values()
+        for volume in service.get("volumes", [])
+        if volume.startswith("./")
+    ]
+    assert [source for source in sources if not (root / source).exists()] == []
+
+
+def test_the_grace_period_is_longer_than_the_drain(compose: dict[str, Any]) -> None:
+    drain = float(services(compose)["gen"]["environment"]["TTMARK_DRAIN_SECONDS"])
+    assert int(services(compose)["gen"]["stop_grace_period"].removesuffix("s")) > drain
+
+
+def test_the_example_environment_explains_every_variable_with_its_default(
+    compose: dict[str, Any], compose_variables: dict[str, str], example_environment: dict[str, str]
+) -> None:
+    passed_through = {
+        variable
+        for service in services(compose).values()
+        for variable, value in service.get("environment", {}).items()
+        if value is None
+    }
+    assert example_environment.keys() == compose_variables.keys() | passed_through
+    assert {name: example_environment[name] for name in compose_variables} == compose_variables
+
+
+def test_the_gpu_service_answers_to_the_name_of_the_other_one(compose: dict[str, Any]) -> None:
+    assert services(compose)["gen-gpu"]["networks"]["front"]["aliases"] == ["gen"]
