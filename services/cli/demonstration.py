@@ -50,7 +50,7 @@ def demonstrate(services: LocalServices, console: Console) -> Outcome:
         ):
             completion = generation.complete(
                 {
-                    "model": setup.model,
+                    "model": setup.model_id,
                     "prompt": PROMPT,
                     "max_tokens": TOKENS,
                     "temperature": 1.0,
@@ -96,7 +96,7 @@ def _commands(services: LocalServices) -> str:
     json = '-H "Content-Type: application/json"'
     return (
         f"\n[bold]Generate[/]\n  curl -s {services.gen_url}/v1/completions {token} {json} \\\n"
-        f"""    -d '{{"model": "{services.setup.model}", "prompt": "{PROMPT}", "max_tokens": 200}}'\n"""
+        f"""    -d '{{"model": "{services.setup.model_id}", "prompt": "{PROMPT}", "max_tokens": 200}}'\n"""
         f"[bold]Detect[/]\n  curl -s {services.detect_url}/v1/detect/direct {token} {json} \\\n"
         """    -d '{"inputs": \\[{"text": "paste a text here"}]}'\n"""
         f"[bold]Keys[/]\n  curl -s {services.detect_url}/v1/keys {token}\n"

@@ -2,7 +2,7 @@
 
 import typer
 
-from services.cli import detect, generate, keys, serve, tokens, up
+from services.cli import detect, evaluate, generate, keys, serve, tokens, up
 
 app = typer.Typer(
     name="ttmark",
@@ -16,3 +16,5 @@ app.command()(generate.generate)
 app.command()(detect.detect)
 app.add_typer(keys.app, name="keys")
 app.add_typer(tokens.app, name="tokens")
+app.command("eval", context_settings=evaluate.HANDED_ON)(evaluate.evaluate)
+app.command("bench", context_settings=evaluate.HANDED_ON)(evaluate.benchmark)

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.model_folder import resolve_model
+from services.model_folder import model_id, resolve_model
 from services.runtime import StartupError
 from shared.keys import (
     InvalidToken,
@@ -27,7 +27,8 @@ class LocalSetup:
     """Where everything is that both services are started with.
 
     Attributes:
-        model: folder or `demo`, as the generation service takes it.
+        model: `demo`, a hub id or a folder, as the generation service takes it.
+        model_id: the name that requests use.
         tokenizer_folder: folder with the model's tokenizer.json.
         store_url: the key store.
         kek_file: file with the key-encryption key.
@@ -38,6 +39,7 @@ class LocalSetup:
     """
 
     model: str
+    model_id: str
     tokenizer_folder: Path
     store_url: str
     kek_file: Path
@@ -68,6 +70,7 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     setup = LocalSetup(
         model=model,
+        model_id=model_id(model),
         tokenizer_folder=folder,
         store_url=store_url or f"sqlite:///{state / 'keys.db'}",
         kek_file=state / "kek",

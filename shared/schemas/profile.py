@@ -3,14 +3,14 @@
 import hashlib
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from shared.watermark import Watermark
 
-SPEC_VERSION = 1
+SPEC_VERSION: Final = 1
 
 Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 

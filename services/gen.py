@@ -1,0 +1,60 @@
+"""Composition root of the generation service."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from gen_service.api.app import create_generation_app
+from gen_service.api.backend import GenerationBackend, ServedModel
+from gen_service.engine import Engine, EngineSettings, ModelLoadError
+from services.chat_template import read_chat_template
+from services.key_access import KeyAccess
+from services.model_folder import model_id, resolve_model
+from services.runtime import StartupError
+from services.settings import GenerationSettings
+from shared.http.limits import HttpLimits
+from shared.observability.logging import configure_logging
+
+
+def build_generation_service(settings: GenerationSettings) -> FastAPI:
+    """The generation service with its model loaded and warm, ready to be served.
+
+    Raises:
+        StartupError: the model cannot be served, or the key store's settings are not usable.
+    """
+    configure_logging(settings.log_level)
+    access = KeyAccess.open(settings, max_age_seconds=settings.key_max_age_seconds)
+    folder = resolve_model(settings.model)
+    template = read_chat_template(folder)
+    engine_settings = EngineSettings(
+        model_id=model_id(settings.model),
+        dtype=settings.dtype,
+        threads=settings.threads,
+        max_sequences=settings.max_concurrency,
+        max_waiting=settings.max_queue,
+        max_branches=settings.max_branches,
+    )
+    try:
+        engine = Engine.load(str(folder), engine_settings)
+    except ModelLoadError as error:
+        raise StartupError(str(error)) from error
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        engine.start()
+        async with access:
+            yield
+        await asyncio.to_thread(engine.stop, settings.drain_seconds)
+
+    return create_generation_app(
+        GenerationBackend(
+            models={engine.model_id: ServedModel(engine, template)},
+            keys=access.cache,
+            default_key=settings.default_key,
+        ),
+        authenticate=access.tokens.authenticate,
+        limits=HttpLimits(max_body_bytes=settings.max_body_bytes),
+        lifespan=lifespan,
+    )

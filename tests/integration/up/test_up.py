@@ -1,0 +1,124 @@
+"""`ttmark up`: the first thing that a new user runs."""
+
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from openai import OpenAI
+from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+from gen_service.demo_model import DEMO_MODEL_PATH
+from services.model_folder import resolve_model
+from shared.tokenization import TextTokenizer
+
+VERDICTS = ["watermarked", "not_detected", "not_detected"]
+SHAPE = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 1024,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
+
+
+def verdicts(text: str) -> list[str]:
+    return re.findall(r"\b(watermarked|not_detected|too_short)\b(?= +│)", text)
+
+
+def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up) -> None:
+    up = run_up()
+    up.wait_for("Press Ctrl-C")
+    text = up.text()
+    assert verdicts(text) == VERDICTS
+    p_value = float(re.search(r"watermarked +│ +([\d.e-]+)", text)[1])
+    assert p_value <= 1e-5
+
+    commands = re.findall(r"^  (curl .*?)(?=\n\S|\n  curl|\Z)", text, re.S | re.M)
+    assert len(commands) == 3
+    for command in commands:
+        answer = subprocess.run(
+            ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60
+        )
+        assert '"error"' not in answer.stdout
+        assert '"status":4' not in answer.stdout
+
+    client = OpenAI(base_url=f"http://127.0.0.1:{up.gen_port}/v1", api_key=(up.state / "token").read_text().strip())
+    plain = client.completions.create(model="demo", prompt="The file", max_tokens=20, seed=1, temperature=1)
+    streamed = client.completions.create(
+        model="demo", prompt="The file", max_tokens=20, seed=1, temperature=1, stream=True
+    )
+    assert "".join(chunk.choices[0].text for chunk in streamed if chunk.choices) == plain.choices[0].text
+
+    assert up.interrupt() == 0
+    assert up.text().rstrip().endswith("stopped")
+    for port in (up.gen_port, up.detect_port):
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize(
+    ("config", "model_class"), [(Qwen2Config, Qwen2ForCausalLM), (MistralConfig, MistralForCausalLM)]
+)
+def test_any_causal_model_saved_in_a_folder_works(run_up, tmp_path: Path, config, model_class) -> None:
+    torch.manual_seed(0)
+    vocab_size = TextTokenizer.load(DEMO_MODEL_PATH).vocab_size
+    model_class(config(vocab_size=vocab_size, **SHAPE)).save_pretrained(tmp_path / "model")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(DEMO_MODEL_PATH / name, tmp_path / "model" / name)
+    up = run_up.finish("--exit", "--model", str(tmp_path / "model"))
+    assert up.process.returncode == 0, up.text()
+    assert verdicts(up.text()) == VERDICTS
+
+
+def last_line(text: str) -> str:
+    return text.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "no/such/folder"], r"^ttmark: unknown model 'no/such/folder'"),
+        (["--model", "/nowhere"], r"^ttmark: unknown model '/nowhere'"),
+        (["--store-url", "redis://127.0.0.1:1/0"], r"^ttmark: .*127\.0\.0\.1:1"),
+        (["--store-url", "ftp://x"], r"^ttmark: the key store is a URL"),
+    ],
+)
+def test_what_cannot_work_ends_with_one_clear_line(run_up, arguments: list[str], message: str) -> None:
+    up = run_up.finish(*arguments)
+    assert up.process.returncode == 1
+    assert re.search(message, last_line(up.text())), up.text()
+    assert "Traceback" not in up.text()
+
+
+def test_a_folder_without_a_tokenizer_ends_with_one_clear_line(run_up, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    up = run_up.finish("--model", str(tmp_path / "model"))
+    assert up.process.returncode == 1
+    assert re.search(r"^ttmark: model .*no tokenizer\.json", last_line(up.text()))
+
+
+def test_a_folder_with_a_tokenizer_and_no_model_ends_with_one_clear_line(run_up, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    shutil.copy(DEMO_MODEL_PATH / "tokenizer.json", tmp_path / "model")
+    up = run_up.finish("--model", str(tmp_path / "model"))
+    assert up.process.returncode == 1
+    assert last_line(up.text()).startswith("ttmark: ")
+    assert "Traceback" not in up.text()
+
+
+def test_a_busy_port_ends_with_one_clear_line(run_up) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        up = run_up.finish(gen_port=taken.getsockname()[1])
+    assert up.process.returncode == 1
+    assert re.search(r"^ttmark: cannot listen on 127\.0\.0\.1:\d+", last_line(up.text()))
+
+
+def test_the_demo_model_resolves_to_its_folder() -> None:
+    assert resolve_model("demo") == DEMO_MODEL_PATH
