@@ -66,22 +66,23 @@ def scored_positions(
     if starts.size == 0:
         return starts
     contexts = sliding_window_view(tokens, context_width)[starts - context_width]
-    return starts[first_occurrences(contexts)]
+    scored: NDArray[np.int64] = starts[occurrence_numbers(contexts) == 0]
+    return scored
 
 
-def first_occurrences(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask [N] of the rows of token matrix `rows` [N, T] that equal no earlier row."""
+def occurrence_numbers(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many earlier rows equal each row of token matrix `rows` [N, T] -> [N], 0 for a first one."""
     count, width = rows.shape
-    packed = [
-        rows[:, i] if i + 1 == width else rows[:, i] | (rows[:, i + 1] << TOKEN_BITS)
-        for i in range(0, width, 2)
-    ]
-    order = np.lexsort(packed)
-    is_new = np.zeros(count, dtype=np.bool_)
-    is_new[:1] = True
+    packed = [rows[:, i] | (rows[:, i + 1] << TOKEN_BITS) for i in range(0, width - 1, 2)]
+    if width % 2:
+        packed.append(rows[:, -1])
+    order = np.lexsort(packed)  # stable: equal rows keep their order
+    is_first = np.zeros(count, dtype=np.bool_)
+    is_first[:1] = True
     for column in packed:
         ordered = column[order]
-        is_new[1:] |= ordered[1:] != ordered[:-1]
-    mask = np.empty(count, dtype=np.bool_)
-    mask[order] = is_new
-    return mask
+        is_first[1:] |= ordered[1:] != ordered[:-1]
+    ranks = np.arange(count)
+    numbers = np.empty(count, dtype=np.int64)
+    numbers[order] = ranks - np.maximum.accumulate(np.where(is_first, ranks, 0))
+    return numbers

@@ -63,3 +63,8 @@ def _log_complement(log_probability: float) -> float:
     if log_probability > -math.log(2.0):
         return math.log(-math.expm1(log_probability)) if log_probability < 0.0 else -math.inf
     return math.log1p(-math.exp(log_probability))
+
+
+def corrected(log10_p: float, hypotheses: int) -> float:
+    """log10 of a p-value that is the smallest of `hypotheses` (Bonferroni), at most 0."""
+    return min(0.0, log10_p + math.log10(hypotheses))

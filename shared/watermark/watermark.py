@@ -17,6 +17,7 @@ from shared.watermark.schemes.registry import build_scheme, scheme_parameters
 
 MAX_BLOCK_SIZE = 3
 MAX_CONTEXT_WIDTH = 64
+REPEAT_COUNTER = 1 << 31
 
 
 class Watermark:
@@ -61,11 +62,23 @@ class Watermark:
         return segments.normalize(weighted)
 
     def score(
-        self, keys: NDArray[np.int64], contexts: NDArray[np.int64], blocks: NDArray[np.int64]
+        self,
+        keys: NDArray[np.int64],
+        contexts: NDArray[np.int64],
+        blocks: NDArray[np.int64],
+        occurrences: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float64]:
-        """Raw score of each emitted block [N]; keys [2] or [N, 2], contexts [N, H], blocks [N, r]."""
+        """Raw score of each emitted block [N]; keys [2] or [N, 2], contexts [N, H], blocks [N, r].
+
+        `occurrences` [N] numbers equal (context, block) rows from 0. A repeated row is scored with
+        words that no generator uses, so that all scores of a text are independent without watermark.
+        """
         state = absorb_context(keys, contexts)
-        scores: NDArray[np.float64] = self._scheme.score(self._block_words(state, blocks), prf_words(state))
+        shared = prf_words(state)
+        scores: NDArray[np.float64] = self._scheme.score(self._block_words(state, blocks), shared)
+        if occurrences is not None and (repeated := np.flatnonzero(occurrences)).size:
+            words = self._repeated_words(state.take(repeated), blocks[repeated], occurrences[repeated])
+            scores[repeated] = self._scheme.score(words, shared[repeated])
         return scores
 
     def log10_p_value(self, total_score: float, blocks: int) -> float:
@@ -83,6 +96,11 @@ class Watermark:
         """Raw scores as (s - mu) / sigma, the paper's per-block z."""
         return (scores - self.null.mean) / self.null.standard_deviation
 
+    def log10_p_of_z_sum(self, z_sum: float, blocks: int) -> float:
+        """`log10_p_value` from the sum of standardised scores."""
+        total = z_sum * self.null.standard_deviation + blocks * self.null.mean
+        return self.log10_p_value(total, blocks)
+
     def blocks_needed(self, log10_p: float) -> int:
         """The fewest blocks whose best possible score has a p-value of at most 10**log10_p."""
         blocks = 1
@@ -98,6 +116,16 @@ class Watermark:
             column = xp.full_like(blocks[:, :1], counter)
             calls.append(prf_words(state, xp.concat([blocks, column], axis=1)))
         return calls[0] if len(calls) == 1 else xp.concat(calls, axis=1)
+
+    def _repeated_words(
+        self, state: ContextState, blocks: NDArray[np.int64], occurrences: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The words of later occurrences, from counters beyond those of the layers."""
+        calls = []
+        for call in range(self._scheme.prf_calls):
+            counters = REPEAT_COUNTER + occurrences * self._scheme.prf_calls + call
+            calls.append(prf_words(state, np.concatenate([blocks, counters[:, None]], axis=1)))
+        return np.concatenate(calls, axis=1)
 
 
 def _check_range(name: str, value: int, maximum: int) -> None:

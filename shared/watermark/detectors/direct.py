@@ -1,6 +1,5 @@
 """Direct detection: blocks at fixed boundaries, exact p-value (paper, Eq. 6)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from shared.watermark.contexts import scored_positions
 from shared.watermark.detectors.tokens import check_tokens, context_and_block
 from shared.watermark.prf import key_lanes
+from shared.watermark.tails import corrected
 from shared.watermark.watermark import Watermark
 
 
@@ -61,9 +61,8 @@ def _detect_at(
     starts = scored_positions(tokens, watermark.block_size, watermark.context_width, phase)
     scores = watermark.score(lanes, *context_and_block(watermark, tokens, starts))
     total = float(np.sum(scores))
-    log10_p = watermark.log10_p_value(total, starts.size) + math.log10(hypotheses)
     return DirectEvidence(
-        log10_p=min(0.0, log10_p),
+        log10_p=corrected(watermark.log10_p_value(total, starts.size), hypotheses),
         z=watermark.z_score(total, starts.size),
         tokens=tokens.size,
         scored_blocks=starts.size,

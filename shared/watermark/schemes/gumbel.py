@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.watermark.arrays import Array, namespace
-from shared.watermark.nulls import ExponentialNull, Null
+from shared.watermark.nulls import EXPONENTIAL_BITS, ExponentialNull, Null, exponential_score
 from shared.watermark.ragged import Segments
 from shared.watermark.schemes.blend import blend, check_blend
 
-BITS = 52
 # Below this a probability counts as this, so that a race time stays finite.
 SMALLEST = 1e-300
 
@@ -35,13 +34,13 @@ class Gumbel:
 
     @property
     def null(self) -> Null:
-        return ExponentialNull(maximum=BITS * math.log(2.0))
+        return ExponentialNull()
 
     def reweight(self, probs: Array, words: Array, context_words: Array, segments: Segments) -> Array:
         del context_words
         xp = namespace(probs)
         # The midpoint of a cell of 2**-52 is an exact double strictly between 0 and 1.
-        uniforms = (xp.astype(_cells(words), probs.dtype) + 0.5) * 2.0**-BITS
+        uniforms = (xp.astype(_cells(words), probs.dtype) + 0.5) * 2.0**-EXPONENTIAL_BITS
         times = -xp.log(uniforms) / xp.clip(probs, SMALLEST, None)
         times = xp.where(probs > 0.0, times, xp.full_like(times, math.inf))
         winner = xp.zeros_like(probs)
@@ -51,11 +50,9 @@ class Gumbel:
     def score(self, words: Array, context_words: Array) -> NDArray[np.float64]:
         """-log(1 - u) from the cell's lower end: never above the exact exponential variable."""
         del context_words
-        above = (1 << BITS) - _cells(words)  # 1..2**52, exact
-        scores: NDArray[np.float64] = BITS * math.log(2.0) - np.log(above.astype(np.float64))
-        return np.maximum(scores, 0.0)
+        return exponential_score(_cells(words).astype(np.uint64))
 
 
 def _cells(words: Array) -> Array:
     """The upper 52 bits of the first lane, 0..2**52 - 1."""
-    return (words[:, 0] >> (64 - BITS)) & ((1 << BITS) - 1)
+    return (words[:, 0] >> (64 - EXPONENTIAL_BITS)) & ((1 << EXPONENTIAL_BITS) - 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.watermark.arrays import Array, namespace
-from shared.watermark.nulls import BinomialNull, Null
+from shared.watermark.nulls import BinomialNull, Null, fair_hits
 from shared.watermark.ragged import Segments
 from shared.watermark.schemes.blend import blend, check_blend
 
@@ -54,6 +54,4 @@ class SynthID:
     def score(self, words: Array, context_words: Array) -> NDArray[np.float64]:
         """Number of layers in which the block's bit is 1: `depth` times the published mean."""
         del context_words
-        mask = np.uint64((1 << self.depth) - 1)
-        hits: NDArray[np.uint8] = np.bitwise_count(words[:, 0].astype(np.uint64) & mask)
-        return hits.astype(np.float64)
+        return fair_hits(words[:, 0].astype(np.uint64), self.depth)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shared.watermark import ContextTracker, scored_positions
-from shared.watermark.contexts import first_occurrences
+from shared.watermark.contexts import occurrence_numbers
 
 
 def slow_scored_positions(tokens, block_size, context_width, phase):
@@ -69,7 +69,11 @@ def test_repeated_token_text_has_one_scored_block():
     assert scored_positions([7] * 100, 2, 4).tolist() == [4]
 
 
-def test_first_occurrences_keep_the_earliest_of_equal_rows():
-    rows = np.array([[1, 2, 3], [4, 5, 6], [1, 2, 3], [1, 2, 4], [4, 5, 6]])
-    assert first_occurrences(rows).tolist() == [True, True, False, True, False]
-    assert first_occurrences(rows[:0]).tolist() == []
+@pytest.mark.parametrize("width", [1, 2, 3, 6])
+def test_occurrences_are_numbered_in_the_order_of_the_text(width):
+    rows = np.random.default_rng(width).integers(0, 2, (300, width))
+    seen: dict[tuple[int, ...], int] = {}
+    for row, number in zip(rows.tolist(), occurrence_numbers(rows), strict=True):
+        assert number == seen.get(tuple(row), 0)
+        seen[tuple(row)] = number + 1
+    assert occurrence_numbers(rows[:0]).tolist() == []

@@ -1,0 +1,73 @@
+"""Aligned detection: finds the watermark again after edits (paper, Algorithm 2)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.watermark.detectors.alignment import aligned_score, aligned_scores
+from shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
+from shared.watermark.detectors.positions import position_scores
+from shared.watermark.detectors.tokens import check_tokens
+from shared.watermark.null_tables import load_null_table
+from shared.watermark.watermark import Watermark
+
+BETA = 5.0
+
+NullSource = Literal["table", "decoys", "none"]
+"""Where a p-value comes from: a null table, decoys, or nowhere because the text is too short."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedEvidence:
+    """What the aligned detector found in one text under one key."""
+
+    log10_p: float
+    z: float
+    """z_emp, the paper's Eq. (8)."""
+    tokens: int
+    scored_blocks: int
+    """Positions that were scored; blocks may start at each of them."""
+    hypotheses: int
+    null: NullSource
+
+
+def detect_aligned(
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: Sequence[int] | NDArray[np.int64],
+    *,
+    beta: float = BETA,
+) -> AlignedEvidence:
+    """Test a text whose block boundaries may have moved; `beta` is the price of a skipped token.
+
+    The p-value is read from the null table of the watermark where that covers beta and length, else
+    it is that of 1,000 decoys and not below 1/1001. Raises ValueError for a negative beta, a bad token
+    or a bad key.
+    """
+    if not 0.0 <= beta < math.inf:
+        raise ValueError(f"beta must be a number of at least 0, not {beta}")
+    tokens = check_tokens(tokens)
+    scores = position_scores(watermark, prf_key, tokens)
+    if scores.size == 0:
+        return AlignedEvidence(0.0, 0.0, tokens.size, 0, 1, "none")
+    score = aligned_score(scores, watermark.block_size, beta)
+    null: NullSource = "table"
+    log10_p = _from_table(watermark, beta, scores.size, score)
+    if log10_p is None:
+        null = "decoys"
+        chunks = decoy_scores(watermark, prf_key, tokens, scores.size)
+        log10_p = decoy_log10_p(score, aligned_scores(chunks, watermark.block_size, beta, DECOYS))
+    z = score / math.sqrt(tokens.size // watermark.block_size)
+    return AlignedEvidence(log10_p, z, tokens.size, scores.size, 1, null)
+
+
+def _from_table(watermark: Watermark, beta: float, positions: int, score: float) -> float | None:
+    table = load_null_table(watermark.null.name, watermark.block_size)
+    if table is None or table.aligned.beta != beta:
+        return None
+    tokens = positions + watermark.block_size - 1
+    return table.aligned.log10_p(watermark.block_size, tokens, score)

@@ -1,0 +1,105 @@
+"""Localized detection: which spans of a document carry the watermark."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.watermark.detectors.aligned import NullSource
+from shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
+from shared.watermark.detectors.positions import position_scores
+from shared.watermark.detectors.scan import best_scores, scan_peaks
+from shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
+from shared.watermark.detectors.tokens import check_tokens
+from shared.watermark.detectors.waterseeker import waterseeker_peaks
+from shared.watermark.null_tables import load_null_table
+from shared.watermark.watermark import Watermark
+
+Method = Literal["scan", "waterseeker"]
+ExpectedSegments = Callable[[float], float]
+"""log10 of the E-value of a segment score in one document."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalizedEvidence:
+    """What a localized detector found in one document under one key."""
+
+    log10_p: float
+    """Of the whole document: the chance of any segment as good as the best one."""
+    tokens: int
+    scored_blocks: int
+    """Positions that were scored; blocks may start at each of them."""
+    hypotheses: int
+    null: NullSource
+    segments: tuple[Segment, ...]
+    """Disjoint, best first: those with an E-value within the limit."""
+
+
+def detect_localized(
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: Sequence[int] | NDArray[np.int64],
+    *,
+    method: Method = "scan",
+    log10_e_limit: float = -2.0,
+) -> LocalizedEvidence:
+    """Find watermarked spans in a document; report those with an E-value of at most 10**log10_e_limit.
+
+    E-values are read from the null table of the watermark, else they come from 1,000 decoys and are
+    not below 1/1001. Raises ValueError for an unknown method, a bad token or a bad key.
+    """
+    if method not in get_args(Method):
+        raise ValueError(f"method must be one of {', '.join(get_args(Method))}, not {method!r}")
+    tokens = check_tokens(tokens)
+    scores = position_scores(watermark, prf_key, tokens)
+    if scores.size == 0:
+        return LocalizedEvidence(0.0, tokens.size, 0, 1, "none", ())
+    expected = _from_table(watermark, method, scores.size)
+    source: NullSource = "table" if expected else "decoys"
+    if expected is None:
+        expected = _from_decoys(watermark, method, prf_key, tokens, scores.size)
+    peaks = find_peaks(watermark, method, scores, lambda score: expected(score) <= log10_e_limit)
+    best = expected(peaks[0].score) if peaks else 0.0
+    segments = tuple(
+        # The context of the first block is part of what the generator wrote.
+        Segment(peak.start, peak.end + watermark.context_width, peak.score, expected(peak.score))
+        for peak in disjoint(peaks)
+        if expected(peak.score) <= log10_e_limit
+    )
+    log10_p = log10_family(best) if peaks else 0.0
+    return LocalizedEvidence(log10_p, tokens.size, scores.size, 1, source, segments)
+
+
+def find_peaks(
+    watermark: Watermark,
+    method: Method,
+    scores: NDArray[np.float64],
+    is_reported: Callable[[float], bool],
+) -> list[Peak]:
+    """The candidate segments of `method`, best first; tokens counted from the first block's."""
+    if method == "scan":
+        return scan_peaks(scores, watermark.block_size, is_reported)
+    return waterseeker_peaks(scores, watermark.block_size, watermark.log10_p_of_z_sum)
+
+
+def _from_table(watermark: Watermark, method: Method, positions: int) -> ExpectedSegments | None:
+    table = load_null_table(watermark.null.name, watermark.block_size)
+    if table is None:
+        return None
+    null = table.scan if method == "scan" else table.waterseeker
+    return lambda score: null.log10_e(positions, score)
+
+
+def _from_decoys(
+    watermark: Watermark, method: Method, prf_key: bytes, tokens: NDArray[np.int64], positions: int
+) -> ExpectedSegments:
+    chunks = decoy_scores(watermark, prf_key, tokens, positions)
+    if method == "scan":
+        decoys = best_scores(chunks, watermark.block_size, DECOYS)
+    else:
+        columns = np.concatenate(list(chunks)).T  # [DECOYS, positions]
+        found = (find_peaks(watermark, method, scores, lambda _: False) for scores in columns)
+        decoys = np.array([peaks[0].score if peaks else 0.0 for peaks in found])
+    return lambda score: log10_expected(decoy_log10_p(score, decoys))

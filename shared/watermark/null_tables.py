@@ -1,0 +1,98 @@
+"""Null tables: p-values of the detectors that have no textbook null, from simulated scores.
+
+A table belongs to a score distribution and a block size, nothing else: `position_scores` makes the
+scores of any text independent. Built by `python -m evaluation.core tables`; format in `docs/spec.md`.
+"""
+
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+TABLE_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedNull:
+    """Thresholds of the aligned score D for falling p-values, by number of tokens."""
+
+    beta: float
+    log10_levels: Sequence[float]
+    """Falling log10 p-values, the columns of the thresholds."""
+    lengths: Sequence[int]
+    """Rising numbers of aligned tokens n, the rows of the thresholds."""
+    thresholds: Sequence[Sequence[float]]
+    """Rising; a score that reaches entry [n, j] has a p-value of at most level j."""
+
+    def log10_p(self, block_size: int, tokens: int, score: float) -> float | None:
+        """The p-value of D over `tokens` tokens, rounded up to a level; None outside the table."""
+        rows = [i for i, n in enumerate(self.lengths) if n % block_size == tokens % block_size]
+        right = bisect_right([self.lengths[i] for i in rows], tokens)
+        if right == 0 or (right == len(rows) and self.lengths[rows[-1]] != tokens):
+            return None
+        low = rows[right - 1]
+        high = rows[min(right, len(rows) - 1)]
+        row = _between(self, low, high, tokens)
+        reached = bisect_right(row, score + 1e-9)
+        return self.log10_levels[reached - 1] if reached else 0.0
+
+
+def _between(null: AlignedNull, low: int, high: int, tokens: int) -> list[float]:
+    """Thresholds at `tokens`, linear in the root of the length: D grows as a n + q sqrt(n)."""
+    below, above = null.thresholds[low], null.thresholds[high]
+    if low == high:
+        return list(below)
+    left, right = math.sqrt(null.lengths[low]), math.sqrt(null.lengths[high])
+    share = (math.sqrt(tokens) - left) / (right - left)
+    return [a + share * (b - a) for a, b in zip(below, above, strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNull:
+    """The rate at which segments of a given score arise, per token of unwatermarked text."""
+
+    parameters: dict[str, float]
+    scores: Sequence[float]
+    """Rising segment scores."""
+    log10_rates: Sequence[float]
+    """log10 of the expected number of segments per token that reach each score."""
+    decay: float
+    """Fall of log10_rates per unit of score beyond the last (Karlin and Altschul 1990)."""
+
+    def log10_e(self, tokens: int, score: float) -> float:
+        """log10 of the expected number of segments with at least this score in `tokens` tokens."""
+        reached = bisect_right(self.scores, score + 1e-9)
+        if reached == 0:
+            return math.log10(tokens)
+        beyond = max(0.0, score - self.scores[-1])
+        rate = self.log10_rates[reached - 1] - self.decay * beyond
+        return math.log10(tokens) + rate
+
+
+@dataclass(frozen=True, slots=True)
+class NullTable:
+    """The nulls of one score distribution and block size."""
+
+    aligned: AlignedNull
+    scan: LocalNull
+    waterseeker: LocalNull
+
+
+@cache
+def load_null_table(null_name: str, block_size: int) -> NullTable | None:
+    """The table that ships with the package, or None where there is none."""
+    file = resources.files("shared.watermark") / "tables" / f"{null_name}-r{block_size}.json"
+    if not file.is_file():
+        return None
+    data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    if data["version"] != TABLE_VERSION:
+        return None
+    return NullTable(
+        aligned=AlignedNull(**data["aligned"]),
+        scan=LocalNull(**data["scan"]),
+        waterseeker=LocalNull(**data["waterseeker"]),
+    )
