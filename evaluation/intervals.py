@@ -1,10 +1,18 @@
-"""Confidence intervals for rates and for ratios of means."""
+"""Estimates with confidence intervals: exact for rates, bootstrap for everything else."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.stats import beta, rankdata
+
+Sample = NDArray[np.float64]
+Statistic = Callable[..., Sample]
+"""Takes samples [..., n] and gives one value per leading index."""
+
+RESAMPLES = 4_000
+CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +25,10 @@ class Interval:
 
     def __str__(self) -> str:
         return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+    def percent(self) -> str:
+        """A rate in percent."""
+        return f"{100 * self.estimate:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
@@ -33,23 +45,59 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> In
     return Interval(successes / trials, low, high)
 
 
-def ratio_of_means(
-    numerator: NDArray[np.float64],
-    denominator: NDArray[np.float64],
-    *,
+def bootstrap(
+    statistic: Statistic,
+    *samples: Sample,
     confidence: float = 0.95,
-    resamples: int = 10_000,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """Ratio of two samples' means with a percentile bootstrap interval; the samples are resampled apart."""
+    """Percentile bootstrap; each sample [n] is resampled apart from the others.
+
+    Raises:
+        ValueError: a sample is empty.
+    """
+    if any(len(sample) == 0 for sample in samples):
+        raise ValueError("a sample is empty")
     generator = np.random.default_rng(seed)
-
-    def means(sample: NDArray[np.float64]) -> NDArray[np.float64]:
-        picks = generator.integers(len(sample), size=(resamples, len(sample)))
-        resampled: NDArray[np.float64] = sample[picks].mean(axis=1)  # [resamples]
-        return resampled
-
-    ratios = means(numerator) / means(denominator)
+    values = []
+    for start in range(0, resamples, CHUNK):
+        shape = min(CHUNK, resamples - start)
+        picked = [sample[generator.integers(len(sample), size=(shape, len(sample)))] for sample in samples]
+        values.append(statistic(*picked))  # [shape]
     tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(ratios, [tail, 100 - tail])
-    return Interval(float(numerator.mean() / denominator.mean()), float(low), float(high))
+    low, high = np.percentile(np.concatenate(values), [tail, 100 - tail])
+    return Interval(float(statistic(*samples)), float(low), float(high))
+
+
+def mean(sample: Sample) -> Interval:
+    """Mean of a sample."""
+    return bootstrap(lambda values: values.mean(axis=-1), sample)
+
+
+def median(sample: Sample) -> Interval:
+    """Median of a sample."""
+    return bootstrap(lambda values: np.median(values, axis=-1), sample)
+
+
+def ratio_of_means(numerator: Sample, denominator: Sample) -> Interval:
+    """Mean of one sample over the mean of another."""
+    return bootstrap(lambda top, bottom: top.mean(axis=-1) / bottom.mean(axis=-1), numerator, denominator)
+
+
+def difference_of_means(first: Sample, second: Sample) -> Interval:
+    """Mean of one sample minus the mean of another."""
+    return bootstrap(lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), first, second)
+
+
+def auroc(positives: Sample, negatives: Sample) -> Interval:
+    """Probability that a positive scores above a negative, ties half."""
+    return bootstrap(_auroc, positives, negatives, resamples=1_000)
+
+
+def _auroc(positives: Sample, negatives: Sample) -> Sample:
+    count = positives.shape[-1]
+    ranks = rankdata(np.concatenate([positives, negatives], axis=-1), axis=-1)[..., :count]
+    above = ranks.sum(axis=-1) - count * (count + 1) / 2
+    rate: Sample = above / (count * negatives.shape[-1])
+    return rate

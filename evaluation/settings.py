@@ -15,6 +15,11 @@ class SamplingSetting:
     def __str__(self) -> str:
         return f"top-k {self.top_k or 'off'}, top-p {self.top_p:g}, T {self.temperature:g}"
 
+    @property
+    def slug(self) -> str:
+        """The setting as part of a file name."""
+        return f"k{self.top_k}-p{self.top_p:g}-t{self.temperature:g}"
+
 
 class Setting(StrEnum):
     """Names of settings on the command line."""
@@ -23,6 +28,7 @@ class Setting(StrEnum):
     STRICT = "strict"
     QWEN3 = "qwen3"
     LLAMA3 = "llama3"
+    ISO = "iso"
 
 
 SETTINGS = {
@@ -31,4 +37,4 @@ SETTINGS = {
     Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
     Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
 }
-"""The paper's main setting, and the stricter ones of its Table 2 and appendix."""
+"""The paper's main setting, and the stricter ones of its Table 2 and appendix; `iso` is calibrated."""

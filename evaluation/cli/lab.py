@@ -1,0 +1,92 @@
+"""What a command works with: an open run, its model, a console, and errors as one line."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from evaluation.calibration import calibrate
+from evaluation.cli.options import model_path, prompts_path
+from evaluation.kept import read_kept, write_kept
+from evaluation.manifest import ManifestMismatch, describe
+from evaluation.model_figures import ModelFigures
+from evaluation.prompts import MAX_TOKENS
+from evaluation.report.figure import Figure
+from evaluation.report.result import Result
+from evaluation.report.table import Table
+from evaluation.run import Run
+from evaluation.settings import SETTINGS, SamplingSetting, Setting
+from evaluation.sources import EngineSource
+from gen_service.engine import EngineError, EngineSettings
+from shared.tokenization import TokenizerMissing
+
+PLAIN_WIDTH = 160
+EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, TokenizerMissing)
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """An open run."""
+
+    run: Run
+    source: EngineSource
+    figures: ModelFigures
+    console: Console
+
+    def setting(self, name: Setting, calibration_texts: int) -> SamplingSetting:
+        """The named setting; `iso` is calibrated once per run."""
+        if name is not Setting.ISO:
+            return SETTINGS[name]
+        path = self.run.folder / "calibration.json"
+        setting = read_kept(path, SamplingSetting)
+        if setting is None:
+            setting = calibrate(self.run, calibration_texts)
+            write_kept(path, setting)
+        return setting
+
+    def finish(
+        self,
+        experiment: str,
+        tables: tuple[Table, ...],
+        figures: tuple[Figure, ...] = (),
+        data: tuple[dict[str, object], ...] = (),
+    ) -> None:
+        """Shows the tables and writes everything to the run's folder."""
+        for table in tables:
+            self.console.print(table.rich())
+        Result(experiment, command_line(), tables, figures, data).save(self.run.folder)
+        self.console.print(f"written to {self.run.folder / experiment}.json and .md")
+
+
+@contextmanager
+def open_lab(
+    model: str, prompts: Path | None, out: Path, seed: int, threads: int | None, batch: int
+) -> Iterator[Lab]:
+    """Opens or resumes the run in `out`; what a user can mend ends as one line and exit code 1."""
+    console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
+    settings = EngineSettings(threads=threads, max_sequences=batch, max_waiting=1_000_000)
+    path = prompts_path(prompts)
+    try:
+        source = EngineSource(model_path(model), path, settings)
+        describe(source.model, path, MAX_TOKENS, seed, asdict(settings)).save(out)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        try:
+            with Progress(*columns, console=console, transient=True) as progress:
+                run = Run(out, source, seed, progress)
+                yield Lab(run, source, ModelFigures(run, source), console)
+        finally:
+            source.close()
+    except EXPECTED as error:
+        typer.echo(f"ttmark: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+def command_line() -> str:
+    """The command as it was typed."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -1,0 +1,60 @@
+"""What the direct detector says of many texts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluation.cells import Cell
+from evaluation.completions import Completion
+from evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
+from evaluation.run import Run
+from evaluation.seeds import prf_key
+from shared.watermark import Watermark, detect_direct
+
+FPRS = (1e-3, 1e-4, 1e-5)
+"""Theoretical false positive rates at which the paper states the true positive rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detections:
+    """One figure per text.
+
+    Attributes:
+        log10_p: exact p-value.
+        z: the paper's z (Eq. 6).
+    """
+
+    log10_p: Sample
+    z: Sample
+
+    def rate(self, fpr: float) -> Interval:
+        """Share of texts with p <= fpr: the TPR on watermarked texts, the FPR on others."""
+        return clopper_pearson(int((self.log10_p <= np.log10(fpr)).sum()), len(self.log10_p))
+
+    def median_log10_p(self) -> Interval:
+        """Median of log10 p."""
+        return bootstrap(lambda values: np.median(values, axis=-1), self.log10_p)
+
+    def mean_z(self) -> Interval:
+        """Mean z."""
+        return mean(self.z)
+
+
+def detect_texts(run: Run, cell: Cell, texts: Sequence[Completion], length: int) -> Detections:
+    """The first `length` tokens of each text under its own key."""
+    watermark = cell.watermark()
+    evidence = [detect_direct(watermark, run.key(cell, text), text.tokens(length)) for text in texts]
+    return Detections(np.array([item.log10_p for item in evidence]), np.array([item.z for item in evidence]))
+
+
+def detect_under_random_keys(
+    seed: int, watermark: Watermark, texts: Sequence[Completion], length: int, keys: int
+) -> Detections:
+    """The null: the first `length` tokens of each text under `keys` keys that had no part in it."""
+    evidence = [
+        detect_direct(watermark, prf_key(seed, "null", index, text.index), text.tokens(length))
+        for text in texts
+        for index in range(keys)
+    ]
+    return Detections(np.array([item.log10_p for item in evidence]), np.array([item.z for item in evidence]))

@@ -1,0 +1,158 @@
+"""Direct detection by scheme, block size and length (paper, Tables 1, 2 and 7)."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.cells import Cell
+from evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
+from evaluation.intervals import Interval, ratio_of_means
+from evaluation.paper import DIRECT, STRICT, DirectFigures, row_name
+from evaluation.report.table import Table, power_of_ten
+from evaluation.run import Run
+from evaluation.settings import SETTINGS, SamplingSetting, Setting
+
+NULL_FPRS = (1e-1, 1e-2, 1e-3)
+STRICT_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DirectPlan:
+    """What to measure.
+
+    Attributes:
+        lengths: in tokens; texts have the greatest and are cut for the others.
+        null_keys: keys under which each text without a watermark is tested for the false positive rate.
+    """
+
+    schemes: tuple[str, ...]
+    block_sizes: tuple[int, ...]
+    setting: SamplingSetting
+    lengths: tuple[int, ...]
+    texts: int
+    null_keys: int = 2
+
+    def cell(self, scheme: str, block_size: int) -> Cell:
+        """The texts of a row."""
+        return Cell(scheme, block_size, self.setting, max(self.lengths))
+
+
+@dataclass(frozen=True, slots=True)
+class DirectRow:
+    """One scheme and block size at one length.
+
+    Attributes:
+        gain: mean z over that of single tokens at equal length; None for single tokens.
+        fpr: rates of p <= NULL_FPRS in text without a watermark.
+    """
+
+    scheme: str
+    block_size: int
+    setting: SamplingSetting
+    length: int
+    texts: int
+    tpr: tuple[Interval, ...]
+    median_log10_p: Interval
+    z: Interval
+    gain: Interval | None
+    fpr: tuple[Interval, ...]
+    null_texts: int
+
+    def data(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def measure_direct(run: Run, plan: DirectPlan) -> list[DirectRow]:
+    """Generates what is missing and detects everything."""
+    plain = run.texts(plan.cell(plan.schemes[0], 1).unmarked(), plan.texts)
+    rows = []
+    for scheme in plan.schemes:
+        singles: dict[int, Detections] = {}
+        for block_size in sorted(plan.block_sizes):
+            cell = plan.cell(scheme, block_size)
+            texts = run.texts(cell, plan.texts)
+            for length in plan.lengths:
+                found = detect_texts(run, cell, texts, length)
+                null = detect_under_random_keys(run.seed, cell.watermark(), plain, length, plan.null_keys)
+                if block_size == 1:
+                    singles[length] = found
+                single = singles.get(length) if block_size > 1 else None
+                rows.append(_row(cell, length, found, null, single))
+    return rows
+
+
+def _row(
+    cell: Cell, length: int, found: Detections, null: Detections, single: Detections | None
+) -> DirectRow:
+    return DirectRow(
+        scheme=str(cell.scheme),
+        block_size=cell.block_size,
+        setting=cell.setting,
+        length=length,
+        texts=len(found.z),
+        tpr=tuple(found.rate(fpr) for fpr in FPRS),
+        median_log10_p=found.median_log10_p(),
+        z=found.mean_z(),
+        gain=ratio_of_means(found.z, single.z) if single else None,
+        fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS),
+        null_texts=len(null.z),
+    )
+
+
+def direct_tables(rows: list[DirectRow], notes: tuple[str, ...] = ()) -> tuple[Table, ...]:
+    """One table per length, laid out like the paper's, its figures beside ours where it has them."""
+    lengths = sorted({row.length for row in rows})
+    return tuple(_table([row for row in rows if row.length == length], length, notes) for length in lengths)
+
+
+def _table(rows: list[DirectRow], length: int, notes: tuple[str, ...]) -> Table:
+    columns = (
+        "",
+        *(f"TPR at FPR {100 * fpr:g} %" for fpr in FPRS),
+        "median p",
+        "mean z",
+        "gain in mean z",
+        "FPR measured at 1 %",
+        "paper: TPR, median p",
+    )
+    first = rows[0]
+    return Table(
+        f"Direct detection, {length} tokens, {first.setting}",
+        columns,
+        tuple(_cells(row) for row in rows),
+        (
+            f"{first.texts} texts per row, each with a key of its own; false positive rate over"
+            f" {first.null_texts} tests of texts without a watermark; brackets are 95 % intervals.",
+            *notes,
+        ),
+    )
+
+
+def _cells(row: DirectRow) -> tuple[str, ...]:
+    paper = _paper_figures(row)
+    return (
+        row_name(row.scheme, row.block_size),
+        *(rate.percent() for rate in row.tpr),
+        power_of_ten(row.median_log10_p.estimate),
+        str(row.z),
+        str(row.gain) if row.gain else "",
+        row.fpr[1].percent(),
+        _paper_text(paper) if paper else "",
+    )
+
+
+def _paper_figures(row: DirectRow) -> DirectFigures | None:
+    """What the paper has for the same filters; its temperature there is 1, ours may be calibrated."""
+    if row.setting == SETTINGS[Setting.STRICT]:
+        return STRICT.get((row.scheme, row.block_size)) if row.length == STRICT_LENGTH else None
+    default = SETTINGS[Setting.DEFAULT]
+    if (row.setting.top_k, row.setting.top_p) != (default.top_k, default.top_p):
+        return None
+    return DIRECT.get((row.scheme, row.block_size, row.length))
+
+
+def _paper_text(figures: DirectFigures) -> str:
+    rates = " / ".join(f"{100 * rate:.1f}" for rate in figures.tpr)
+    return f"{rates} %, {power_of_ten(float(np.log10(figures.median_p)))}"

@@ -1,0 +1,53 @@
+"""The model itself, outside the engine: next-token distributions of given texts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import AutoModelForCausalLM
+
+from evaluation.settings import SamplingSetting
+from gen_service.decoding.filters import FilterParams, filter_rows
+from gen_service.decoding.support import Support
+
+
+class LanguageModel:
+    """A causal language model in fp32 on the CPU, or on a GPU if there is one."""
+
+    def __init__(self, model: str) -> None:
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+        self._model = loaded.eval().to(self._device)
+
+    @torch.inference_mode()
+    def logits(self, prompt: Sequence[int], completion: Sequence[int]) -> torch.Tensor:
+        """Logits from which each token of the completion was drawn, [tokens, vocab]."""
+        ids = torch.tensor([[*prompt, *completion]], device=self._device)
+        logits: torch.Tensor = self._model(input_ids=ids[:, :-1]).logits[0]  # [tokens - 1, vocab]
+        return logits[len(prompt) - 1 :]
+
+    def log_likelihood(self, prompt: Sequence[int], completion: Sequence[int]) -> NDArray[np.float64]:
+        """Natural log probability of each token of the completion, no filters, [tokens]."""
+        logits = self.logits(prompt, completion).double()
+        chosen = torch.tensor(list(completion), device=self._device)[:, None]
+        taken = torch.log_softmax(logits, dim=-1).gather(1, chosen)[:, 0]
+        values: NDArray[np.float64] = taken.cpu().numpy()
+        return values
+
+    @torch.inference_mode()
+    def second_logits(self, prefix: Sequence[int], candidates: Sequence[int]) -> torch.Tensor:
+        """Logits after `prefix` and each candidate, [candidates, vocab]."""
+        ids = torch.tensor([list(prefix)], device=self._device)
+        cache = self._model(input_ids=ids, use_cache=True).past_key_values
+        cache.batch_repeat_interleave(len(candidates))
+        branches = torch.tensor(list(candidates), device=self._device)[:, None]  # [candidates, 1]
+        logits: torch.Tensor = self._model(input_ids=branches, past_key_values=cache).logits[:, -1]
+        return logits
+
+
+def supports(logits: torch.Tensor, setting: SamplingSetting) -> list[Support]:
+    """What the setting's filters leave of each row."""
+    params = FilterParams(setting.temperature, setting.top_k, setting.top_p)
+    found = filter_rows(logits, [params] * len(logits))
+    return [support for support in found if support is not None]

@@ -1,0 +1,110 @@
+"""What a run was made with: model, prompts, seed, versions and machine."""
+
+import hashlib
+import os
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+FILE = "manifest.json"
+PACKAGES = ("ttmark", "torch", "transformers", "tokenizers", "numpy", "scipy")
+IDENTITY = ("model", "model_sha256", "prompts_sha256", "prompt_tokens", "seed")
+
+
+class ManifestMismatch(Exception):
+    """A folder holds results of another model, prompt file or seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything that the figures of a run depend on.
+
+    Attributes:
+        model: name of the folder, or hub id.
+        model_sha256: of the weights, configuration and tokenizer; empty for a hub id.
+    """
+
+    model: str
+    model_sha256: str
+    prompts_sha256: str
+    prompt_tokens: int
+    seed: int
+    engine: dict[str, Any]
+    versions: dict[str, str]
+    machine: dict[str, Any]
+
+    def save(self, folder: Path) -> None:
+        """Writes the manifest, or checks the one that is there.
+
+        Raises:
+            ManifestMismatch: the folder belongs to another run.
+        """
+        path = folder / FILE
+        if path.is_file():
+            stored = orjson.loads(path.read_bytes())
+            for name in IDENTITY:
+                if stored[name] != getattr(self, name):
+                    raise ManifestMismatch(
+                        f"{folder} holds results with {name} {stored[name]!r}, not {getattr(self, name)!r};"
+                        " choose another --out"
+                    )
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def describe(model: str, prompts: Path, prompt_tokens: int, seed: int, engine: dict[str, Any]) -> Manifest:
+    """The manifest of a run on this machine."""
+    return Manifest(
+        model=Path(model).name if Path(model).is_dir() else model,
+        model_sha256=_folder_hash(Path(model)),
+        prompts_sha256=hashlib.sha256(prompts.read_bytes()).hexdigest(),
+        prompt_tokens=prompt_tokens,
+        seed=seed,
+        engine=engine,
+        versions={"python": platform.python_version()} | _versions(),
+        machine=machine(),
+    )
+
+
+def machine() -> dict[str, Any]:
+    """The processor and memory that figures about time depend on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_gib": round(memory / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _folder_hash(folder: Path) -> str:
+    """SHA-256 over a model folder's weights, configuration and tokenizer."""
+    digest = hashlib.sha256()
+    paths = [path for path in sorted(folder.glob("*")) if path.suffix in {".safetensors", ".json"}]
+    for path in paths:
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest() if paths else ""

@@ -1,0 +1,48 @@
+"""Figures as data: panels of series with error bars; `plots` draws them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluation.intervals import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line, or one set of bars where x is text.
+
+    Attributes:
+        y: an estimate with its interval for each x.
+        dashed: the baseline's style.
+    """
+
+    label: str
+    x: tuple[float, ...] | tuple[str, ...]
+    y: tuple[Interval, ...]
+    dashed: bool = False
+    names: tuple[str, ...] = ()
+    """Labels of the points, for scatter plots."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    kind: Literal["line", "bars", "scatter"] = "line"
+    log_x: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Panels side by side.
+
+    Attributes:
+        name: file name without its ending.
+    """
+
+    name: str
+    title: str
+    panels: tuple[Panel, ...]

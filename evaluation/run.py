@@ -1,0 +1,45 @@
+"""A run: a folder of generated texts and results that grows and resumes."""
+
+from pathlib import Path
+
+from rich.progress import Progress
+
+from evaluation.cells import Cell
+from evaluation.completions import Completion, CompletionFile
+from evaluation.seeds import prf_key
+from evaluation.sources import TextSource
+
+
+class Run:
+    """Texts of one model, prompt file and seed; what is there already is never generated again."""
+
+    def __init__(self, folder: Path, source: TextSource, seed: int, progress: Progress) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.progress = progress
+        self._source = source
+
+    def texts(self, cell: Cell, count: int) -> list[Completion]:
+        """The first `count` texts of a cell, in order."""
+        file = CompletionFile(self.folder / "texts" / f"{cell.name}.jsonl")
+        with file.lock():
+            found = file.read()
+            missing = [index for index in range(count) if index not in found]
+            if missing:
+                self._generate(cell, missing, file)
+                found = file.read()
+        return [found[index] for index in range(count)]
+
+    def key(self, cell: Cell, text: Completion) -> bytes:
+        """The watermark key of a text."""
+        return prf_key(self.seed, cell.name, text.index)
+
+    def _generate(self, cell: Cell, missing: list[int], file: CompletionFile) -> None:
+        task = self.progress.add_task(cell.title, total=len(missing))
+
+        def on_text(text: Completion) -> None:
+            file.append(text)
+            self.progress.advance(task)
+
+        self._source.generate(cell, missing, self.seed, on_text)
+        self.progress.remove_task(task)

@@ -1,0 +1,65 @@
+"""A language model that costs nothing: every next token has the same distribution."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.progress import Progress
+
+from evaluation.cells import Cell
+from evaluation.completions import Completion
+from evaluation.run import Run
+from evaluation.seeds import prf_key, sampling_seed
+from evaluation.sources import OnText
+from shared.watermark import ContextTracker, key_lanes
+
+VOCABULARY = 12
+
+
+class ZipfSource:
+    """Texts of independent tokens, watermarked as a generator does it."""
+
+    def __init__(self) -> None:
+        weights = 1.0 / np.arange(1, VOCABULARY + 1)
+        self._probs = weights / weights.sum()
+        self.made: list[tuple[str, int]] = []
+
+    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+        for index in indices:
+            self.made.append((cell.name, index))
+            draws = np.random.default_rng(sampling_seed(seed, cell.name, index))
+            key = prf_key(seed, cell.name, index)
+            tokens, marked = self._text(cell, key, draws)
+            on_text(Completion(index, tuple(tokens), marked, 0.5))
+
+    def _text(self, cell: Cell, key: bytes, draws: np.random.Generator) -> tuple[list[int], int]:
+        if cell.scheme is None:
+            return draws.choice(VOCABULARY, size=cell.tokens, p=self._probs).tolist(), 0
+        watermark = cell.watermark()
+        tracker = ContextTracker(cell.block_size, watermark.context_width)
+        blocks = np.array(list(product(range(VOCABULARY), repeat=cell.block_size)))
+        joint = self._probs[blocks].prod(axis=1)
+        offsets = np.array([0, len(blocks)])
+        lanes = key_lanes(key)[None]
+        tokens: list[int] = []
+        marked = 0
+        while len(tokens) < cell.tokens:
+            context = tracker.next_context(tokens)
+            probs = joint
+            if context is not None:
+                probs = watermark.reweight(lanes, np.array([context]), blocks, joint, offsets)
+                marked += 1
+            tokens += blocks[draws.choice(len(blocks), p=probs / probs.sum())].tolist()
+        return tokens[: cell.tokens], marked
+
+
+@pytest.fixture
+def source() -> ZipfSource:
+    return ZipfSource()
+
+
+@pytest.fixture
+def open_run(source: ZipfSource, tmp_path: Path) -> Callable[[], Run]:
+    return lambda: Run(tmp_path / "run", source, 0, Progress(disable=True))

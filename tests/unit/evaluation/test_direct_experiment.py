@@ -1,0 +1,33 @@
+"""Direct detection from texts to tables, on a model that costs nothing."""
+
+from collections.abc import Callable
+
+from evaluation.experiments.direct import DirectPlan, direct_tables, measure_direct
+from evaluation.run import Run
+from evaluation.settings import SamplingSetting
+
+PLAN = DirectPlan(("synthid", "mcmark"), (1, 2), SamplingSetting(50, 0.95, 0.8), (30, 60), 12, null_keys=10)
+
+
+def test_pairs_gain_over_single_tokens_in_tables_laid_out_like_the_papers(
+    open_run: Callable[[], Run],
+) -> None:
+    rows = measure_direct(open_run(), PLAN)
+    assert [(row.scheme, row.block_size, row.length) for row in rows] == [
+        (scheme, block_size, length)
+        for scheme in PLAN.schemes
+        for block_size in PLAN.block_sizes
+        for length in PLAN.lengths
+    ]
+    for row in rows:
+        assert (row.gain is None) == (row.block_size == 1)
+        assert row.gain is None or row.gain.estimate > 1.1
+        assert row.fpr[0].low <= 0.1
+    tables = direct_tables(rows)
+    assert [table.title.split(",")[1] for table in tables] == [" 30 tokens", " 60 tokens"]
+    assert [row[0] for row in tables[0].rows] == [
+        "SynthID-Text",
+        "+ TTMark 2-token",
+        "ENS-MCMark",
+        "+ TTMark 2-token",
+    ]

@@ -1,0 +1,56 @@
+"""Confidence intervals."""
+
+import numpy as np
+import pytest
+
+from evaluation.intervals import auroc, clopper_pearson, difference_of_means, mean, ratio_of_means
+
+
+def test_clopper_pearson_agrees_with_published_bounds() -> None:
+    assert clopper_pearson(0, 10).high == pytest.approx(0.3085, abs=1e-4)
+    interval = clopper_pearson(5, 20)
+    assert (interval.low, interval.high) == pytest.approx((0.0866, 0.4910), abs=1e-4)
+    assert clopper_pearson(10, 10).low == pytest.approx(1 - 0.3085, abs=1e-4)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 5)])
+def test_an_impossible_count_is_refused(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match="successes"):
+        clopper_pearson(successes, trials)
+
+
+def test_bootstrap_interval_of_a_mean_is_about_two_standard_errors_each_side() -> None:
+    sample = np.random.default_rng(1).normal(3.0, 2.0, size=400)
+    interval = mean(sample)
+    error = sample.std() / np.sqrt(400)
+    assert interval.estimate == pytest.approx(sample.mean())
+    assert interval.low == pytest.approx(sample.mean() - 1.96 * error, abs=0.3 * error)
+    assert interval.high == pytest.approx(sample.mean() + 1.96 * error, abs=0.3 * error)
+
+
+def test_intervals_of_a_ratio_cover_it_about_as_often_as_promised() -> None:
+    generator = np.random.default_rng(2)
+    covered = 0
+    for _ in range(100):
+        top, bottom = generator.normal(3.0, 1.0, size=30), generator.normal(2.0, 0.5, size=30)
+        interval = ratio_of_means(top, bottom)
+        covered += interval.low <= 1.5 <= interval.high
+    assert covered >= 86  # fewer than 86 of 100 has p < 1e-3 at 95 %
+
+
+def test_equal_samples_differ_by_nothing_and_have_an_auroc_of_one_half() -> None:
+    sample = np.random.default_rng(3).normal(size=200)
+    assert difference_of_means(sample, sample).estimate == 0.0
+    assert auroc(sample, sample).estimate == pytest.approx(0.5)
+
+
+def test_auroc_equals_the_share_of_pairs_in_order() -> None:
+    generator = np.random.default_rng(4)
+    positives, negatives = generator.integers(0, 6, size=30) + 1.0, generator.integers(0, 6, size=40) * 1.0
+    above = (positives[:, None] > negatives).mean() + (positives[:, None] == negatives).mean() / 2
+    assert auroc(positives, negatives).estimate == pytest.approx(above)
+
+
+def test_an_empty_sample_is_refused() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        mean(np.array([]))

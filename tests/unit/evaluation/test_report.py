@@ -1,0 +1,41 @@
+"""Tables, figures and results on disk."""
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.intervals import Interval
+from evaluation.report.figure import Figure, Panel, Series
+from evaluation.report.result import Result
+from evaluation.report.table import Table, power_of_ten
+
+TABLE = Table("Title", ("a", "b"), (("1", "x|y"),), ("a note",))
+
+
+def test_markdown_escapes_bars_and_ends_with_the_notes() -> None:
+    assert TABLE.markdown() == "**Title**\n\n| a | b |\n| --- | --- |\n| 1 | x\\|y |\n\n- a note\n"
+
+
+def test_a_row_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 cells"):
+        Table("Title", ("a", "b"), (("1",),))
+
+
+@pytest.mark.parametrize(
+    ("log10", "text"), [(-5.02, "9.5e-6"), (-400.3, "5.0e-401"), (0.0, "1.0"), (-0.5, "3.2e-1")]
+)
+def test_p_values_below_the_smallest_float_are_written_out(log10: float, text: str) -> None:
+    assert power_of_ten(log10) == text
+
+
+def test_a_result_survives_the_disk_and_brings_its_plots(tmp_path: Path) -> None:
+    line = Series("r = 2", (1.0, 2.0), (Interval(1.0, 0.5, 2.0), Interval(2.0, 1.5, 2.5)))
+    bars = Series("r = 1", ("a", "b"), (Interval(1.0, 0.5, 2.0), Interval(2.0, 1.5, 2.5)))
+    figure = Figure(
+        "plot", "Two panels", (Panel("p", "x", "y", (line,)), Panel("q", "x", "y", (bars,), "bars"))
+    )
+    result = Result("name", "ttmark eval name", (TABLE,), (figure,), ({"cell": 1},))
+    result.save(tmp_path)
+    assert Result.load(tmp_path / "name.json") == result
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert "![Two panels](plot.png)" in (tmp_path / "name.md").read_text()

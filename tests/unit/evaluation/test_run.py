@@ -1,0 +1,72 @@
+"""A run resumes: what is on disk is not generated again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.cells import Cell
+from evaluation.completions import Completion, CompletionFile
+from evaluation.manifest import ManifestMismatch, describe
+from evaluation.run import Run
+from evaluation.settings import SamplingSetting
+
+SETTING = SamplingSetting(50, 0.95, 1.0)
+CELL = Cell("synthid", 2, SETTING, 20)
+
+
+def test_texts_on_disk_are_not_generated_again(open_run: Callable[[], Run], source: Any) -> None:
+    first = open_run().texts(CELL, 3)
+    again = open_run().texts(CELL, 5)
+    assert again[:3] == first
+    assert source.made == [(CELL.name, index) for index in range(5)]
+
+
+def test_a_line_cut_off_by_a_crash_is_generated_again(open_run: Callable[[], Run], source: Any) -> None:
+    run = open_run()
+    texts = run.texts(CELL, 3)
+    path = run.folder / "texts" / f"{CELL.name}.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert open_run().texts(CELL, 3) == texts
+    assert source.made[-1] == (CELL.name, 2)
+    assert len(path.read_bytes().splitlines()) == 4
+
+
+def test_texts_of_a_cell_have_different_keys(open_run: Callable[[], Run]) -> None:
+    run = open_run()
+    texts = run.texts(CELL, 4)
+    other = Cell("synthid", 1, SETTING, 20)
+    keys = {run.key(cell, text) for cell in (CELL, other) for text in texts}
+    assert len(keys) == 8
+
+
+def test_cells_that_differ_have_names_that_differ() -> None:
+    cells = [
+        CELL,
+        Cell("synthid", 1, SETTING, 20),
+        Cell(None, 1, SETTING, 20),
+        Cell("synthid", 2, SETTING, 21),
+        Cell("synthid", 2, SETTING, 20, context_width=6),
+        Cell("synthid", 2, SETTING, 20, parameters=(("depth", 10),)),
+        Cell("synthid", 2, SETTING, 20, max_branches=8),
+        Cell("synthid", 2, SamplingSetting(50, 0.95, 0.99), 20),
+    ]
+    assert len({cell.name for cell in cells}) == len(cells)
+
+
+def test_a_text_survives_the_file(tmp_path: Path) -> None:
+    file = CompletionFile(tmp_path / "cell.jsonl")
+    text = Completion(7, (1, 2, 3), 1, 0.25)
+    file.append(text)
+    assert file.read() == {7: text}
+    assert text.tokens(2).tolist() == [1, 2]
+
+
+def test_a_folder_of_another_seed_is_refused(tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "a"}\n')
+    describe("owner/name", prompts, 64, 0, {}).save(tmp_path / "run")
+    describe("owner/name", prompts, 64, 0, {"threads": 2}).save(tmp_path / "run")
+    with pytest.raises(ManifestMismatch, match="seed 0, not 1"):
+        describe("owner/name", prompts, 64, 1, {}).save(tmp_path / "run")
