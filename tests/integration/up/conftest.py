@@ -1,4 +1,4 @@
-"""Runs `ttmark up` as a user does: a process with a terminal's signals, ports of its own, a fresh state folder."""
+"""Runs `ttmark up` as a user does: a process of its own, free ports, a fresh state folder."""
 
 import os
 import signal
@@ -60,8 +60,11 @@ class UpRunner:
         output = self._folder / f"output-{len(self._started)}.txt"
         with output.open("w") as sink:
             process = subprocess.Popen(
-                [sys.executable, "-m", "services", "up", "--state", str(state)]
-                + ["--gen-port", str(gen_port), "--detect-port", str(detect_port), *arguments],
+                [
+                    *(sys.executable, "-m", "services", "up", "--state", str(state)),
+                    *("--gen-port", str(gen_port), "--detect-port", str(detect_port)),
+                    *arguments,
+                ],
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 text=True,

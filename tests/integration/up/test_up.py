@@ -49,7 +49,8 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up) -> None:
         assert '"error"' not in answer.stdout
         assert '"status":4' not in answer.stdout
 
-    client = OpenAI(base_url=f"http://127.0.0.1:{up.gen_port}/v1", api_key=(up.state / "token").read_text().strip())
+    token = (up.state / "token").read_text().strip()
+    client = OpenAI(base_url=f"http://127.0.0.1:{up.gen_port}/v1", api_key=token)
     plain = client.completions.create(model="demo", prompt="The file", max_tokens=20, seed=1, temperature=1)
     streamed = client.completions.create(
         model="demo", prompt="The file", max_tokens=20, seed=1, temperature=1, stream=True
