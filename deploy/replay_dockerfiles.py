@@ -9,6 +9,7 @@ this cannot show: the base image itself and its system packages. Standard librar
 """
 
 import argparse
+import os
 import re
 import shlex
 import shutil
@@ -120,7 +121,9 @@ def _run(image: Image, command: str) -> None:
     if not (tools / "python").exists():
         (tools / "python").symlink_to(sys.executable)
     path = f"{image.moved(image.variables.get('PATH', '')).replace('$PATH', '')}:{tools}:/usr/bin:/bin"
-    environment = image.variables | {"PATH": path.strip(":"), "HOME": str(image.root)}
+    # pip finds packages as it does for whoever runs this script.
+    own = {name: value for name, value in os.environ.items() if name == "HOME" or name.startswith("PIP_")}
+    environment = own | image.variables | {"PATH": path.strip(":")}
     subprocess.run(
         ["/bin/sh", "-ec", image.moved(command)], cwd=image.path(image.folder), env=environment, check=True
     )

@@ -1,4 +1,5 @@
-# The generation service. Build argument TORCH chooses the build of torch: the pinned one, or `torch` for CUDA.
+# The generation service. Build arguments choose torch: its version, and the index that it comes from (empty: pip's own,
+# whose build carries CUDA; CPU-only builds, a tenth of the size, have an index of their own).
 FROM python:3.11.13-slim-bookworm AS build
 ARG TORCH="torch==2.13.0"
 ARG TORCH_INDEX=""

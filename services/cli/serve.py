@@ -1,9 +1,10 @@
-"""`ttmark serve gen|detect`: one service in the foreground."""
+"""`ttmark serve gen|detect|canary`: one service in the foreground."""
 
 import typer
 
 from services.runtime import listen, one_clear_line, serve
 from services.settings import DetectionSettings, GenerationSettings
+from services.settings_canary import CanarySettings
 
 app = typer.Typer(
     help="Run one service in the foreground; settings come from TTMARK_* variables.", no_args_is_help=True
@@ -33,3 +34,12 @@ def detect() -> None:
         listener = listen(settings.host, settings.detect_port)
         service = build_detection_service(settings)
     serve(service, listener, drain_seconds=10)
+
+
+@app.command()
+def canary() -> None:
+    """Run the live check of both services: generate, detect, record."""
+    from services.canary import serve_canary
+
+    with one_clear_line():
+        serve_canary(CanarySettings())

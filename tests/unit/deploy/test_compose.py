@@ -11,10 +11,16 @@ import jsonschema
 from pydantic_settings import BaseSettings
 
 from services.settings import DetectionSettings, GenerationSettings
+from services.settings_canary import CanarySettings
 from services.settings_keys import KeyStoreSettings
 
 OURS = {"gen", "gen-gpu", "detect", "canary", "operator"}
-SETTINGS: tuple[type[BaseSettings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings)
+SETTINGS: tuple[type[BaseSettings], ...] = (
+    GenerationSettings,
+    DetectionSettings,
+    KeyStoreSettings,
+    CanarySettings,
+)
 
 
 def services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -139,12 +145,11 @@ def test_a_service_is_given_every_secret_that_its_environment_names(compose: dic
 
 def test_the_environment_of_our_services_holds_known_settings_only(compose: dict[str, Any]) -> None:
     known = {f"TTMARK_{field.upper()}" for settings in SETTINGS for field in settings.model_fields}
-    canary = {"TTMARK_GEN_URL", "TTMARK_DETECT_URL", "TTMARK_TOKEN_FILE"}
     unknown = [
         (name, variable)
         for name in sorted(OURS)
         for variable in services(compose)[name]["environment"]
-        if variable not in known | {"HF_HOME"} | (canary if name == "canary" else set())
+        if variable not in known | {"HF_HOME"}
     ]
     assert unknown == []
 

@@ -1,0 +1,63 @@
+"""The live check against services that answer as they are told to."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from services.canary import Canary
+from services.settings_canary import CanarySettings
+from shared.client import TTMarkClient
+from shared.observability.canary_metrics import CanaryMetrics
+
+Answer = Callable[[httpx.Request], httpx.Response]
+
+
+def generated(request: httpx.Request) -> httpx.Response:
+    completion = {"choices": [{"text": "generated text"}], "watermark": {"key_id": "main"}}
+    return httpx.Response(200, json=completion)
+
+
+def refused(request: httpx.Request) -> httpx.Response:
+    return httpx.Response(401, json={"title": "Unauthorized", "detail": "no"})
+
+
+def verdicts(of_generated: str, of_human: str) -> Answer:
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_generated = json.loads(request.content)["inputs"][0]["text"] == "generated text"
+        result: dict[str, Any] = {
+            "id": "0",
+            "verdict": of_generated if is_generated else of_human,
+            "tokens": 300,
+            "hypotheses": 1,
+            "log10_p": -12.0 if is_generated else -0.3,
+        }
+        return httpx.Response(200, json={"results": [result], "skipped_keys": [], "request_id": "r"})
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("generation", "detection", "outcome"),
+    [
+        (generated, verdicts("watermarked", "not_detected"), "ok"),
+        (generated, verdicts("not_detected", "not_detected"), "missed"),
+        (generated, verdicts("too_short", "not_detected"), "missed"),
+        (generated, verdicts("watermarked", "watermarked"), "false_alarm"),
+        (refused, verdicts("watermarked", "not_detected"), "generation_failed"),
+        (generated, refused, "detection_failed"),
+    ],
+)
+def test_each_way_a_check_can_end_is_told_apart(generation: Answer, detection: Answer, outcome: str) -> None:
+    registry = CollectorRegistry()
+    with (
+        TTMarkClient("http://gen", "t", transport=httpx.MockTransport(generation)) as gen,
+        TTMarkClient("http://detect", "t", transport=httpx.MockTransport(detection)) as detect,
+    ):
+        assert Canary(gen, detect, CanaryMetrics(registry), CanarySettings()).run() == outcome
+    assert registry.get_sample_value("ttmark_canary_runs_total", {"outcome": outcome}) == 1
+    if outcome == "ok":
+        assert registry.get_sample_value("ttmark_canary_log10_p_value", {"text": "generated"}) == -12.0
