@@ -1,7 +1,8 @@
 """What a request needs of the process: keys, tokenizers, limits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from detect_service.normalization import TextNormalizer
 from detect_service.tokenizers import TokenizerSet
 from shared.keys import KeyCache
 
@@ -14,8 +15,10 @@ class DetectionBackend:
         keys: unwrapped keys, kept fresh in the background.
         tokenizers: by the fingerprint that profiles name.
         max_document_tokens: longest document that is looked at.
+        normalizer: counts and undoes tricks with characters.
     """
 
     keys: KeyCache
     tokenizers: TokenizerSet
     max_document_tokens: int
+    normalizer: TextNormalizer = field(default_factory=TextNormalizer)

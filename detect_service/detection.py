@@ -1,7 +1,9 @@
 """One detection request, from body to response: select keys, read, detect, decide, report."""
 
-from collections.abc import Sequence
 from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from detect_service.backend import DetectionBackend
 from detect_service.key_selection import KeySelection, select_keys
@@ -53,9 +55,9 @@ def _detect_one(
     backend: DetectionBackend,
 ) -> DetectionResult:
     document = request.inputs[index]
-    reader = DocumentReader(document, backend.tokenizers)
+    reader = DocumentReader(document, backend.tokenizers, backend.normalizer, undo_tricks=request.normalize)
 
-    def token_ids(key: UnlockedKey) -> Sequence[int]:
+    def token_ids(key: UnlockedKey) -> NDArray[np.int64]:
         ids = reader.token_ids(key)
         if len(ids) > backend.max_document_tokens:
             raise TooLarge(
@@ -67,7 +69,7 @@ def _detect_one(
     finding = best_finding(token_ids, selection.keys, detector)
     document_id = document.id if document.id is not None else str(index)
     tokens = len(token_ids(finding.key if finding else selection.keys[0]))
-    result = verdict_only(document_id, tokens, finding, decide(finding, request.fpr))
+    result = verdict_only(document_id, tokens, finding, decide(finding, request.fpr), reader.normalization)
     if finding is None or not shows_evidence:
         return result
     return with_evidence(result, finding, reader, blocks=request.evidence == "blocks")

@@ -4,11 +4,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shared.keys import UnlockedKey
 from shared.schemas.detection import Verdict
 from shared.watermark import DirectEvidence, Watermark
 
-Detector = Callable[[Watermark, bytes, Sequence[int]], DirectEvidence]
+Tokens = NDArray[np.int64]
+Detector = Callable[[Watermark, bytes, Tokens], DirectEvidence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ class Finding:
 
 
 def best_finding(
-    token_ids: Callable[[UnlockedKey], Sequence[int]], keys: Sequence[UnlockedKey], detector: Detector
+    token_ids: Callable[[UnlockedKey], Tokens], keys: Sequence[UnlockedKey], detector: Detector
 ) -> Finding | None:
     """Tries every detectable version of every key.
 

@@ -1,41 +1,81 @@
 """Reads a document as each key's profile reads it, once per tokenizer."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding
+
+from detect_service.normalization import NormalizedText, TextNormalizer
 from detect_service.tokenizers import TokenizerSet
 from shared.keys import UnlockedKey
-from shared.schemas.detection import Document
+from shared.schemas.detection import Document, NormalizationReport
 
 Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    ids: NDArray[np.int64]
+    encoding: Encoding | None
+
+    @cached_property
+    def offsets(self) -> list[Span] | None:
+        return None if self.encoding is None else self.encoding.offsets
 
 
 class DocumentReader:
     """Token ids of one document, and where each token stands in its text.
 
     A text is encoded at most once per tokenizer, however many keys share it.
+
+    Args:
+        undo_tricks: read the text as `TextNormalizer` gives it; positions are always those of the original.
     """
 
-    def __init__(self, document: Document, tokenizers: TokenizerSet) -> None:
+    def __init__(
+        self, document: Document, tokenizers: TokenizerSet, normalizer: TextNormalizer, *, undo_tricks: bool
+    ) -> None:
         self._document = document
         self._tokenizers = tokenizers
-        self._read: dict[str, tuple[Sequence[int], Sequence[Span] | None]] = {}
+        self._undo_tricks = undo_tricks
+        self._normalized: NormalizedText | None = (
+            None if document.text is None else normalizer.normalize(document.text)
+        )
+        self._readings: dict[str, _Reading] = {}
 
-    def token_ids(self, key: UnlockedKey) -> Sequence[int]:
-        """Token ids of the document under the key's tokenizer."""
-        return self._encoding(key)[0]
+    @property
+    def normalization(self) -> NormalizationReport | None:
+        """What can hide a watermark in the text; None for a document that came as token ids."""
+        if self._normalized is None:
+            return None
+        return NormalizationReport(**self._normalized.counts._asdict(), undone=self._undo_tricks)
 
-    def spans(self, key: UnlockedKey) -> Sequence[Span] | None:
-        """Half-open character span of each token; None for a document that came as token ids."""
-        return self._encoding(key)[1]
+    def token_ids(self, key: UnlockedKey) -> NDArray[np.int64]:
+        """Token ids [tokens] of the document under the key's tokenizer."""
+        return self._reading(key).ids
 
-    def _encoding(self, key: UnlockedKey) -> tuple[Sequence[int], Sequence[Span] | None]:
-        if self._document.token_ids is not None:
-            return self._document.token_ids, None
-        fingerprint = key.profile.tokenizer_fingerprint
-        if fingerprint not in self._read:
-            tokenizer = self._tokenizers.get(fingerprint)
-            if tokenizer is None:  # callers choose keys by `in tokenizers` first
-                raise KeyError(fingerprint)
-            encoded = tokenizer.encode_with_offsets(self._document.text or "")
-            self._read[fingerprint] = encoded.ids, encoded.offsets
-        return self._read[fingerprint]
+    def characters(self, key: UnlockedKey, start: int, end: int) -> Span | None:
+        """The half-open span of the submitted text that tokens start..end cover; None without a text."""
+        offsets = self._reading(key).offsets
+        if offsets is None or self._normalized is None:
+            return None
+        first, last = offsets[start][0], offsets[end - 1][1]
+        return self._normalized.original_span(first, last) if self._undo_tricks else (first, last)
+
+    def _reading(self, key: UnlockedKey) -> _Reading:
+        fingerprint = key.profile.tokenizer_fingerprint if self._normalized else ""
+        if fingerprint not in self._readings:
+            self._readings[fingerprint] = self._read(fingerprint)
+        return self._readings[fingerprint]
+
+    def _read(self, fingerprint: str) -> _Reading:
+        if self._normalized is None:
+            return _Reading(np.array(self._document.token_ids, dtype=np.int64), None)
+        tokenizer = self._tokenizers.get(fingerprint)
+        if tokenizer is None:  # callers choose keys by `in tokenizers` first
+            raise KeyError(fingerprint)
+        text = self._normalized.text if self._undo_tricks else self._document.text
+        encoding = tokenizer.backend.encode(text, add_special_tokens=False)
+        return _Reading(np.array(encoding.ids, dtype=np.int64), encoding)

@@ -1,15 +1,16 @@
 """From evidence to the answer that a caller may see."""
 
-from collections.abc import Sequence
-
 from detect_service.pipeline import Decision, Finding
-from detect_service.reader import DocumentReader, Span
-from shared.schemas.detection import BlockEvidence, DetectedKey, DetectionResult
-from shared.watermark import DirectEvidence
+from detect_service.reader import DocumentReader
+from shared.schemas.detection import BlockEvidence, DetectedKey, DetectionResult, NormalizationReport
 
 
 def verdict_only(
-    document_id: str, tokens: int, finding: Finding | None, decision: Decision
+    document_id: str,
+    tokens: int,
+    finding: Finding | None,
+    decision: Decision,
+    normalization: NormalizationReport | None,
 ) -> DetectionResult:
     """What the scope `detect` shows: the verdict, without any score."""
     return DetectionResult(
@@ -18,6 +19,7 @@ def verdict_only(
         tokens=tokens,
         hypotheses=finding.hypotheses if finding else 0,
         tokens_needed=decision.tokens_needed,
+        normalization=normalization,
     )
 
 
@@ -35,26 +37,24 @@ def with_evidence(
             "z": finding.evidence.z,
             "scored_blocks": finding.evidence.scored_blocks,
             "key": detected if result.verdict == "watermarked" else None,
-            "evidence": block_evidence(
-                finding.evidence, finding.key.profile.block_size, reader.spans(finding.key)
-            )
-            if blocks
-            else None,
+            "evidence": block_evidence(finding, reader) if blocks else None,
         }
     )
 
 
-def block_evidence(
-    evidence: DirectEvidence, block_size: int, spans: Sequence[Span] | None
-) -> list[BlockEvidence]:
+def block_evidence(finding: Finding, reader: DocumentReader) -> list[BlockEvidence]:
     """The scored blocks in order, with characters where the document came as text."""
-    return [
-        BlockEvidence(
-            start_token=start,
-            end_token=start + block_size,
-            start_char=spans[start][0] if spans else None,
-            end_char=spans[start + block_size - 1][1] if spans else None,
-            score=score,
+    size = finding.key.profile.block_size
+    evidence = []
+    for start, score in zip(finding.evidence.starts.tolist(), finding.evidence.scores.tolist(), strict=True):
+        span = reader.characters(finding.key, start, start + size)
+        evidence.append(
+            BlockEvidence(
+                start_token=start,
+                end_token=start + size,
+                start_char=span[0] if span else None,
+                end_char=span[1] if span else None,
+                score=score,
+            )
         )
-        for start, score in zip(evidence.starts.tolist(), evidence.scores.tolist(), strict=True)
-    ]
+    return evidence

@@ -5,14 +5,17 @@ from importlib.metadata import version
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
-from shared.observability.detection_metrics import DetectionMetrics
 
+from detect_service.api.extract import extraction_router
+from detect_service.api.keys import keys_router
 from detect_service.api.routes import detection_router
 from detect_service.backend import DetectionBackend
+from detect_service.console import console_router
 from shared.http.app import Lifespan, create_app
 from shared.http.auth import Authenticate
 from shared.http.health import Readiness
 from shared.http.limits import HttpLimits
+from shared.observability.detection_metrics import DetectionMetrics
 
 
 def create_detection_app(
@@ -23,7 +26,7 @@ def create_detection_app(
     readiness: Callable[[], Readiness],
     lifespan: Lifespan | None = None,
 ) -> FastAPI:
-    """Routes, errors, health and metrics of the detection service over `backend`."""
+    """Routes, console, errors, health and metrics of the detection service over `backend`."""
     registry = CollectorRegistry()
     app = create_app(
         title="TTMark detection",
@@ -36,4 +39,7 @@ def create_detection_app(
         registry=registry,
     )
     app.include_router(detection_router(backend, DetectionMetrics(registry)))
+    app.include_router(keys_router(backend, limits))
+    app.include_router(extraction_router())
+    app.include_router(console_router())
     return app

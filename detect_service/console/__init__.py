@@ -1,0 +1,5 @@
+"""The moderation page: static files, served with a strict content security policy."""
+
+from detect_service.console.router import console_router
+
+__all__ = ["console_router"]

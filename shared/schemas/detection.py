@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -48,6 +48,10 @@ class DetectionRequest(StrictModel):
     evidence: Literal["none", "blocks"] = Field(
         default="none", description="`blocks` adds the score of each scored block (scope detect:evidence)."
     )
+    normalize: bool = Field(
+        default=False,
+        description="Read texts without invisible characters, look-alike letters and odd white space.",
+    )
 
 
 class DirectRequest(DetectionRequest):
@@ -55,6 +59,23 @@ class DirectRequest(DetectionRequest):
 
     phase: Literal[0, "any"] = Field(
         default=0, description="`any` tries every block boundary, with correction; for text cut at its start."
+    )
+
+
+class AlignedRequest(DetectionRequest):
+    """Edited text: blocks are realigned around insertions and deletions (paper Algorithm 2)."""
+
+    beta: Annotated[float, Field(ge=0, le=100)] = Field(
+        default=5.0, description="What skipping a token costs, in standard deviations of a block's score."
+    )
+
+
+class LocalizedRequest(DetectionRequest):
+    """Watermarked passages inside a longer document."""
+
+    method: Literal["scan", "waterseeker"] = Field(
+        default="scan",
+        description="`scan` holds the whole document to `fpr`; `waterseeker` is the published method.",
     )
 
 
@@ -76,6 +97,28 @@ class BlockEvidence(StrictModel):
     score: float
 
 
+class Segment(StrictModel):
+    """A watermarked passage: half-open ranges of tokens and of characters of the submitted text."""
+
+    start_token: int
+    end_token: int
+    start_char: int | None = None
+    end_char: int | None = None
+    log10_e_value: float | None = Field(
+        description="log10 of how many passages this strong are expected in such a document by chance."
+    )
+    key: DetectedKey
+
+
+class NormalizationReport(StrictModel):
+    """Characters of a text that can hide a watermark, counted by kind."""
+
+    invisible: int = Field(description="Zero-width and other invisible characters.")
+    look_alikes: int = Field(description="Letters drawn like Latin ones among Latin letters, or styled.")
+    white_space: int = Field(description="Spaces and line ends other than U+0020 and U+000A.")
+    undone: bool = Field(description="Whether the text was read without them (`normalize`).")
+
+
 class DetectionResult(StrictModel):
     """Outcome for one document. Fields beyond the verdict are null without the scope detect:evidence."""
 
@@ -91,7 +134,13 @@ class DetectionResult(StrictModel):
     z: float | None = None
     scored_blocks: int | None = None
     key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
+    segments: list[Segment] | None = Field(
+        default=None, description="Localized detection: the passages found, in order; they do not overlap."
+    )
     evidence: list[BlockEvidence] | None = None
+    normalization: NormalizationReport | None = Field(
+        default=None, description="Null for a document that came as token ids."
+    )
 
 
 class DetectionResponse(StrictModel):
@@ -124,7 +173,32 @@ class DetectionKey(StrictModel):
     versions: list[DetectionKeyVersion]
 
 
+class DetectionLimits(StrictModel):
+    """What one request may hold."""
+
+    documents: int
+    document_tokens: int
+    body_bytes: int
+
+
 class DetectionKeys(StrictModel):
-    """`GET /v1/keys`."""
+    """`GET /v1/keys`: what the caller can do here."""
 
     keys: list[DetectionKey]
+    scopes: list[str] = Field(description="Scopes of the access token that was sent.")
+    limits: DetectionLimits
+
+
+class ExtractionRequest(StrictModel):
+    """A file whose text is wanted."""
+
+    filename: Annotated[str, Field(min_length=1, max_length=256)] = Field(
+        description="Its ending says what the file is: txt, md, html or docx."
+    )
+    content: Base64Bytes = Field(description="The file in base64.")
+
+
+class ExtractionResponse(StrictModel):
+    """The text of a file."""
+
+    text: str

@@ -1,0 +1,53 @@
+"""`GET /v1/keys`: what the caller can detect with."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from detect_service.api.problems import problems
+from detect_service.backend import DetectionBackend
+from shared.http.auth import require
+from shared.http.limits import HttpLimits
+from shared.keys import Principal, Scope, UnlockedKey
+from shared.schemas.detection import (
+    MAX_DOCUMENTS,
+    DetectionKey,
+    DetectionKeys,
+    DetectionKeyVersion,
+    DetectionLimits,
+)
+
+
+def keys_router(backend: DetectionBackend, limits: HttpLimits) -> APIRouter:
+    """The route that lists keys, without secrets."""
+    router = APIRouter(prefix="/v1", tags=["detection"])
+    request_limits = DetectionLimits(
+        documents=MAX_DOCUMENTS,
+        document_tokens=backend.max_document_tokens,
+        body_bytes=limits.max_body_bytes,
+    )
+
+    @router.get("/keys", responses=problems(401, 403))
+    def keys(caller: Annotated[Principal, Depends(require(Scope.DETECT))]) -> DetectionKeys:
+        """The keys that the caller may detect with, its scopes, and what one request may hold."""
+        return DetectionKeys(
+            keys=[_shown(key, backend) for key in backend.keys.for_tenant(caller.tenant)],
+            scopes=sorted(caller.scopes),
+            limits=request_limits,
+        )
+
+    return router
+
+
+def _shown(key: UnlockedKey, backend: DetectionBackend) -> DetectionKey:
+    return DetectionKey(
+        key_id=key.key_id,
+        profile=key.profile.profile_id,
+        scheme=key.profile.scheme,
+        block_size=key.profile.block_size,
+        tokenizer_fingerprint=key.profile.tokenizer_fingerprint,
+        tokenizer_available=key.profile.tokenizer_fingerprint in backend.tokenizers,
+        versions=[
+            DetectionKeyVersion(version=version.version, state=version.state) for version in key.detectable
+        ],
+    )

@@ -1,0 +1,69 @@
+// The access token: asked for once, kept in this tab, and what it allows.
+
+import { fetchKeys } from "/console/api.js";
+import { announce, byId } from "/console/dom.js";
+import { count, failureWords } from "/console/words.js";
+
+const STORED = "ttmark-token";
+const EVIDENCE = "detect:evidence";
+
+/** @param {(allowed: object | null) => void} onChange called with what the token allows, null when signed out. */
+export function setUpAccess(onChange) {
+  const form = byId("access");
+  const field = byId("token");
+  const problem = byId("access-problem");
+  let token = "";
+
+  async function connect(candidate) {
+    problem.textContent = "";
+    form.setAttribute("aria-busy", "true");
+    try {
+      const { keys, scopes, limits } = await fetchKeys(candidate);
+      token = candidate;
+      sessionStorage.setItem(STORED, token);
+      show({ token, keys, limits, evidence: scopes.includes(EVIDENCE) });
+    } catch (error) {
+      sessionStorage.removeItem(STORED);
+      show(null);
+      problem.textContent = failureWords(error).join(". ").replace(" Sign out and connect with another.", "");
+      field.focus();
+    } finally {
+      form.removeAttribute("aria-busy");
+    }
+  }
+
+  function show(allowed) {
+    form.hidden = allowed !== null;
+    byId("sign-out").hidden = allowed === null;
+    byId("connection").hidden = allowed === null;
+    if (allowed) {
+      const keys = `${count(allowed.keys.length)} ${allowed.keys.length === 1 ? "key" : "keys"}`;
+      byId("connection").textContent = `Connected · ${keys} · ${allowed.evidence ? "with evidence" : "verdict only"}`;
+      announce("Connected.");
+      field.value = "";
+    }
+    onChange(allowed);
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const candidate = field.value.trim();
+    if (candidate) connect(candidate);
+    else askForToken("Enter an access token first.");
+  });
+  byId("sign-out").addEventListener("click", () => {
+    token = "";
+    sessionStorage.removeItem(STORED);
+    show(null);
+    field.focus();
+  });
+
+  function askForToken(reason) {
+    problem.textContent = reason;
+    field.focus();
+  }
+
+  const kept = sessionStorage.getItem(STORED);
+  if (kept) connect(kept);
+  return { askForToken };
+}

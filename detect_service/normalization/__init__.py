@@ -1,0 +1,5 @@
+"""Characters that hide a watermark: counted always, undone on request."""
+
+from detect_service.normalization.normalizer import NormalizedText, TextNormalizer
+
+__all__ = ["NormalizedText", "TextNormalizer"]
