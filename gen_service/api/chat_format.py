@@ -36,7 +36,7 @@ class ChatFormat:
         return ChatResponse(
             id=self._plan.response_id,
             created=self._created,
-            model=self._plan.model.generator.model_id,
+            model=self._plan.model_id,
             choices=[
                 ChatChoice(
                     index=index,
@@ -79,7 +79,7 @@ class ChatFormat:
         return ChatChunk(
             id=self._plan.response_id,
             created=self._created,
-            model=self._plan.model.generator.model_id,
+            model=self._plan.model_id,
             choices=choices,
             usage=usage,
             watermark=watermark,

@@ -61,7 +61,7 @@ class CompletionFormat:
         return CompletionResponse(
             id=self._plan.response_id,
             created=self._created,
-            model=self._plan.model.generator.model_id,
+            model=self._plan.model_id,
             choices=choices,
             usage=usage,
             watermark=watermark,

@@ -5,7 +5,7 @@ from gen_service.api.key_selection import usable_keys
 from shared.schemas.models import Model, ModelProfile
 
 
-def describe(model: ServedModel, tenant: str, backend: GenerationBackend) -> Model:
+def describe(model_id: str, model: ServedModel, tenant: str, backend: GenerationBackend) -> Model:
     """A model, with the profiles and keys that the tenant has for it."""
     generator = model.generator
     profiles: dict[str, ModelProfile] = {}
@@ -19,7 +19,7 @@ def describe(model: ServedModel, tenant: str, backend: GenerationBackend) -> Mod
         )
         entry.key_ids.append(key.key_id)
     return Model(
-        id=generator.model_id,
+        id=model_id,
         created=model.created,
         context_length=generator.context_length,
         tokenizer_fingerprint=generator.tokenizer.fingerprint,

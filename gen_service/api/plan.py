@@ -22,11 +22,13 @@ class Plan:
 
     Attributes:
         response_id: id of the response.
+        model_id: what the request calls the model.
         prompts: in the order of the request.
         requests: completion number `i` continues prompt `i // choices_per_prompt`.
     """
 
     response_id: str
+    model_id: str
     model: ServedModel
     prompts: Sequence[Prompt]
     choices_per_prompt: int
@@ -55,9 +57,10 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     model, marking = _model_and_marking(body, caller, backend)
     if body.echo and body.logprobs is not None:
         raise BadRequest("logprobs: not available together with echo.", param="logprobs")
+    _check_count(len(body.prompts), body.n or 1, backend.limits.max_completions)
     prompts = await completion_prompts(body, model.generator)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
-    return _plan("cmpl", body, backend, model, marking, prompts, max_tokens, body.logprobs)
+    return _plan("cmpl", body, model, marking, prompts, max_tokens, body.logprobs)
 
 
 async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -79,7 +82,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
         )
     max_tokens = body.max_completion_tokens or body.max_tokens or room
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    return _plan("chatcmpl", body, backend, model, marking, [prompt], max_tokens, logprobs)
+    return _plan("chatcmpl", body, model, marking, [prompt], max_tokens, logprobs)
 
 
 def _model_and_marking(
@@ -91,10 +94,17 @@ def _model_and_marking(
     return model, choose_marking(body.watermark, body.temperature, caller, backend, model.generator)
 
 
+def _check_count(prompts: int, choices: int, limit: int) -> None:
+    if prompts * choices > limit:
+        raise BadRequest(
+            f"prompt: {prompts} prompts times n = {choices} is more than the limit of {limit} completions.",
+            param="prompt",
+        )
+
+
 def _plan(
     kind: str,
     body: SamplingFields,
-    backend: GenerationBackend,
     model: ServedModel,
     marking: MarkingChoice,
     prompts: Sequence[Prompt],
@@ -102,12 +112,6 @@ def _plan(
     logprobs: int | None,
 ) -> Plan:
     choices = body.n or 1
-    most = backend.limits.max_completions
-    if len(prompts) * choices > most:
-        raise BadRequest(
-            f"n: {len(prompts)} prompts times n = {choices} is more than the limit of {most} completions.",
-            param="n",
-        )
     for prompt in prompts:
         check_room(len(prompt.token_ids), max_tokens, model.generator.context_length)
     sampling = sampling_params(
@@ -127,6 +131,7 @@ def _plan(
     options = body.stream_options
     return Plan(
         response_id=response_id,
+        model_id=body.model,
         model=model,
         prompts=prompts,
         choices_per_prompt=choices,

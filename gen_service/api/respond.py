@@ -92,7 +92,7 @@ class Responder:
         self._log.info(
             "generated",
             response_id=plan.response_id,
-            model=plan.model.generator.model_id,
+            model=plan.model_id,
             completions=len(plan.requests),
             prompt_tokens=plan.prompt_tokens,
             completion_tokens=outcomes.completion_tokens,

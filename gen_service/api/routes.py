@@ -76,11 +76,11 @@ def generation_router(backend: GenerationBackend, responder: Responder) -> APIRo
     @router.get("/models", responses={status: ERRORS[status] for status in (401, 403)})
     async def models(caller: Author) -> ModelList:
         """The models, and the watermarks that the caller's keys give them."""
-        return ModelList(data=[describe(model, caller.tenant, backend) for model in backend.models.values()])
+        return ModelList(data=[describe(*item, caller.tenant, backend) for item in backend.models.items()])
 
     @router.get("/models/{model_id:path}", responses={status: ERRORS[status] for status in (401, 403, 404)})
     async def model(model_id: str, caller: Author) -> Model:
         """One model."""
-        return describe(backend.model(model_id), caller.tenant, backend)
+        return describe(model_id, backend.model(model_id), caller.tenant, backend)
 
     return router

@@ -1,0 +1,327 @@
+"""The generation service on loopback, over a fake engine and over the real one with a tiny random model."""
+
+import asyncio
+import logging
+import random
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from gen_service.api import (
+    ChatTemplate,
+    GenerationBackend,
+    GenerationLimits,
+    ServedModel,
+    create_generation_app,
+)
+from gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest, MarkReport, TokenLogprob
+from shared.http import HttpLimits
+from shared.keys import InvalidToken, KeyState, Principal, Scope, UnlockedKey
+from shared.keys.unlocked import UnlockedVersion
+from shared.schemas.profile import Profile
+from shared.tokenization import TextTokenizer
+
+MODEL = "tiny"
+CONTEXT_LENGTH = 256
+END_OF_TEXT = "</s>"
+TEMPLATE = (
+    "{% for message in messages %}"
+    "{% if loop.index0 and message.role == 'system' %}{{ raise_exception('system comes first') }}{% endif %}"
+    "<{{ message.role }}>{{ message.content }}\n"
+    "{% endfor %}<assistant>"
+)
+PRINCIPALS = {
+    "author": Principal("tok-author", "acme", frozenset({Scope.GENERATE})),
+    "operator": Principal("tok-operator", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED})),
+    "detector": Principal("tok-detector", "acme", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})),
+    "keyless": Principal("tok-keyless", "initech", frozenset({Scope.GENERATE})),
+    "undecided": Principal("tok-undecided", "umbrella", frozenset({Scope.GENERATE})),
+}
+
+
+def byte_tokenizer() -> TextTokenizer:
+    """One token per byte, and an end of text."""
+    symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet()), END_OF_TEXT]
+    backend = Tokenizer(models.BPE(vocab={symbol: index for index, symbol in enumerate(symbols)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens([END_OF_TEXT])
+    return TextTokenizer(backend)
+
+
+class FakeGenerator:
+    """Writes random letters two at a time; a test may make it refuse, fail, stall or count."""
+
+    model_id = MODEL
+    context_length = CONTEXT_LENGTH
+
+    def __init__(self) -> None:
+        self.tokenizer = byte_tokenizer()
+        self.vocab_size = self.tokenizer.vocab_size
+        self.eos_token_ids = frozenset({self.vocab_size - 1})
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to good behaviour."""
+        self.ready = True
+        self.refusal: Exception | None = None
+        self.failure: Exception | None = None
+        self.pause = 0.0
+        self.running = 0
+        self.cancelled = 0
+        self.requests: list[GenerationRequest] = []
+
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        if self.refusal is not None:
+            raise self.refusal
+        self.requests.append(request)
+        return self._deltas(request)
+
+    async def _deltas(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        self.running += 1
+        finished = False
+        try:
+            for number, delta in enumerate(self._completion(request)):
+                await asyncio.sleep(self.pause)
+                if self.failure is not None and number == 1:
+                    raise self.failure
+                finished = delta.finish_reason is not None
+                yield delta
+        finally:
+            self.running -= 1
+            self.cancelled += not finished
+
+    def _completion(self, request: GenerationRequest) -> list[Delta]:
+        sampling = request.sampling
+        letters = random.Random(sampling.seed)
+        text, deltas, finish_reason = "", list[Delta](), None
+        while finish_reason is None:
+            room = min(2, sampling.max_tokens - len(text))
+            piece = "".join(letters.choices("abcdefgh ", k=room))
+            whole = text + piece
+            finish_reason = "length" if len(whole) == sampling.max_tokens else None
+            token_ids = self.tokenizer.encode(piece)
+            ends = [end for stop in sampling.stop if (end := whole.find(stop)) >= 0]
+            if ends:
+                piece, finish_reason = whole[len(text) : min(ends)], "stop"
+            text = whole
+            deltas.append(self._delta(request, token_ids, piece, finish_reason, len(text)))
+        return deltas
+
+    def _delta(
+        self, request: GenerationRequest, token_ids: list[int], text: str, finish_reason: Any, length: int
+    ) -> Delta:
+        alternatives = request.sampling.logprobs
+        entries = None
+        if alternatives is not None:
+            top = tuple((token_id, -1.0 - token_id) for token_id in range(alternatives))
+            entries = tuple(TokenLogprob(token_id, -2.0, top) for token_id in token_ids)
+        return Delta(
+            token_ids=tuple(token_ids),
+            text=text,
+            finish_reason=finish_reason,
+            logprobs=entries,
+            report=self._report(request, -(-length // 2)) if finish_reason else None,
+        )
+
+    def _report(self, request: GenerationRequest, blocks: int) -> MarkReport:
+        if request.marking is None:
+            return MarkReport(blocks, 0, {str(request.unmarked_reason): blocks})
+        warm_up = min(blocks, request.marking.watermark.warmup_blocks)
+        return MarkReport(blocks, blocks - warm_up, {"warm_up": warm_up} if warm_up else {})
+
+
+@dataclass
+class Keys:
+    """Keys of several tenants, as a cache holds them."""
+
+    keys: dict[str, UnlockedKey]
+    ready: bool = True
+
+    def get(self, key_id: str) -> UnlockedKey | None:
+        return self.keys.get(key_id)
+
+    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
+        return [key for key in self.keys.values() if key.tenant == tenant]
+
+
+def _keys(fingerprint: str) -> Keys:
+    def key(
+        key_id: str, tenant: str, state: KeyState = KeyState.PRIMARY, tokenizer: str = fingerprint
+    ) -> None:
+        profile = Profile(scheme="synthid", block_size=2, tokenizer_fingerprint=tokenizer)
+        version = UnlockedVersion(3, state, key_id.encode().ljust(16)[:16])
+        keys[key_id] = UnlockedKey(key_id, tenant, profile, 1, (version,))
+
+    keys: dict[str, UnlockedKey] = {}
+    key("acme-main", "acme")
+    key("acme-spare", "acme")
+    key("acme-disabled", "acme", KeyState.DISABLED)
+    key("acme-other", "acme", tokenizer="0" * 64)
+    key("globex-main", "globex")
+    key("umbrella-1", "umbrella")
+    key("umbrella-2", "umbrella")
+    return Keys(keys)
+
+
+async def authenticate(token: str) -> Principal:
+    if token not in PRINCIPALS:
+        raise InvalidToken("unknown")
+    return PRINCIPALS[token]
+
+
+@dataclass
+class Service:
+    """A generation service and what a test may look at behind its back."""
+
+    generator: Any
+    app: FastAPI
+    keys: Keys
+    registry: CollectorRegistry
+    url: str = ""
+    clients: list[Any] = field(default_factory=list)
+
+    @property
+    def running(self) -> int:
+        """Completions that are being generated."""
+        if isinstance(self.generator, FakeGenerator):
+            return self.generator.running
+        return int(self.generator.stats.running)
+
+    def http(self, token: str = "author") -> httpx.Client:
+        """A plain HTTP client."""
+        return self._kept(
+            httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        )
+
+    def client(self, token: str = "author") -> openai.OpenAI:
+        """The official client, without retries."""
+        return self._kept(openai.OpenAI(base_url=self.url + "/v1", api_key=token, max_retries=0))
+
+    def async_client(self, token: str = "author") -> openai.AsyncOpenAI:
+        """The official asynchronous client; to be closed by the test."""
+        return openai.AsyncOpenAI(base_url=self.url + "/v1", api_key=token, max_retries=0)
+
+    def _kept(self, client: Any) -> Any:
+        self.clients.append(client)
+        return client
+
+
+def build_service(generator: Any, **limits: Any) -> Service:
+    """A service over a generator, not listening yet."""
+    registry = CollectorRegistry()
+    keys = _keys(generator.tokenizer.fingerprint)
+    backend = GenerationBackend(
+        {MODEL: ServedModel(generator, ChatTemplate(TEMPLATE)), "untold": ServedModel(generator)},
+        keys,
+        default_key="acme-main",
+        limits=GenerationLimits(max_completions=8, **limits),
+    )
+    app = create_generation_app(
+        backend, authenticate=authenticate, limits=HttpLimits(max_body_bytes=100_000), registry=registry
+    )
+    return Service(generator, app, keys, registry)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quiet_logs() -> Iterator[None]:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """The real engine over a tiny model with random weights."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    folder = tmp_path_factory.mktemp("tiny-model")
+    byte_tokenizer().backend.save(str(Path(folder) / "tokenizer.json"))
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=257,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=CONTEXT_LENGTH,
+        bos_token_id=None,
+        eos_token_id=256,
+        pad_token_id=None,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    engine = Engine.load(str(folder), EngineSettings(model_id=MODEL, threads=1, device="cpu"))
+    engine.start()
+    yield engine
+    engine.stop(0)
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[[Service], Service]]:
+    """Makes a service listen on loopback until the session ends."""
+    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
+
+    def start(service: Service) -> Service:
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(
+            uvicorn.Config(service.app, log_config=None, access_log=False, ws="none", lifespan="off")
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        servers.append((server, thread))
+        service.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        return service
+
+    yield start
+    for server, thread in servers:
+        server.should_exit = True
+        thread.join(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def fake_service(serve: Callable[[Service], Service]) -> Service:
+    return serve(build_service(FakeGenerator(), keep_alive_seconds=0.3))
+
+
+@pytest.fixture(scope="session")
+def engine_service(serve: Callable[[Service], Service], engine: Engine) -> Service:
+    return serve(build_service(engine))
+
+
+def _clean(service: Service) -> Iterator[Service]:
+    if isinstance(service.generator, FakeGenerator):
+        service.generator.reset()
+    service.keys.ready = True
+    yield service
+    while service.clients:
+        service.clients.pop().close()
+
+
+@pytest.fixture(params=["fake", "engine"])
+def service(request: pytest.FixtureRequest) -> Iterator[Service]:
+    """The same contract holds for both."""
+    yield from _clean(request.getfixturevalue(f"{request.param}_service"))
+
+
+@pytest.fixture
+def fake(fake_service: Service) -> Iterator[Service]:
+    """For what only a fake does on demand."""
+    yield from _clean(fake_service)

@@ -1,0 +1,180 @@
+"""Bad input gets the documented error with the field named, and never a 500."""
+
+from typing import Any
+
+import pytest
+
+GOOD_COMPLETION = {"model": "tiny", "prompt": "Once", "max_tokens": 4}
+GOOD_CHAT = {"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
+
+# change to a good request: (status, code, param)
+INVALID = "invalid_request"
+BAD_COMPLETIONS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
+    ({"prompt": ""}, (400, INVALID, "prompt")),
+    ({"prompt": []}, (400, INVALID, "prompt")),
+    ({"prompt": ["a", ""]}, (400, INVALID, "prompt")),
+    ({"prompt": [[]]}, (400, INVALID, "prompt")),
+    ({"prompt": [-1]}, (400, INVALID, "prompt")),
+    ({"prompt": [257]}, (400, INVALID, "prompt")),
+    ({"prompt": [[1], [2**40]]}, (400, INVALID, "prompt")),
+    ({"prompt": ["a", 1]}, (400, INVALID, "prompt")),
+    ({"prompt": None}, (400, INVALID, "prompt")),
+    ({"prompt": {"text": "a"}}, (400, INVALID, "prompt")),
+    ({"prompt": ["a"] * 9}, (400, INVALID, "prompt")),
+    ({"prompt": ["a"] * 5, "n": 2}, (400, INVALID, "prompt")),
+    ({"max_tokens": 0}, (400, INVALID, "max_tokens")),
+    ({"max_tokens": -5}, (400, INVALID, "max_tokens")),
+    ({"max_tokens": "4"}, (400, INVALID, "max_tokens")),
+    ({"max_tokens": 4.5}, (400, INVALID, "max_tokens")),
+    ({"max_tokens": 10**30}, (400, "context_length_exceeded", "max_tokens")),
+    ({"max_tokens": 253}, (400, "context_length_exceeded", "max_tokens")),
+    ({"prompt": "x" * 256}, (400, "context_length_exceeded", "max_tokens")),
+    ({"model": "gpt-9"}, (404, "model_not_found", "model")),
+    ({"model": ""}, (400, INVALID, "model")),
+    ({"model": "a/../b\x00"}, (404, "model_not_found", "model")),
+    ({"n": 0}, (400, INVALID, "n")),
+    ({"n": 17}, (400, INVALID, "n")),
+    ({"n": True}, (400, INVALID, "n")),
+    ({"best_of": 2}, (400, INVALID, "best_of")),
+    ({"suffix": "end"}, (400, INVALID, "suffix")),
+    ({"temperature": -0.1}, (400, INVALID, "temperature")),
+    ({"temperature": 2.1}, (400, INVALID, "temperature")),
+    ({"temperature": "hot"}, (400, INVALID, "temperature")),
+    ({"top_p": 0}, (400, INVALID, "top_p")),
+    ({"top_p": 1.5}, (400, INVALID, "top_p")),
+    ({"top_k": -2}, (400, INVALID, "top_k")),
+    ({"min_p": 2}, (400, INVALID, "min_p")),
+    ({"presence_penalty": 3}, (400, INVALID, "presence_penalty")),
+    ({"frequency_penalty": -3}, (400, INVALID, "frequency_penalty")),
+    ({"stop": ""}, (400, INVALID, "stop")),
+    ({"stop": ["a", ""]}, (400, INVALID, "stop")),
+    ({"stop": ["a"] * 5}, (400, INVALID, "stop")),
+    ({"seed": 2**63}, (400, INVALID, "seed")),
+    ({"logprobs": 21}, (400, INVALID, "logprobs")),
+    ({"logprobs": True}, (400, INVALID, "logprobs")),
+    ({"logprobs": 1, "echo": True}, (400, INVALID, "logprobs")),
+    ({"logit_bias": {"1": 101}}, (400, INVALID, "logit_bias")),
+    ({"logit_bias": {"a": 1}}, (400, INVALID, "logit_bias")),
+    ({"logit_bias": {"999999": 1}}, (400, INVALID, "logit_bias")),
+    ({"logit_bias": {str(i): 1 for i in range(1025)}}, (400, INVALID, "logit_bias")),
+    ({"stream": "yes"}, (400, INVALID, "stream")),
+    ({"stream_options": []}, (400, INVALID, "stream_options")),
+    ({"stream_options": {"include_usage": 1}}, (400, INVALID, "stream_options.include_usage")),
+    ({"watermark": True}, (400, INVALID, "watermark")),
+    ({"watermark": {"key_id": 5}}, (400, INVALID, "watermark.key_id")),
+    ({"watermark": {"key_id": "nobody's"}}, (404, "key_not_found", "watermark.key_id")),
+    ({"watermark": {"enabled": False}}, (403, "insufficient_scope", None)),
+]
+BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
+    ({"messages": []}, (400, INVALID, "messages")),
+    ({"messages": "Hi"}, (400, INVALID, "messages")),
+    ({"messages": [{}]}, (400, INVALID, "messages[0].role")),
+    ({"messages": [{"role": "tool", "content": "1"}]}, (400, INVALID, "messages[0].role")),
+    ({"messages": [{"role": "user", "content": None}]}, (400, INVALID, "messages[0].content")),
+    (
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+        (400, INVALID, "messages[0].content"),
+    ),
+    (
+        {"messages": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]},
+        (400, INVALID, "messages"),
+    ),
+    ({"messages": [{"role": "user", "content": "x" * 300}]}, (400, "context_length_exceeded", "messages")),
+    ({"max_tokens": 250}, (400, "context_length_exceeded", "max_tokens")),
+    ({"model": "untold"}, (400, "unsupported_feature", "messages")),
+    ({"max_tokens": 0}, (400, INVALID, "max_tokens")),
+    ({"max_completion_tokens": 0}, (400, INVALID, "max_completion_tokens")),
+    ({"tools": [{"type": "function"}]}, (400, INVALID, "tools")),
+    ({"functions": [{}]}, (400, INVALID, "functions")),
+    ({"response_format": {"type": "json_object"}}, (400, INVALID, "response_format")),
+    ({"modalities": ["audio"]}, (400, INVALID, "modalities")),
+    ({"top_logprobs": 3}, (400, INVALID, "top_logprobs")),
+    ({"logprobs": True, "top_logprobs": 21}, (400, INVALID, "top_logprobs")),
+    ({"logprobs": 1}, (400, INVALID, "logprobs")),
+]
+MALFORMED = {
+    "nothing": b"",
+    "not JSON": b'{"model": ',
+    "a list": b"[]",
+    "a string": b'"hello"',
+    "null": b"null",
+    "a lone surrogate": b'{"model": "tiny", "prompt": "\\ud800"}',
+    "NaN": b'{"model": "tiny", "prompt": "a", "temperature": NaN}',
+    "duplicate keys": b'{"model": "tiny", "prompt": "a", "prompt": "b"}',
+    "invalid UTF-8": b'{"model": "tiny", "prompt": "\xff"}',
+    "deep nesting": b'{"model": "tiny", "prompt": ' + b"[" * 9000 + b"]" * 9000 + b"}",
+}
+
+
+def _check(response: Any, expected: tuple[int, str, str | None]) -> None:
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["param"]) == expected
+    assert error["message"]
+    assert error["type"]
+
+
+def _name(case: Any) -> str:
+    return str(case)[:50] if isinstance(case, dict) else ""
+
+
+@pytest.mark.parametrize(("change", "expected"), BAD_COMPLETIONS, ids=_name)
+def test_a_bad_completion_request_is_refused_by_field(
+    service: Any, change: dict[str, Any], expected: tuple[int, str, str | None]
+) -> None:
+    _check(service.http().post("/v1/completions", json=GOOD_COMPLETION | change), expected)
+
+
+@pytest.mark.parametrize(("change", "expected"), BAD_CHATS, ids=_name)
+def test_a_bad_chat_request_is_refused_by_field(
+    service: Any, change: dict[str, Any], expected: tuple[int, str, str | None]
+) -> None:
+    _check(service.http().post("/v1/chat/completions", json=GOOD_CHAT | change), expected)
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+def test_a_malformed_body_is_a_400(fake: Any, path: str, body: bytes) -> None:
+    response = fake.http().post(path, content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
+    assert set(response.json()["error"]) == {"message", "type", "param", "code"}
+
+
+def test_numbers_appear_in_the_message_about_the_context_length(fake: Any) -> None:
+    response = fake.http().post("/v1/completions", json=GOOD_COMPLETION | {"max_tokens": 253})
+    message = response.json()["error"]["message"]
+    assert "4 tokens" in message
+    assert "253" in message
+    assert "256" in message
+
+
+def test_a_body_over_the_limit_is_a_413(fake: Any) -> None:
+    response = fake.http().post("/v1/completions", json=GOOD_COMPLETION | {"user": "x" * 100_000})
+    _check(response, (413, "request_too_large", None))
+
+
+def test_unknown_fields_are_ignored(service: Any) -> None:
+    extra = {"metadata": {"a": [1]}, "service_tier": "auto", "store": False}
+    assert service.http().post("/v1/completions", json=GOOD_COMPLETION | extra).status_code == 200
+
+
+def test_null_means_unset(service: Any) -> None:
+    fields = ["temperature", "top_p", "top_k", "min_p", "n", "stop", "seed", "presence_penalty"]
+    fields += ["frequency_penalty", "logit_bias", "stream", "stream_options", "user", "ignore_eos"]
+    fields += ["return_token_ids", "watermark", "echo", "logprobs", "best_of", "suffix"]
+    response = service.http().post("/v1/completions", json=GOOD_COMPLETION | dict.fromkeys(fields))
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("text", ["\x00", "\u202e\u200b\ufeff", "e\u0301" * 3, "👩‍👩‍👧", "\ufffd"])
+def test_unusual_characters_are_text_like_any_other(service: Any, text: str) -> None:
+    response = service.http().post("/v1/completions", json=GOOD_COMPLETION | {"prompt": text, "echo": True})
+    assert response.json()["choices"][0]["text"].startswith(text)
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/v1/models", "/v1/models/tiny"])
+@pytest.mark.parametrize("token", ["", "wrong", "Bearer", "é"])
+def test_no_route_opens_without_a_good_token(fake: Any, path: str, token: str) -> None:
+    headers = {"Authorization": f"Bearer {token}".strip().encode()}
+    response = fake.http().request("GET" if "models" in path else "POST", path, headers=headers)
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"].startswith("Bearer")

@@ -1,0 +1,276 @@
+"""The official `openai` client works unchanged, synchronous and asynchronous, streamed and not."""
+
+import asyncio
+import time
+from typing import Any
+
+import openai
+import pytest
+
+MODEL = "tiny"
+# Few candidates: the random model of the tests has a flat distribution.
+NARROW = {"top_k": 4}
+MESSAGES: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+
+
+def test_a_completion_has_text_usage_and_a_watermark(service: Any) -> None:
+    completion = service.client().completions.create(
+        model=MODEL, prompt="Once", max_tokens=20, extra_body=NARROW | {"ignore_eos": True}
+    )
+    assert completion.object == "text_completion"
+    assert completion.model == MODEL
+    assert completion.choices[0].text
+    assert completion.choices[0].finish_reason == "length"
+    assert completion.usage.prompt_tokens == 4
+    assert completion.usage.completion_tokens == 20
+    assert completion.usage.total_tokens == 24
+    watermark = completion.model_extra["watermark"]
+    assert watermark["status"] in ("watermarked", "partial")
+    assert watermark["key_id"] == "acme-main"
+    assert watermark["key_version"] == 3
+    assert watermark["profile"].startswith("synthid-r2-")
+    assert watermark["blocks"] == 10
+    assert watermark["watermarked_blocks"] + sum(watermark["reasons"].values()) == 10
+
+
+def test_a_stream_adds_up_to_the_completion_with_the_same_seed(service: Any) -> None:
+    client = service.client()
+    request = {"model": MODEL, "prompt": "Once", "max_tokens": 21, "seed": 7, "extra_body": NARROW}
+    whole = client.completions.create(**request)
+    chunks = list(client.completions.create(**request, stream=True))
+    assert "".join(chunk.choices[0].text for chunk in chunks) == whole.choices[0].text
+    assert chunks[-1].choices[0].finish_reason == whole.choices[0].finish_reason
+    assert all(chunk.choices[0].finish_reason is None for chunk in chunks[:-1])
+    assert chunks[-1].model_extra["watermark"] == whole.model_extra["watermark"]
+    assert all("watermark" not in chunk.model_extra for chunk in chunks[:-1])
+    assert {chunk.id for chunk in chunks} == {chunks[0].id}
+
+
+def test_usage_comes_in_a_last_chunk_of_its_own_when_asked_for(service: Any) -> None:
+    chunks = list(
+        service.client().completions.create(
+            model=MODEL,
+            prompt="Once",
+            max_tokens=6,
+            stream=True,
+            stream_options={"include_usage": True},
+            extra_body=NARROW | {"ignore_eos": True},
+        )
+    )
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage.completion_tokens == 6
+    assert chunks[-1].model_extra["watermark"]["blocks"] == 3
+    assert all(chunk.usage is None and "watermark" not in chunk.model_extra for chunk in chunks[:-1])
+
+
+def test_the_same_seed_gives_the_same_text_and_another_seed_another(service: Any) -> None:
+    client = service.client()
+
+    def text(seed: int) -> str:
+        completion = client.completions.create(
+            model=MODEL, prompt="Once", max_tokens=24, seed=seed, extra_body={"ignore_eos": True}
+        )
+        return str(completion.choices[0].text)
+
+    assert text(11) == text(11)
+    assert text(11) != text(-11)
+
+
+def test_several_prompts_and_choices_come_in_order_and_differ(service: Any) -> None:
+    completion = service.client().completions.create(
+        model=MODEL, prompt=["ab", "cde"], n=2, max_tokens=16, seed=1, extra_body={"return_token_ids": True}
+    )
+    choices = completion.choices
+    assert [choice.index for choice in choices] == [0, 1, 2, 3]
+    assert choices[0].text != choices[1].text
+    prompts = [choice.model_extra["prompt_token_ids"] for choice in choices]
+    assert prompts[0] == prompts[1] != prompts[2] == prompts[3]
+    assert completion.usage.prompt_tokens == 5
+    assert completion.usage.completion_tokens == sum(len(c.model_extra["token_ids"]) for c in choices)
+
+
+def test_the_first_of_several_choices_is_the_completion_that_comes_alone(service: Any) -> None:
+    client = service.client()
+    request = {"model": MODEL, "prompt": "Once", "max_tokens": 16, "seed": 5, "extra_body": NARROW}
+    alone = client.completions.create(**request).choices[0].text
+    assert client.completions.create(**request, n=2).choices[0].text == alone
+
+
+def test_choices_are_told_apart_in_a_stream(service: Any) -> None:
+    client = service.client()
+    request: Any = {
+        "model": MODEL, "prompt": ["ab", "cd"], "n": 2, "max_tokens": 9, "seed": 3, "extra_body": NARROW,
+    }  # fmt: skip
+    texts = [""] * 4
+    for chunk in client.completions.create(**request, stream=True):
+        for choice in chunk.choices:
+            texts[choice.index] += choice.text
+    assert texts == [choice.text for choice in client.completions.create(**request).choices]
+
+
+def test_a_prompt_of_token_ids_is_the_prompt_of_their_text(service: Any) -> None:
+    client = service.client()
+    token_ids = service.generator.tokenizer.encode("Once")
+    request = {"model": MODEL, "max_tokens": 12, "seed": 2, "extra_body": NARROW}
+    as_text = client.completions.create(prompt="Once", **request).choices[0].text
+    assert client.completions.create(prompt=token_ids, **request).choices[0].text == as_text
+    assert client.completions.create(prompt=[token_ids], **request).choices[0].text == as_text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_echo_puts_the_prompt_in_front(service: Any, stream: bool) -> None:
+    client = service.client()
+    request = {"model": MODEL, "prompt": "Once", "max_tokens": 8, "seed": 2, "extra_body": NARROW}
+    plain = client.completions.create(**request).choices[0].text
+    answer = client.completions.create(**request, echo=True, stream=stream)
+    echoed = "".join(chunk.choices[0].text for chunk in answer) if stream else answer.choices[0].text
+    assert echoed == "Once" + plain
+
+
+def test_a_stop_string_ends_the_text_in_front_of_it(service: Any) -> None:
+    client = service.client()
+    request = {"model": MODEL, "prompt": "Once", "max_tokens": 40, "seed": 4}
+    free = client.completions.create(**request).choices[0].text
+    stop = next(letter for letter in free[4:] if letter.isascii() and letter.isprintable())
+    stopped = client.completions.create(**request, stop=[stop, "never there"]).choices[0]
+    assert stopped.text == free[: free.index(stop)]
+    assert stopped.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_completion_log_probabilities_are_parallel_lists(service: Any, stream: bool) -> None:
+    answer = service.client().completions.create(
+        model=MODEL,
+        prompt="Once",
+        max_tokens=8,
+        logprobs=2,
+        seed=6,
+        stream=stream,
+        extra_body=NARROW | {"ignore_eos": True},
+    )
+    pieces = [chunk.choices[0].logprobs for chunk in answer] if stream else [answer.choices[0].logprobs]
+    tokens = [token for piece in pieces for token in piece.tokens]
+    assert len(tokens) == 8
+    assert len([value for piece in pieces for value in piece.token_logprobs if value <= 0]) == 8
+    assert all(1 <= len(top) <= 3 for piece in pieces for top in piece.top_logprobs)
+    offsets = [offset for piece in pieces for offset in piece.text_offset]
+    assert offsets == [len("".join(tokens[:index])) for index in range(8)]
+
+
+def test_a_chat_answer_is_a_message_of_the_assistant(service: Any) -> None:
+    completion = service.client().chat.completions.create(
+        model=MODEL, messages=MESSAGES, max_tokens=10, extra_body=NARROW | {"ignore_eos": True}
+    )
+    assert completion.object == "chat.completion"
+    assert completion.choices[0].message.role == "assistant"
+    assert completion.choices[0].message.content
+    assert completion.usage.prompt_tokens == len("<system>Be brief.\n<user>Hello\n<assistant>")
+    assert completion.usage.completion_tokens == 10
+    assert completion.model_extra["watermark"]["status"] in ("watermarked", "partial")
+
+
+def test_a_chat_stream_adds_up_to_the_message(service: Any) -> None:
+    client = service.client()
+    request: Any = {
+        "model": MODEL, "messages": MESSAGES, "max_completion_tokens": 15, "seed": 9, "extra_body": NARROW,
+    }  # fmt: skip
+    whole = client.chat.completions.create(**request)
+    chunks = list(client.chat.completions.create(**request, stream=True))
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert all(chunk.choices[0].delta.role is None for chunk in chunks[1:])
+    assert "".join(c.choices[0].delta.content or "" for c in chunks) == whole.choices[0].message.content
+    assert chunks[-1].model_extra["watermark"] == whole.model_extra["watermark"]
+
+
+def test_chat_log_probabilities_list_alternatives(service: Any) -> None:
+    completion = service.client().chat.completions.create(
+        model=MODEL,
+        messages=MESSAGES,
+        max_tokens=4,
+        logprobs=True,
+        top_logprobs=3,
+        extra_body=NARROW | {"ignore_eos": True},
+    )
+    entries = completion.choices[0].logprobs.content
+    assert len(entries) == 4
+    assert all(len(entry.top_logprobs) == 3 and entry.logprob <= 0 for entry in entries)
+    assert all(entry.bytes == list(entry.token.encode()) or entry.bytes is None for entry in entries)
+
+
+def test_content_in_parts_is_the_same_as_one_string(service: Any) -> None:
+    client = service.client()
+    parts: Any = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]
+    request = {"model": MODEL, "max_tokens": 8, "seed": 1, "extra_body": NARROW}
+    joined = client.chat.completions.create(messages=[{"role": "user", "content": "ab"}], **request)
+    assert client.chat.completions.create(messages=parts, **request).choices == joined.choices
+
+
+def test_without_max_tokens_a_message_may_fill_the_context(service: Any) -> None:
+    content = "x" * 180
+    completion = service.client().chat.completions.create(
+        model=MODEL,
+        messages=[{"role": "user", "content": content}],
+        extra_body=NARROW | {"ignore_eos": True},
+    )
+    assert completion.usage.total_tokens == service.generator.context_length
+    assert completion.choices[0].finish_reason == "length"
+
+
+def test_models_show_tokenizer_and_profiles_of_the_caller(service: Any) -> None:
+    client = service.client()
+    listed = {model.id: model for model in client.models.list()}
+    model = client.models.retrieve(MODEL)
+    assert model.model_dump() == listed[MODEL].model_dump()
+    assert model.model_extra["tokenizer_fingerprint"] == service.generator.tokenizer.fingerprint
+    assert model.model_extra["context_length"] == 256
+    (profile,) = model.model_extra["profiles"]
+    assert profile["key_ids"] == ["acme-main", "acme-spare"]
+    assert profile["scheme"] == "synthid"
+
+
+async def test_the_asynchronous_client_runs_streams_side_by_side(service: Any) -> None:
+    async with service.async_client() as client:
+
+        async def text(seed: int, stream: bool) -> str:
+            request: Any = {
+                "model": MODEL, "prompt": "Once", "max_tokens": 12, "seed": seed, "extra_body": NARROW,
+            }  # fmt: skip
+            if not stream:
+                return str((await client.completions.create(**request)).choices[0].text)
+            chunks = await client.completions.create(**request, stream=True)
+            return "".join([chunk.choices[0].text async for chunk in chunks])
+
+        seeds = range(6)
+        together = await asyncio.gather(*(text(seed, stream=True) for seed in seeds))
+        assert list(together) == [await text(seed, stream=False) for seed in seeds]
+
+
+def test_a_client_that_leaves_a_stream_frees_its_place(service: Any) -> None:
+    stream = service.client().completions.create(
+        model=MODEL, prompt="Once", max_tokens=250, stream=True, extra_body=NARROW | {"ignore_eos": True}
+    )
+    next(iter(stream))
+    stream.close()
+    _wait_until(lambda: service.running == 0)
+
+
+def _wait_until(condition: Any, seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_errors_arrive_as_the_exceptions_of_the_client(service: Any) -> None:
+    client = service.client()
+    request = {"prompt": "Once", "max_tokens": 4}
+    with pytest.raises(openai.NotFoundError, match="no such model") as unknown_model:
+        client.completions.create(model="gpt-9", **request)
+    assert unknown_model.value.code == "model_not_found"
+    assert unknown_model.value.param == "model"
+    with pytest.raises(openai.AuthenticationError):
+        service.client("wrong").completions.create(model=MODEL, **request)
+    with pytest.raises(openai.PermissionDeniedError):
+        service.client("detector").completions.create(model=MODEL, **request)
+    with pytest.raises(openai.BadRequestError, match="max_tokens"):
+        client.completions.create(model=MODEL, prompt="Once", max_tokens=0)

@@ -1,0 +1,94 @@
+"""Which key marks a text, and that nothing leaves without a mark by accident."""
+
+from typing import Any
+
+import pytest
+
+REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16, "top_k": 4, "ignore_eos": True}
+
+
+def _post(service: Any, token: str = "author", **change: Any) -> Any:
+    return service.http(token).post("/v1/completions", json=REQUEST | change)
+
+
+def test_the_service_default_key_marks_what_names_no_key(service: Any) -> None:
+    assert _post(service).json()["watermark"]["key_id"] == "acme-main"
+
+
+def test_a_named_key_marks_instead(service: Any) -> None:
+    assert _post(service, watermark={"key_id": "acme-spare"}).json()["watermark"]["key_id"] == "acme-spare"
+
+
+def test_an_unknown_key_and_another_tenants_key_are_the_same_404(fake: Any) -> None:
+    unknown = _post(fake, watermark={"key_id": "acme-none"})
+    foreign = _post(fake, watermark={"key_id": "globex-main"})
+    assert unknown.status_code == foreign.status_code == 404
+    assert unknown.json() == foreign.json()
+
+
+def test_a_key_for_another_tokenizer_is_refused(fake: Any) -> None:
+    response = _post(fake, watermark={"key_id": "acme-other"})
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "watermark.key_id"
+
+
+def test_a_tenant_with_several_keys_and_no_default_has_to_name_one(fake: Any) -> None:
+    response = _post(fake, "undecided")
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "watermark.key_id"
+    assert _post(fake, "undecided", watermark={"key_id": "umbrella-2"}).status_code == 200
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize(("token", "watermark"), [("keyless", None), ("author", {"key_id": "acme-disabled"})])
+def test_without_a_usable_key_there_is_no_text(
+    fake: Any, token: str, watermark: Any, temperature: int, stream: bool
+) -> None:
+    response = _post(fake, token, watermark=watermark, temperature=temperature, stream=stream)
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "no_usable_key"
+    assert not fake.generator.requests
+
+
+def test_keys_that_are_too_old_are_no_keys(fake: Any) -> None:
+    fake.keys.ready = False
+    response = _post(fake, watermark={"key_id": "acme-main"})
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "not_ready"
+    assert fake.http().get("/readyz").status_code == 503
+    assert not fake.generator.requests
+
+
+def test_switching_the_watermark_off_takes_a_scope(service: Any) -> None:
+    assert _post(service, watermark={"enabled": False}).status_code == 403
+    block = _post(service, "operator", watermark={"enabled": False}).json()["watermark"]
+    assert block["status"] == "unwatermarked"
+    assert block["reasons"] == {"disabled": block["blocks"]}
+    assert block["watermarked_blocks"] == 0
+    assert block["key_id"] is None
+
+
+def test_the_scope_alone_switches_nothing_off(service: Any) -> None:
+    block = _post(service, "operator", seed=1).json()["watermark"]
+    assert block["key_id"] == "acme-main"
+    assert block["watermarked_blocks"] > 0
+
+
+def test_greedy_decoding_is_reported_as_unwatermarked(service: Any) -> None:
+    block = _post(service, temperature=0).json()["watermark"]
+    assert block["status"] == "unwatermarked"
+    assert block["reasons"] == {"greedy": block["blocks"]}
+
+
+def test_a_text_too_short_to_mark_says_so(service: Any) -> None:
+    block = _post(service, max_tokens=1).json()["watermark"]
+    assert block["status"] == "unwatermarked"
+    assert block["watermarked_blocks"] == 0
+    assert sum(block["reasons"].values()) == block["blocks"] == 1
+
+
+def test_every_engine_request_of_a_marked_response_carries_the_key(fake: Any) -> None:
+    _post(fake, n=3)
+    assert [request.marking.key_id for request in fake.generator.requests] == ["acme-main"] * 3
+    assert len({request.request_id for request in fake.generator.requests}) == 3
