@@ -1,4 +1,4 @@
-"""The keys that a service works with: in memory, refreshed in the background."""
+"""The keys that a service works with: in memory, refreshed in the background and after each change."""
 
 import asyncio
 import time
@@ -10,10 +10,11 @@ from shared.keys.keyring import KeyRing
 from shared.keys.unlocked import UnlockedKey
 
 _FIRST_RETRY_SECONDS = 0.2
+_LAST_RETRY_SECONDS = 2.0
 
 
 class KeyCache:
-    """Unlocked keys, read again every `refresh_seconds`.
+    """Unlocked keys, read again when the store announces a change and every `refresh_seconds`.
 
     While the store is away the known keys are served until they are `max_age_seconds` old. A record
     that turns out damaged, altered or rolled back does not replace what is known; `problems` names it.
@@ -33,22 +34,25 @@ class KeyCache:
         self._monotonic = monotonic
         self._keys: dict[str, UnlockedKey] = {}
         self._refreshed_at: float | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
         self.problems: Mapping[str, KeyStoreError] = {}
         self.last_error: KeyStoreError | None = None
 
     async def start(self) -> None:
         """Reads the keys once and goes on in the background; does not fail when the store is away."""
         await self._try_refresh()
-        self._task = asyncio.create_task(self._refresh_forever(), name="key-cache")
+        self._tasks = [
+            asyncio.create_task(self._refresh_forever(), name="key-cache"),
+            asyncio.create_task(self._watch_forever(), name="key-changes"),
+        ]
 
     async def stop(self) -> None:
         """Ends the background refresh and forgets the keys."""
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
         self._keys = {}
         self._refreshed_at = None
 
@@ -100,8 +104,18 @@ class KeyCache:
         while True:
             if self.last_error is None:
                 retry_seconds = _FIRST_RETRY_SECONDS
-                await asyncio.sleep(self._refresh_seconds)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), self._refresh_seconds)
             else:
                 await asyncio.sleep(retry_seconds)
-                retry_seconds = min(2 * retry_seconds, self._refresh_seconds, 5.0)
+                retry_seconds = min(2 * retry_seconds, self._refresh_seconds, _LAST_RETRY_SECONDS)
+            self._changed.clear()
             await self._try_refresh()
+
+    async def _watch_forever(self) -> None:
+        while True:
+            with suppress(KeyStoreError):
+                await self._ring.watch(self._changed.set)
+            # What changed while nobody was listening is found by the next refresh.
+            await asyncio.sleep(_LAST_RETRY_SECONDS)
+            self._changed.set()

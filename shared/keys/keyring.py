@@ -35,6 +35,7 @@ class KeyRing:
         ledger: Ledger | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        self._store = store
         self._vault = Vault(store, kek, ledger)
         self._now = now
 
@@ -114,6 +115,10 @@ class KeyRing:
         """Every key by id, and what is wrong with those that cannot be opened."""
         envelopes, problems = await self._vault.read_all(KIND)
         return {key_id: unlock(envelope) for key_id, envelope in envelopes.items()}, problems
+
+    async def watch(self, changed: Callable[[], None]) -> None:
+        """Calls `changed` soon after a key changed; a hint, which may be missing."""
+        await self._store.watch(lambda kind: changed() if kind == KIND else None)
 
     async def _read(self, key_id: str) -> Envelope:
         envelope = await self._vault.read(KIND, key_id)

@@ -12,14 +12,16 @@ from typing import Any
 from redis.asyncio.connection import Connection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import ReadOnlyError
 
 from shared.keys.redis_address import RedisAddress
+from shared.keys.redis_location import locate
 
-Command = tuple[str | bytes | int, ...]
+Command = Sequence[str | bytes | int]
 
 
 class RedisConnections:
-    """At most `size` connections to one address; every wait in them ends after `reply_seconds`."""
+    """At most `size` connections to one address; each wait in a conversation ends after `reply_seconds`."""
 
     def __init__(
         self, address: RedisAddress, *, connect_seconds: float, reply_seconds: float, size: int
@@ -34,31 +36,68 @@ class RedisConnections:
         }
         self._slots = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
+        self._server: tuple[str, int] | None = None
 
     @asynccontextmanager
     async def borrow(self) -> AsyncIterator[Connection]:
         """A connection for one conversation; it is kept only if the block ends without an exception."""
         async with self._slots:
-            connection = self._idle.pop() if self._idle else self._address.connection_class(**self._options)
+            connection = self._idle.pop() if self._idle else await self._connect()
             try:
-                await connection.connect()  # type: ignore[no-untyped-call]
                 yield connection
             except BaseException:
                 await connection.disconnect(nowait=True)
                 raise
             self._idle.append(connection)
 
-    async def drop_idle(self) -> None:
-        """Closes the connections that nobody uses, after one of them turned out to be dead."""
+    async def forget(self) -> None:
+        """Closes idle connections and looks for the server anew, after one turned out to be dead."""
+        self._server = None
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.disconnect(nowait=True)
 
     async def close(self) -> None:
-        """Closes the connections that nobody uses, in order."""
+        """Closes idle connections in order."""
         idle, self._idle = self._idle, []
         for connection in idle:
             await connection.disconnect()
+
+    async def _connect(self) -> Connection:
+        if self._server is None:
+            self._server = await locate(self._address, self._ask)
+        connection = await self._open(self._server)
+        if self._address.topology == "sentinel":
+            try:
+                (role,) = await converse(connection, ("ROLE",))
+                if role[0] != b"master":
+                    raise ReadOnlyError("the server that the Sentinels named is no primary")
+            except BaseException:
+                await connection.disconnect(nowait=True)
+                raise
+        return connection
+
+    async def _open(self, endpoint: tuple[str, int], **overrides: Any) -> Connection:
+        host, port = endpoint
+        options = {**self._options, **overrides}
+        connection = self._address.connection_class(host=host, port=port, **options)
+        try:
+            await connection.connect()  # type: ignore[no-untyped-call]
+        except BaseException:
+            await connection.disconnect(nowait=True)
+            raise
+        return connection
+
+    async def _ask(self, endpoint: tuple[str, int], command: Command) -> Any:
+        is_sentinel = self._address.topology == "sentinel"
+        # Sentinels have accounts of their own, or none, and no databases.
+        overrides = {"username": None, "password": None, "db": 0} if is_sentinel else {}
+        connection = await self._open(endpoint, **overrides)
+        try:
+            (reply,) = await converse(connection, command)
+        finally:
+            await connection.disconnect(nowait=True)
+        return reply
 
 
 async def converse(connection: Connection, *commands: Command) -> list[Any]:
@@ -69,9 +108,3 @@ async def converse(connection: Connection, *commands: Command) -> list[Any]:
     """
     await connection.send_packed_command(connection.pack_commands(commands))
     return [await connection.read_response() for _ in commands]
-
-
-def one(replies: Sequence[Any]) -> Any:
-    """The reply to the only command."""
-    (reply,) = replies
-    return reply

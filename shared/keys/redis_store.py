@@ -2,35 +2,47 @@
 
 import asyncio
 import random
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from redis.asyncio.connection import Connection
 from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    AuthorizationError,
     BusyLoadingError,
+    MovedError,
     ReadOnlyError,
     RedisError,
 )
-from redis.exceptions import (
-    ConnectionError as RedisConnectionError,
-)
-from redis.exceptions import (
-    TimeoutError as RedisTimeoutError,
-)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from shared.keys.errors import RevisionConflict, StoreUnavailable
 from shared.keys.redis_address import RedisAddress
-from shared.keys.redis_connections import RedisConnections, converse, one
+from shared.keys.redis_connections import RedisConnections, converse
+from shared.keys.redis_durability import Durability
+from shared.keys.redis_location import HASH_TAG
 from shared.keys.store import Stored
 
 T = TypeVar("T")
 
-CHANGES_CHANNEL = "ttmark:changes"
-_PASSING = (RedisConnectionError, RedisTimeoutError, BusyLoadingError, ReadOnlyError, OSError)
+CHANGES_CHANNEL = f"{HASH_TAG}:changes"
+_SILENCE_SECONDS = 5.0
+_PASSING = (
+    RedisConnectionError,
+    RedisTimeoutError,
+    BusyLoadingError,
+    ReadOnlyError,
+    MovedError,
+    AskError,
+    OSError,
+)
 
 
 class RedisStore:
-    """RecordStore in the hashes `ttmark:<kind>`, whose fields are record ids: a scan is one command.
+    """RecordStore in the hashes `{ttmark}:<kind>`, whose fields are record ids: a scan is one command.
 
     Every call ends within `budget_seconds`, retries included. Changes are compare-and-set with WATCH,
     so no role needs the right to run scripts, and are announced on a channel.
@@ -41,8 +53,8 @@ class RedisStore:
         address: RedisAddress,
         *,
         connect_seconds: float = 1.0,
-        reply_seconds: float = 1.0,
-        budget_seconds: float = 3.0,
+        reply_seconds: float = 2.0,
+        budget_seconds: float = 4.0,
         connections: int = 8,
     ) -> None:
         self._name = address.name
@@ -50,12 +62,14 @@ class RedisStore:
         self._connections = RedisConnections(
             address, connect_seconds=connect_seconds, reply_seconds=reply_seconds, size=connections
         )
+        self._durability = Durability(address, wait_seconds=0.8 * reply_seconds)
 
     async def get(self, kind: str, record_id: str) -> Stored | None:
         """The record, or None."""
 
         async def read(connection: Connection) -> Stored | None:
-            return _decode(one(await converse(connection, ("HGET", _hash(kind), record_id))))
+            (value,) = await converse(connection, ("HGET", _hash(kind), record_id))
+            return _decode(value)
 
         return await self._run(read)
 
@@ -63,7 +77,7 @@ class RedisStore:
         """All records of a kind, ordered by id."""
 
         async def read(connection: Connection) -> list[tuple[str, Stored]]:
-            flat = one(await converse(connection, ("HGETALL", _hash(kind))))
+            (flat,) = await converse(connection, ("HGETALL", _hash(kind)))
             records = zip(flat[::2], flat[1::2], strict=True)
             return sorted((name.decode(), stored) for name, value in records if (stored := _decode(value)))
 
@@ -79,12 +93,10 @@ class RedisStore:
                     connection, ("WATCH", _hash(kind)), ("HGET", _hash(kind), record_id)
                 )
                 current = _decode(value)
-                if current == intended:
-                    await converse(connection, ("UNWATCH",))
-                    return intended.revision
-                if (current.revision if current else 0) != expected_revision:
+                if (current.revision if current else 0) != expected_revision and current != intended:
                     await converse(connection, ("UNWATCH",))
                     raise RevisionConflict(f"{kind} {record_id} is not at revision {expected_revision}")
+                # Written again even if it is there already: only a connection that wrote can confirm.
                 *_, done = await converse(
                     connection,
                     ("MULTI",),
@@ -93,10 +105,26 @@ class RedisStore:
                     ("EXEC",),
                 )
                 if done is not None:
+                    await self._durability.confirm(connection)
                     return intended.revision
-                await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311 - spreads out writers of other records
+                await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311 - spreads out other writers
 
         return await self._run(write)
+
+    async def watch(self, changed: Callable[[str], None]) -> None:
+        """Subscribes to the channel until the connection breaks."""
+        try:
+            async with self._connections.borrow() as connection:
+                await converse(connection, ("SUBSCRIBE", CHANGES_CHANNEL))
+                while True:
+                    message = await connection.read_response(timeout=_SILENCE_SECONDS)
+                    if message is None:
+                        await connection.send_command("PING")
+                        message = await connection.read_response()
+                    if message[0] == b"message":
+                        changed(message[2].decode())
+        except (RedisError, OSError) as error:
+            raise StoreUnavailable(f"{self._name}: no announcements of changes: {error}") from error
 
     async def ping(self) -> None:
         """One PING within the budget."""
@@ -120,8 +148,10 @@ class RedisStore:
                         async with self._connections.borrow() as connection:
                             return await conversation(connection)
                     except _PASSING as error:
+                        if _is_refusal(error):
+                            raise
                         last = error
-                    await self._connections.drop_idle()
+                    await self._connections.forget()
                     await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
                     pause = min(2 * pause, 0.5)
         except TimeoutError as error:
@@ -133,8 +163,15 @@ class RedisStore:
             raise StoreUnavailable(f"{self._name} refused: {error}") from error
 
 
+def _is_refusal(error: BaseException) -> bool:
+    """Whether it is no use to try again: wrong credentials, or a certificate that does not fit."""
+    if isinstance(error, AuthenticationError | AuthorizationError):
+        return True
+    return isinstance(error.__context__, ssl.SSLCertVerificationError)
+
+
 def _hash(kind: str) -> str:
-    return f"ttmark:{kind}"
+    return f"{HASH_TAG}:{kind}"
 
 
 def _encode(stored: Stored) -> bytes:

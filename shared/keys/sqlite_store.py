@@ -13,6 +13,7 @@ from shared.keys.store import Stored
 
 T = TypeVar("T")
 
+_POLL_SECONDS = 0.5
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
     kind TEXT NOT NULL, record_id TEXT NOT NULL, revision INTEGER NOT NULL, payload BLOB NOT NULL,
@@ -80,6 +81,25 @@ class SqliteStore:
             raise RevisionConflict(f"{kind} {record_id} is not at revision {expected_revision}")
 
         return await self._run(write)
+
+    async def watch(self, changed: Callable[[str], None]) -> None:
+        """Looks every half second whether the file changed, and then names every kind in it."""
+
+        def state(connection: sqlite3.Connection) -> tuple[int, int]:
+            # data_version counts other connections' changes, total_changes our own.
+            return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+
+        def kinds(connection: sqlite3.Connection) -> list[str]:
+            return [kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM records")]
+
+        before = await self._run(state)
+        while True:
+            await asyncio.sleep(_POLL_SECONDS)
+            after = await self._run(state)
+            if after != before:
+                before = after
+                for kind in await self._run(kinds):
+                    changed(kind)
 
     async def ping(self) -> None:
         """Reads one page."""

@@ -1,5 +1,6 @@
 """What a backend has to do: keep opaque records and change them only from the revision they are at."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +33,13 @@ class RecordStore(Protocol):
 
         Raises:
             RevisionConflict: the record is at another revision.
+        """
+
+    async def watch(self, changed: Callable[[str], None]) -> None:
+        """Calls `changed` with the kind soon after a record of it changed; runs until it is cancelled.
+
+        Announcements are a hint: one may come late or not at all, so records have to be read from
+        time to time all the same.
         """
 
     async def ping(self) -> None:

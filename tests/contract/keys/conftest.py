@@ -1,12 +1,16 @@
 """Both stores as fixtures: a SQLite file, and a real redis-server of the test session's own."""
 
+import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -14,29 +18,42 @@ import redis
 from shared.keys import RecordStore, open_store
 
 
-class RedisServer:
-    """A redis-server process on a free loopback port that can be killed, paused and restarted."""
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        binary = shutil.which("redis-server")
+
+class RedisServer:
+    """A redis-server process on a loopback port that can be killed, paused and restarted."""
+
+    def __init__(self, folder: Path, *arguments: str, port: int | None = None, tls: bool = False) -> None:
+        # The variable lets another version of the server be tested than the system's.
+        binary = shutil.which(os.environ.get("TTMARK_TEST_REDIS_SERVER", "redis-server"))
         if binary is None:
-            pytest.fail(
-                "redis-server is missing; install it with: apt-get install redis-server", pytrace=False
-            )
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
+            pytest.fail("redis-server is missing: apt-get install redis-server", pytrace=False)
+        self.port = port or free_port()
         self.folder = folder
-        self._command = [
-            binary,
-            *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)),
-            *("--appendonly", "yes", "--appendfsync", "always", "--save", ""),
-            *arguments,
-        ]
+        self._tls = tls
+        self._command = [binary, *arguments, "--tls-port" if tls else "--port", str(self.port)]
+        self._command += ["--bind", "127.0.0.1", "--dir", str(folder)]
+        if not arguments:
+            self._command += ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "redis.log").read_text()
+
+    @property
+    def confirms_writes(self) -> bool:
+        """Whether the server has WAITAOF."""
+        found = re.search(r"Redis version=(\d+)\.(\d+)", self.log)
+        return found is not None and (int(found[1]), int(found[2])) >= (7, 2)
 
     def client(self) -> redis.Redis:
         return redis.Redis(port=self.port, socket_timeout=5)
@@ -45,15 +62,10 @@ class RedisServer:
         with (self.folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 10
-        while True:
-            try:
-                with self.client() as client:
-                    client.ping()
-                return
-            except redis.RedisError:
-                if time.monotonic() > deadline or self._process.poll() is not None:
-                    pytest.fail(f"redis-server did not start: {(self.folder / 'redis.log').read_text()}")
-                time.sleep(0.02)
+        while not self._answers():
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                pytest.fail(f"redis-server did not start: {self.log}")
+            time.sleep(0.02)
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
@@ -74,6 +86,20 @@ class RedisServer:
         """Removes what is on disk; the server must not be running."""
         shutil.rmtree(self.folder / "appendonlydir", ignore_errors=True)
 
+    def _answers(self) -> bool:
+        if self._tls:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return True
+            return False
+        try:
+            with self.client() as client:
+                client.ping()
+        except redis.AuthenticationError:
+            return True
+        except redis.RedisError:
+            return False
+        return True
+
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(number)
@@ -85,11 +111,24 @@ class RedisServer:
 
 
 @pytest.fixture(scope="session")
-def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    server.start()
-    yield server
-    server.stop()
+def start_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RedisServer]]:
+    """Starts further servers, which end with the session."""
+    servers: list[RedisServer] = []
+
+    def start(*arguments: str, folder: Path | None = None, **options: Any) -> RedisServer:
+        server = RedisServer(folder or tmp_path_factory.mktemp("redis"), *arguments, **options)
+        server.start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_redis(start_redis: Callable[..., RedisServer]) -> RedisServer:
+    return start_redis()
 
 
 @pytest.fixture

@@ -92,3 +92,22 @@ async def test_another_client_sees_a_change_at_once(store: RecordStore, store_ur
 
 async def test_a_store_that_is_there_answers_a_ping(store: RecordStore) -> None:
     await store.ping()
+
+
+async def test_a_change_is_announced_to_every_client(store: RecordStore, store_url: str) -> None:
+    other = open_store(store_url)
+    heard: list[asyncio.Queue[str]] = [asyncio.Queue(), asyncio.Queue()]
+    watchers = [
+        asyncio.create_task(client.watch(queue.put_nowait))
+        for client, queue in zip((store, other), heard, strict=True)
+    ]
+    await asyncio.sleep(0.3)
+    await store.put("key", "a", b"x", expected_revision=0)
+    try:
+        async with asyncio.timeout(5):
+            assert [await queue.get() for queue in heard] == ["key", "key"]
+    finally:
+        for watcher in watchers:
+            watcher.cancel()
+        await asyncio.gather(*watchers, return_exceptions=True)
+        await other.close()

@@ -1,0 +1,242 @@
+"""TLS and the three roles of `deploy/redis`, on a server that runs with exactly those files."""
+
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from shared.keys import (
+    KeyCache,
+    KeyEncryptionKey,
+    KeyRing,
+    RecordStore,
+    Scope,
+    StoreUnavailable,
+    TokenRegistry,
+    open_store,
+)
+from shared.schemas.profile import Profile
+
+DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
+ROLES = ("operator", "gen", "detect")
+SERVICES = ("gen", "detect")
+NEEDS_NO_PERMISSION = {"auth", "hello", "quit", "reset"}
+COMMON = {"ping", "hget", "hgetall", "hset", "watch", "unwatch", "multi", "exec", "publish", "role"}
+COMMON |= {"cluster|slots", "cluster|keyslot"}
+NEWER = {"waitaof", "client|setinfo"}  # since Redis 7.2
+ALLOWED = {
+    "operator": COMMON,
+    "gen": COMMON | {"subscribe", "incrby", "pexpire", "get"},
+    "detect": COMMON | {"subscribe", "incrby", "pexpire", "get"},
+}
+
+
+@dataclass
+class SecuredRedis:
+    """The server and the folder that `provision.sh` made."""
+
+    port: int
+    folder: Path
+    confirms_writes: bool
+
+    def url(self, role: str) -> str:
+        url = (self.folder / f"{role}.url").read_text().strip()
+        return url if self.confirms_writes else url.replace("&durability=aof", "")
+
+    def client(self, role: str) -> redis.Redis:
+        password = self.url(role).split(":")[2].split("@")[0]
+        ca = str(self.folder / "ca.crt")
+        return redis.Redis(
+            host="127.0.0.1", port=self.port, ssl=True, ssl_ca_certs=ca, username=role, password=password
+        )
+
+
+@pytest.fixture(scope="module")
+def secured(
+    start_redis: Callable[..., Any], shared_redis: Any, tmp_path_factory: pytest.TempPathFactory
+) -> SecuredRedis:
+    if shutil.which("openssl") is None:
+        pytest.fail("openssl is missing; install it with: apt-get install openssl", pytrace=False)
+    folder = tmp_path_factory.mktemp("secured")
+    port = shared_redis.port + 1
+    subprocess.run(
+        [DEPLOY / "provision.sh", folder, "127.0.0.1"], check=True, env=os.environ | {"PORT": str(port)}
+    )
+    if not shared_redis.confirms_writes:
+        users = folder / "server" / "users.acl"
+        users.write_text(re.sub(r" \+(waitaof|client\|setinfo)", "", users.read_text()))
+    config = (DEPLOY / "redis.conf").read_text().replace("/etc/redis/secrets", str(folder / "server"))
+    config = config.replace("dir /data", f"dir {folder}")
+    (folder / "redis.conf").write_text(config)
+    start_redis(str(folder / "redis.conf"), folder=folder, port=port, tls=True)
+    return SecuredRedis(port, folder, shared_redis.confirms_writes)
+
+
+@pytest.fixture
+def profile() -> Profile:
+    return Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
+
+
+def commands_of(client: redis.Redis) -> dict[str, int]:
+    """Every command and subcommand of the server, with the number of arguments that it needs at least."""
+    client.response_callbacks.clear()
+    needed: dict[str, int] = {}
+    names = client.execute_command("COMMAND", "LIST")
+    for entry in client.execute_command("COMMAND", "INFO", *names):
+        # A container without one of its subcommands is an error to everyone, and no command.
+        for name, arity in [sub[:2] for sub in entry[9]] or [entry[:2]]:
+            needed[name.decode()] = abs(arity) - 1 - name.count(b"|")
+    return needed
+
+
+def is_permitted(client: redis.Redis, name: str, arguments: list[str]) -> bool:
+    """Runs the command and tells whether the server let it run, be it with an error."""
+    client.response_callbacks.clear()
+    try:
+        client.execute_command(*name.upper().split("|"), *arguments)
+    except redis.exceptions.NoPermissionError as error:
+        return "run the" not in str(error)
+    except redis.ResponseError as error:
+        if "command not allowed" in str(error):  # MODULE and DEBUG are closed to everyone
+            return False
+    except redis.RedisError:
+        pass
+    client.connection_pool.disconnect()
+    return True
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
+    secured: SecuredRedis, shared_redis: Any, role: str
+) -> None:
+    with shared_redis.client() as client:
+        needed = commands_of(client)
+    assert len(needed) > 300
+    with secured.client(role) as client:
+        permitted = {
+            name
+            for name, count in needed.items()
+            if name not in NEEDS_NO_PERMISSION and is_permitted(client, name, ["{ttmark}:key"] * count)
+        }
+    assert permitted == ALLOWED[role] | (NEWER if secured.confirms_writes else set())
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("name", ["key", "token", "replica", "count:x", "other"])
+@pytest.mark.parametrize("access", ["read", "write"])
+def test_a_role_reaches_only_its_own_records(
+    secured: SecuredRedis, role: str, name: str, access: str
+) -> None:
+    reads = {"operator": {"key", "token", "replica"}, "gen": {"key", "token", "replica", "count:x"}}
+    writes = {"operator": {"key", "token"}, "gen": {"replica", "count:x"}}
+    rights = (reads if access == "read" else writes)["operator" if role == "operator" else "gen"]
+    command = (
+        ("HGET", f"{{ttmark}}:{name}", "f") if access == "read" else ("HSET", f"{{ttmark}}:{name}", "f", "1")
+    )
+    with secured.client(role) as client:
+        if name in rights:
+            client.execute_command(*command)
+        else:
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                client.execute_command(*command)
+    if access == "write" and name in rights:
+        with secured.client(role) as client:
+            client.execute_command("HSET", f"{{ttmark}}:{name}", "f", "0:")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_hears_of_changes_and_of_nothing_else(secured: SecuredRedis, role: str) -> None:
+    with secured.client(role) as client:
+        client.publish("{ttmark}:changes", "key")
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.publish("other", "key")
+
+
+def test_the_default_user_and_a_wrong_password_do_not_get_in(secured: SecuredRedis) -> None:
+    ca = str(secured.folder / "ca.crt")
+    for credentials in (
+        {},
+        {"password": "x"},
+        {"username": "operator", "password": "x"},
+        {"username": "gen"},
+    ):
+        with (
+            redis.Redis(port=secured.port, ssl=True, ssl_ca_certs=ca, retry=None, **credentials) as client,
+            pytest.raises((redis.AuthenticationError, redis.ConnectionError)),
+        ):
+            client.ping()
+
+
+async def open_refused(url: str) -> str:
+    store = open_store(url)
+    with pytest.raises(StoreUnavailable) as caught:
+        await store.ping()
+    await store.close()
+    return str(caught.value)
+
+
+async def test_a_server_that_the_ca_did_not_sign_is_refused(
+    secured: SecuredRedis, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    subprocess.run([DEPLOY / "provision.sh", other, "127.0.0.1"], check=True)  # noqa: ASYNC221
+    url = secured.url("gen").replace(str(secured.folder / "ca.crt"), str(other / "ca.crt"))
+    assert "certificate verify failed" in await open_refused(url)
+    assert "certificate verify failed" in await open_refused(secured.url("gen").partition("?")[0])
+    assert "localhost" in await open_refused(secured.url("gen").replace("127.0.0.1", "localhost"))
+
+
+async def test_a_wrong_password_is_refused_at_once_and_not_repeated(secured: SecuredRedis) -> None:
+    url = re.sub(r":[0-9a-f]{64}@", ":hunter2@", secured.url("gen"))
+    message = await open_refused(url)
+    assert "refused" in message
+    assert "hunter2" not in message
+
+
+def test_the_connection_is_encrypted_with_a_current_protocol(secured: SecuredRedis) -> None:
+    context = ssl.create_default_context(cafile=str(secured.folder / "ca.crt"))
+    with (
+        socket.create_connection(("127.0.0.1", secured.port)) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
+    ):
+        assert connection.version() in ("TLSv1.2", "TLSv1.3")
+
+
+async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tokens(
+    secured: SecuredRedis, profile: Profile
+) -> None:
+    kek = KeyEncryptionKey(bytes(32))
+    stores = {role: open_store(secured.url(role)) for role in ROLES}
+    try:
+        operator = KeyRing(stores["operator"], kek)
+        await operator.create("k", tenant="t", profile=profile)
+        await operator.rotate("k")
+        await operator.promote("k", 2)
+        plain, _ = await TokenRegistry(stores["operator"], kek).create(tenant="t", scopes=[Scope.DETECT])
+        for role in SERVICES:
+            await serve_as(stores[role], kek, plain)
+    finally:
+        for store in stores.values():
+            await store.close()
+
+
+async def serve_as(store: RecordStore, kek: KeyEncryptionKey, plain: str) -> None:
+    ring = KeyRing(store, kek)
+    cache = KeyCache(ring)
+    await cache.start()
+    assert cache.ready
+    await cache.stop()
+    await TokenRegistry(store, kek).authenticate(plain)
+    with pytest.raises(StoreUnavailable, match="refused"):
+        await ring.rotate("k")
+    with pytest.raises(StoreUnavailable, match="refused"):
+        await TokenRegistry(store, kek).create(tenant="t", scopes=[Scope.DETECT])
