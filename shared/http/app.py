@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -18,9 +18,10 @@ from shared.http.errors import BadRequest, InternalError, MethodNotAllowed, NotF
 from shared.http.health import Readiness, health_router
 from shared.http.json_body import JsonBodyMiddleware
 from shared.http.limits import HttpLimits
-from shared.http.request_id import RequestIdMiddleware, request_id
+from shared.http.request_id import RequestIdMiddleware
 from shared.http.telemetry import TelemetryMiddleware
 from shared.observability.http_metrics import HttpMetrics
+from shared.observability.readiness_metrics import ReadinessCollector
 from shared.schemas.errors import FieldProblem
 
 _MOST_PROBLEMS = 20
@@ -49,6 +50,8 @@ def create_app(
     """
     render = error_renderer(error_style)
     registry = registry if registry is not None else CollectorRegistry()
+    ProcessCollector(registry=registry)
+    ReadinessCollector(lambda: readiness().checks, registry)
     app = FastAPI(
         title=title,
         version=version,
@@ -70,13 +73,13 @@ def create_app(
 
 def _install_error_handlers(app: FastAPI, render: ErrorRenderer) -> None:
     async def on_service_error(request: Request, error: Any) -> Response:
-        return render(error, request_id(request.scope))
+        return render(error, request.scope)
 
     async def on_invalid_fields(request: Request, error: Any) -> Response:
-        return render(InvalidFields(_problems(error)), request_id(request.scope))
+        return render(InvalidFields(_problems(error)), request.scope)
 
     async def on_http_exception(request: Request, error: Any) -> Response:
-        return render(_from_http_exception(error), request_id(request.scope))
+        return render(_from_http_exception(error), request.scope)
 
     app.add_exception_handler(ServiceError, on_service_error)
     app.add_exception_handler(RequestValidationError, on_invalid_fields)

@@ -12,7 +12,6 @@ from starlette.types import Scope as AsgiScope
 
 from shared.http.error_format import ErrorRenderer
 from shared.http.errors import Forbidden, ServiceError, StoreDown, Unauthorized
-from shared.http.request_id import request_id
 from shared.keys.errors import InvalidToken, KeyStoreError
 from shared.keys.scopes import Principal, Scope
 
@@ -40,7 +39,7 @@ class BearerMiddleware:
         try:
             principal = await self._principal(Headers(scope=scope))
         except ServiceError as error:
-            await self.render(error, request_id(scope))(scope, receive, send)
+            await self.render(error, scope)(scope, receive, send)
             return
         scope["state"]["principal"] = principal
         with structlog.contextvars.bound_contextvars(token_id=principal.token_id, tenant=principal.tenant):

@@ -5,12 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from starlette.responses import JSONResponse, Response
+from starlette.types import Scope
 
 from shared.http.errors import BadRequest, ServiceError, Unprocessable
+from shared.http.request_id import request_id
 from shared.schemas.errors import ErrorBody, ErrorEnvelope, FieldProblem, ProblemDocument
 
 ErrorStyle = Literal["openai", "problem"]
-ErrorRenderer = Callable[[ServiceError, str], Response]
+ErrorRenderer = Callable[[ServiceError, Scope], Response]
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:ttmark:error:"
 INSTANCE_PREFIX = "urn:ttmark:request:"
@@ -52,8 +54,17 @@ def problem_document(error: ServiceError, instance: str) -> dict[str, object]:
 
 
 def error_renderer(style: ErrorStyle) -> ErrorRenderer:
-    """The function that turns (error, request id) into a response of the service's style."""
-    return _openai_response if style == "openai" else _problem_response
+    """The function that answers a request (its ASGI scope) with an error in the service's style.
+
+    It leaves the error's code in the scope's state, for the access log.
+    """
+    respond = _openai_response if style == "openai" else _problem_response
+
+    def render(error: ServiceError, scope: Scope) -> Response:
+        scope["state"]["error_code"] = error.code
+        return respond(error, request_id(scope))
+
+    return render
 
 
 def _openai_response(error: ServiceError, _: str) -> Response:
@@ -62,8 +73,8 @@ def _openai_response(error: ServiceError, _: str) -> Response:
     return JSONResponse(openai_envelope(error), error.status, headers=_headers(error))
 
 
-def _problem_response(error: ServiceError, request_id: str) -> Response:
-    document = problem_document(error, INSTANCE_PREFIX + request_id)
+def _problem_response(error: ServiceError, identifier: str) -> Response:
+    document = problem_document(error, INSTANCE_PREFIX + identifier)
     return JSONResponse(document, error.status, headers=_headers(error), media_type=PROBLEM_MEDIA_TYPE)
 
 

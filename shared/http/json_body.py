@@ -19,7 +19,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shared.http.error_format import ErrorRenderer
 from shared.http.errors import MalformedJson, RequestTimeout, ServiceError, TooLarge, UnsupportedMediaType
 from shared.http.limits import HttpLimits
-from shared.http.request_id import request_id
 
 _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _JSON_TYPE = re.compile(r"application/(?:json|[\w.+-]+\+json)", re.IGNORECASE)
@@ -45,7 +44,7 @@ class JsonBodyMiddleware:
         try:
             body = await self._read(Headers(scope=scope), receive)
         except ServiceError as error:
-            await self.render(error, request_id(scope))(scope, receive, send)
+            await self.render(error, scope)(scope, receive, send)
             return
         await self.app(scope, _replay(body, receive), send)
 

@@ -6,14 +6,16 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shared.http.auth import PROTECTED_PREFIX
 from shared.http.error_format import ErrorRenderer
 from shared.http.errors import InternalError
-from shared.http.request_id import request_id
 from shared.keys.scopes import Principal
 from shared.observability.http_metrics import HttpMetrics
 
 CLIENT_CLOSED_REQUEST = 499
 UNMATCHED_ROUTE = "unmatched"
+# Refused before it reached a route: no token, a body that is not strict JSON, no such route.
+REFUSED_ROUTE = PROTECTED_PREFIX + "*"
 _QUIET_ROUTES = frozenset({"/healthz", "/readyz", "/metrics"})
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
@@ -52,7 +54,7 @@ class TelemetryMiddleware:
                 error = InternalError(
                     "Something went wrong on our side; the logs have it under the request id."
                 )
-                await self.render(error, request_id(scope))(scope, receive, send_noting_status)
+                await self.render(error, scope)(scope, receive, send_noting_status)
             finally:
                 self._record(scope, status or CLIENT_CLOSED_REQUEST, time.perf_counter() - started)
 
@@ -67,14 +69,21 @@ class TelemetryMiddleware:
                 method=method,
                 status=status,
                 duration_ms=round(seconds * 1000, 1),
-                **_caller(scope),
+                **_details(scope),
             )
 
 
-def _caller(scope: Scope) -> dict[str, str]:
-    principal: Principal | None = scope["state"].get("principal")
-    return {"token_id": principal.token_id, "tenant": principal.tenant} if principal else {}
+def _details(scope: Scope) -> dict[str, str]:
+    state = scope["state"]
+    details = {"error_code": state["error_code"]} if "error_code" in state else {}
+    principal: Principal | None = state.get("principal")
+    if principal is not None:
+        details |= {"token_id": principal.token_id, "tenant": principal.tenant}
+    return details
 
 
 def _route(scope: Scope) -> str:
-    return getattr(scope.get("route"), "path", UNMATCHED_ROUTE)
+    template = getattr(scope.get("route"), "path", None)
+    if template is not None:
+        return str(template)
+    return REFUSED_ROUTE if scope["path"].startswith(PROTECTED_PREFIX) else UNMATCHED_ROUTE

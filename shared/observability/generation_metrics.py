@@ -54,6 +54,14 @@ class GenerationMetrics:
             registry=registry,
         )
 
+        for outcome in sorted(OUTCOMES):
+            self._completions.labels(outcome)
+        for outcome in ("watermarked", *sorted(REASONS)):
+            self._blocks.labels(outcome)
+        for status in ("watermarked", "partial", "unwatermarked"):
+            self._watermarks.labels(status)
+        self._rejections.labels("rate_limit_exceeded")
+
     def completion_ended(self, outcome: str, seconds: float) -> None:
         """One completion ended after `seconds`."""
         self._completions.labels(outcome if outcome in OUTCOMES else _OTHER).inc()

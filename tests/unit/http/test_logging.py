@@ -49,6 +49,16 @@ async def test_a_request_is_one_line_with_route_status_and_id(
 
 
 @pytest.mark.parametrize("style", ["openai"], indirect=True)
+async def test_a_refused_request_is_logged_with_its_error_code(
+    stream: io.StringIO, client: httpx.AsyncClient
+) -> None:
+    await client.get("/v1/keys/k")
+    await client.get("/v1/keys/k", headers={"Authorization": "Bearer wrong"})
+    codes = [event["error_code"] for event in _events(stream) if event["event"] == "request"]
+    assert codes == ["key_not_found", "invalid_api_key"]
+
+
+@pytest.mark.parametrize("style", ["openai"], indirect=True)
 async def test_an_unforeseen_exception_is_logged_with_its_trace_and_request_id(
     stream: io.StringIO, client: httpx.AsyncClient
 ) -> None:

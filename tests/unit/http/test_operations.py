@@ -4,7 +4,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from shared.http.telemetry import UNMATCHED_ROUTE
+from shared.http.telemetry import REFUSED_ROUTE, UNMATCHED_ROUTE
 
 
 async def test_a_harmless_request_id_is_kept(client: httpx.AsyncClient) -> None:
@@ -51,16 +51,27 @@ async def test_requests_are_counted_by_route_template_and_never_by_path(
         await client.get(f"/v1/keys/{key}")
         await client.get(f"/v1/{key}")
         await client.get(f"/{key}")
+        await client.post("/v1/greet", content=b"{", headers={"Content-Type": "application/json"})
 
     def count(route: str) -> float | None:
         labels = {"route": route, "method": "GET", "status": "404"}
         return registry.get_sample_value("ttmark_http_requests_total", labels)
 
     assert count("/v1/keys/{key_id}") == 2
-    assert count(UNMATCHED_ROUTE) == 4
+    assert count(UNMATCHED_ROUTE) == 2
+    assert count(REFUSED_ROUTE) == 2
     text = (await client.get("/metrics")).text
     assert "/v1/one" not in text
     assert 'ttmark_build_info{python="3.' in text
+    assert "process_start_time_seconds" in text
+
+
+async def test_readiness_is_a_metric_too(
+    client: httpx.AsyncClient, registry: CollectorRegistry, settable: object
+) -> None:
+    assert registry.get_sample_value("ttmark_ready", {"check": "keys"}) == 1
+    settable.ready = False
+    assert registry.get_sample_value("ttmark_ready", {"check": "keys"}) == 0
 
 
 async def test_an_invented_method_is_counted_as_other(
