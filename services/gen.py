@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 
 from gen_service.api.app import create_generation_app
 from gen_service.api.backend import GenerationBackend, ServedModel
@@ -15,6 +16,7 @@ from services.model_folder import model_id, resolve_model
 from services.runtime import StartupError
 from services.settings import GenerationSettings
 from shared.http.limits import HttpLimits
+from shared.observability.engine_metrics import EngineMetrics
 from shared.observability.logging import configure_logging
 
 
@@ -40,6 +42,8 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         engine = Engine.load(str(folder), engine_settings)
     except ModelLoadError as error:
         raise StartupError(str(error)) from error
+    registry = CollectorRegistry()
+    engine.record_in(EngineMetrics(registry))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -57,4 +61,5 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         authenticate=access.tokens.authenticate,
         limits=HttpLimits(max_body_bytes=settings.max_body_bytes),
         lifespan=lifespan,
+        registry=registry,
     )

@@ -1,5 +1,6 @@
 """From logits to tokens: starts blocks, grows them, reweights all finished ones together and samples."""
 
+import time
 from collections import defaultdict
 from collections.abc import Hashable
 from collections.abc import Sequence as Items
@@ -39,6 +40,12 @@ class Decoder:
 
     def __init__(self, max_branches: int) -> None:
         self._max_branches = max_branches
+        self.reweight_seconds = 0.0
+
+    @property
+    def branch_budget(self) -> int:
+        """Branches of a block level that may be probed together now."""
+        return self._max_branches
 
     @torch.inference_mode()
     def advance(self, computed: Items[Computed]) -> dict[Sequence, Delta | SequenceFailed]:
@@ -63,7 +70,9 @@ class Decoder:
                 outcomes[sequence] = delta
             elif sequence.builder is not None and sequence.builder.complete:
                 finished.append(sequence)
+        started = time.perf_counter()
         outcomes.update(_finish_blocks(finished))
+        self.reweight_seconds += time.perf_counter() - started
         return outcomes
 
     def _take(self, sequence: Sequence, supports: list[Support | None]) -> Delta | None:
@@ -147,7 +156,7 @@ def _finish_blocks(sequences: list[Sequence]) -> dict[Sequence, Delta | Sequence
 def _identity(watermark: Watermark) -> Hashable:
     """Equal for watermarks that reweight alike, so that they are computed together."""
     parameters = tuple(sorted(watermark.parameters.items()))
-    return watermark.scheme, watermark.block_size, watermark.context_width, parameters
+    return type(watermark), watermark.scheme, watermark.block_size, watermark.context_width, parameters
 
 
 def _emit(sequences: list[Sequence]) -> dict[Sequence, Delta | SequenceFailed]:

@@ -17,8 +17,10 @@ from gen_service.engine.runner import Runner
 from gen_service.engine.scheduler import Scheduler
 from gen_service.engine.sequence import Sequence
 from gen_service.engine.settings import EngineSettings
+from gen_service.engine.step_record import StepRecorder
 from gen_service.engine.stream import DeltaStream
 from gen_service.engine.worker import EngineStats, Worker
+from shared.observability.engine_metrics import EngineMetrics
 
 _MEMORY_SHARE = 0.25
 
@@ -45,10 +47,11 @@ class Engine:
             step_rows=settings.step_rows,
             prefill_chunk=settings.prefill_chunk,
         )
+        self._decoder = Decoder(min(settings.max_branches or settings.step_rows, settings.step_rows))
         self._worker = Worker(
             self._runner,
             scheduler,
-            Decoder(min(settings.max_branches or settings.step_rows, settings.step_rows)),
+            self._decoder,
             max_requests=settings.max_sequences + settings.max_waiting,
         )
 
@@ -71,6 +74,19 @@ class Engine:
     @property
     def stats(self) -> EngineStats:
         return self._worker.stats
+
+    def record_in(self, metrics: EngineMetrics) -> None:
+        """Records every step in `metrics`; to be called before `start`."""
+        worker, decoder = self._worker, self._decoder
+        metrics.watch(
+            self.model_id,
+            running=lambda: worker.running,
+            waiting=lambda: worker.waiting,
+            kv_used_tokens=lambda: worker.stats.cached_tokens,
+            kv_capacity_tokens=self.kv_tokens,
+            branch_budget=lambda: decoder.branch_budget,
+        )
+        worker.recorder = StepRecorder(metrics, self.model_id)
 
     def start(self) -> None:
         """Starts the engine's thread."""

@@ -13,6 +13,7 @@ from gen_service.engine.request import Delta
 from gen_service.engine.runner import Runner
 from gen_service.engine.scheduler import Pass, Scheduler, Work
 from gen_service.engine.sequence import Sequence
+from gen_service.engine.step_record import StepRecorder
 from gen_service.engine.stream import DeltaStream
 
 
@@ -46,11 +47,22 @@ class Worker:
         self._accepting = False
         self._halt = False
         self._rate = DrainRate()
+        self.recorder: StepRecorder | None = None
         self._thread = threading.Thread(target=self._run, name="ttmark-engine", daemon=True)
 
     def start(self) -> None:
         self._accepting = True
         self._thread.start()
+
+    @property
+    def running(self) -> int:
+        """Completions that have a place in the steps."""
+        return len(self._scheduler.running)
+
+    @property
+    def waiting(self) -> int:
+        """Completions that have none yet, those included that the thread has not looked at."""
+        return max(0, len(self._inbox) + len(self._streams) - self.running)
 
     @property
     def accepting(self) -> bool:
@@ -70,6 +82,8 @@ class Worker:
             if in_hand >= self._max_requests:
                 raise Overloaded(self._rate.seconds_until_free(in_hand))
             self._inbox.append((sequence, stream))
+            if self.recorder is not None:
+                self.recorder.arrived(sequence)
             self._wake.notify()
 
     def cancel(self, sequence: Sequence) -> None:
@@ -126,15 +140,28 @@ class Worker:
         self._fail([sequence for sequence in late if not sequence.cancelled], SequenceFailed("out of time"))
 
     def _step(self, step: Pass[Sequence]) -> None:
+        started = time.perf_counter()
         for move in step.moves:
             self._runner.move(move.source, move.target, move.length)
+        if self.recorder is not None:
+            self.recorder.computes(step.works)
         computed = self._compute(step.works)
+        forward = time.perf_counter() - started
+        reweighted = self._decoder.reweight_seconds
         outcomes = self._decoder.advance(computed)
         for sequence, outcome in outcomes.items():
             if isinstance(outcome, SequenceFailed):
                 self._fail([sequence], outcome)
             else:
                 self._deliver(sequence, outcome)
+        if self.recorder is not None:
+            self.recorder.stepped(
+                step.works,
+                self._scheduler.preemptions,
+                forward=forward,
+                reweight=self._decoder.reweight_seconds - reweighted,
+                total=time.perf_counter() - started,
+            )
 
     def _compute(self, works: list[Work[Sequence]]) -> list[Computed]:
         """Runs the works in one pass; if that fails, each alone, so that only the culprit ends."""
@@ -181,6 +208,8 @@ class Worker:
     def _leave(self, sequence: Sequence) -> None:
         self._scheduler.remove(sequence)
         del self._streams[sequence]
+        if self.recorder is not None:
+            self.recorder.left(sequence)
         self._rate.tick()
 
     def _update_stats(self) -> None:

@@ -52,7 +52,7 @@ class EngineMetrics:
         )
         self._seconds = Counter(
             "ttmark_engine_step_seconds",
-            "Time spent in steps: in the model's forward pass, in reweighting with the PRF, in the rest.",
+            "Time spent in steps: in the forward pass, in reweighting and drawing blocks, in the rest.",
             ["model", "part"],
             registry=registry,
         )
@@ -103,14 +103,15 @@ class EngineMetrics:
         """So many completions gave up their cache rows."""
         self._preemptions.labels(model).inc(completions)
 
-    def stepped(
-        self, model: str, rows: Mapping[str, int], candidates: Iterable[int], seconds: Mapping[str, float]
-    ) -> None:
-        """One step: rows by kind, candidates of each block that was probed first, seconds by part."""
+    def stepped(self, model: str, rows: Mapping[str, int], candidates: Iterable[int]) -> None:
+        """One step: rows by kind, and the candidates of each block whose first level it probes."""
         self._step_rows.labels(model).observe(sum(rows.values()))
         for kind, count in rows.items():
             self._rows.labels(model, kind).inc(count)
         for count in candidates:
             self._candidates.labels(model).observe(count)
+
+    def seconds_spent(self, model: str, seconds: Mapping[str, float]) -> None:
+        """How long the parts of a step took."""
         for part, duration in seconds.items():
             self._seconds.labels(model, part).inc(duration)
