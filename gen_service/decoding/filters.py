@@ -43,8 +43,8 @@ class FilterParams:
 def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[Support | None]:
     """Support of each row of `logits` ([rows, vocab], any float type) under its own filters.
 
-    None stands for a row that holds NaN or has no finite maximum. Ties at the top-k boundary are all kept,
-    and ties are ordered by falling id, as transformers has it.
+    None stands for a row that holds NaN or has no finite maximum. Ties at the top-k boundary are all kept;
+    where top-p has to choose between ties (transformers leaves that to its sort) the lower id stays.
     """
     rows, vocab = logits.shape
     supports: list[Support | None] = [None] * rows
@@ -121,8 +121,10 @@ class _Window:
             mass = np.where(keep, mass, 0.0)
             self._probs = mass / np.cumsum(mass, axis=1)[:, -1:]
         self._counts = keep.sum(axis=1)
-        settled = ~keep[:, -1] | ~self._healthy
-        return np.ones(rows, dtype=np.bool_) if whole else settled
+        # A tie of the last token that is kept may lie outside of the window, with a better id.
+        last = self._values[np.arange(rows), np.maximum(self._counts, 1) - 1]
+        settled: NDArray[np.bool_] = whole | ~self._healthy | (self._values[:, -1] < last)
+        return settled
 
     def support(self, row: int) -> Support | None:
         """Support of a settled row."""
@@ -130,13 +132,13 @@ class _Window:
             return None
         count = int(self._counts[row])
         if self._temperature[row] == 0.0:
-            return Support(self._ids[row, count - 1 : count].copy(), np.ones(1))
+            return Support(self._ids[row, :1].copy(), np.ones(1))
         return Support(self._ids[row, :count].copy(), self._probs[row, :count].copy())
 
 
 def _order_ties(values: Floats, ids: Ints) -> tuple[Floats, Ints]:
-    """Sorts by falling value and, where equal, by falling id: what a stable ascending sort gives."""
+    """Sorts by falling value and, where values are equal, by rising id."""
     if not (values[:, 1:] == values[:, :-1]).any():
         return values, ids
-    order = np.lexsort((-ids, -values), axis=-1)
+    order = np.lexsort((ids, -values), axis=-1)
     return np.take_along_axis(values, order, axis=1), np.take_along_axis(ids, order, axis=1)

@@ -11,6 +11,9 @@ from gen_service.decoding.support import Support, choose
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+MAX_BLOCKS = 4096
+"""Blocks that are reweighted together: more than the paper's 50 x 50, and little enough to hash at every step."""
+
 _NO_TOKEN = -1
 
 
@@ -24,17 +27,25 @@ class BlockBuilder:
     Branch budget: when more than `max_branches` branches are open, the likeliest ones are the head and the
     others the tail. The request's own randomness picks the head with the head's mass, and goes on with it,
     or draws one branch of the tail and goes on with that one alone. The mixture has key-independent weights,
-    so what is distortion-free without a budget is distortion-free with it.
+    so what is distortion-free without a budget is distortion-free with it. The same rule keeps the whole
+    blocks to `max_blocks`, which matters where top-k is off: a block of the tail carries no watermark.
     """
 
     def __init__(
-        self, block_size: int, ends: frozenset[int], draws: Draws, position: int, max_branches: int
+        self,
+        block_size: int,
+        ends: frozenset[int],
+        draws: Draws,
+        position: int,
+        max_branches: int,
+        max_blocks: int = MAX_BLOCKS,
     ) -> None:
         self._block_size = block_size
         self._ends = np.array(sorted(ends), dtype=np.int64)
         self._draws = draws
         self._position = position
         self._max_branches = max_branches
+        self._max_blocks = max_blocks
         self._paths: Ints = np.empty((1, 0), dtype=np.int64)  # [open, depth]
         self._mass: Floats = np.ones(1)  # [open]
         self._ended: Ints = np.empty((0, block_size), dtype=np.int64)  # [ended, block_size]
@@ -59,7 +70,9 @@ class BlockBuilder:
         self._paths, self._mass = paths, np.repeat(self._mass, counts) * probs
         if self._paths.shape[1] < self._block_size:
             self._set_ended_apart()
-            self._apply_budget()
+            self._apply_budget(self._max_branches)
+        else:
+            self._apply_budget(self._max_blocks)
 
     def joint(self) -> tuple[Ints, Floats]:
         """Blocks [n, block_size] and their probabilities [n], which sum to 1 (Eq. 3)."""
@@ -79,12 +92,13 @@ class BlockBuilder:
         self._ended_mass = np.concatenate([self._ended_mass, self._mass[ended]])
         self._paths, self._mass = self._paths[~ended], self._mass[~ended]
 
-    def _apply_budget(self) -> None:
-        if len(self._paths) <= self._max_branches:
+    def _apply_budget(self, limit: int) -> None:
+        """Keeps the `limit` likeliest paths, or one that is drawn from the others."""
+        if len(self._paths) <= limit:
             return
         level = self._paths.shape[1]
         order = np.argsort(-self._mass, kind="stable")
-        head, tail = order[: self._max_branches], order[self._max_branches :]
+        head, tail = order[:limit], order[limit:]
         head_mass = self._mass[head].sum() + self._ended_mass.sum()
         whole = head_mass + self._mass[tail].sum()
         if self._draws.uniform(self._position, Draw.HEAD_OR_TAIL, level) * whole < head_mass:

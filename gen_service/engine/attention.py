@@ -169,7 +169,7 @@ class _Layer:
         key: torch.Tensor,
         value: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Adds one key per row to normalised attention [kv, n, groups, dim] with log-sum-exp [kv, n, groups]."""
+        """Adds a key per row to attention [kv, n, groups, dim] whose log-sum-exp is `lse` [kv, n, groups]."""
         score = (query.float() * key[:, :, None].float()).sum(-1) * self._scale
         weight = torch.sigmoid(score - lse)[..., None]
         return out + weight * (value[:, :, None].float() - out), torch.logaddexp(lse, score)

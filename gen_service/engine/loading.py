@@ -94,11 +94,8 @@ def _checked_config(model: str, folder: Path) -> Any:
     other = sorted(set(getattr(text, "layer_types", None) or ()) - _ATTENTION_LAYERS)
     if other:
         raise ModelLoadError(f"{model}: layers of type {', '.join(other)} have no branchable KV cache")
-    rope = _rope_types(getattr(text, "rope_parameters", None) or {}) & _BATCH_DEPENDENT_ROPE
-    if rope:
-        raise ModelLoadError(
-            f"{model}: rotary embedding {rope.pop()!r} depends on the other sequences of a batch"
-        )
+    for rope in _rope_types(getattr(text, "rope_parameters", None) or {}) & _BATCH_DEPENDENT_ROPE:
+        raise ModelLoadError(f"{model}: {rope} rotary embedding depends on the rest of a batch")
     return config
 
 

@@ -1,0 +1,186 @@
+"""One ragged pass against plain transformers: independent forwards, and the paper's 4D mask."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma3TextConfig,
+    LlamaConfig,
+    MistralConfig,
+    PreTrainedConfig,
+    Qwen2Config,
+    Qwen3Config,
+)
+
+from gen_service.engine.attention import ATTENTION_NAME, register_attention
+from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.ragged import Append, Probe
+from gen_service.engine.runner import Runner
+
+TOLERANCE = 1e-5
+WINDOW = 8
+SHAPE: dict[str, Any] = {
+    "vocab_size": 128,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+}
+CONFIGS: dict[str, PreTrainedConfig] = {
+    "llama": LlamaConfig(**SHAPE),
+    "qwen2": Qwen2Config(**SHAPE),
+    "qwen3": Qwen3Config(**SHAPE, head_dim=16),
+    "mistral": MistralConfig(**SHAPE, sliding_window=WINDOW),
+    "gemma3": Gemma3TextConfig(
+        **SHAPE,
+        head_dim=16,
+        sliding_window=WINDOW,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    ),
+}
+TEXT = np.random.default_rng(7).integers(0, 128, 40).tolist()
+CANDIDATES = [5, 9, 77, 101, 3]
+
+
+@pytest.fixture(params=CONFIGS, scope="module")
+def model(request: pytest.FixtureRequest) -> Any:
+    register_attention()
+    torch.manual_seed(1)
+    random_model = AutoModelForCausalLM.from_config(CONFIGS[request.param]).eval()
+    with torch.no_grad():
+        for parameter in random_model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    return random_model
+
+
+@torch.inference_mode()
+def independent(model: Any, tokens: list[int]) -> torch.Tensor:
+    """Logits after `tokens`, computed alone and from the start by transformers' eager attention."""
+    model.set_attn_implementation("eager")
+    return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
+
+
+def ragged_runner(model: Any, capacity: int = 300) -> Runner:
+    model.set_attn_implementation(ATTENTION_NAME)
+    return Runner(model, KvCache(capacity))
+
+
+def prefill(runner: Runner, base: int, tokens: list[int]) -> None:
+    runner.forward([Append(base, 0, tokens, is_chunk=True, wants_logits=False)])
+
+
+def largest_error(logits: torch.Tensor, references: list[torch.Tensor]) -> float:
+    return float((logits - torch.stack(references)).abs().max())
+
+
+@pytest.mark.parametrize("length", [1, 3, WINDOW - 2, WINDOW - 1, WINDOW, WINDOW + 1, 23])
+def test_probed_candidates_equal_independent_forwards(model: Any, length: int) -> None:
+    references = [independent(model, [*TEXT[:length], token]) for token in CANDIDATES]
+    runner = ragged_runner(model)
+    prefill(runner, 17, TEXT[:length])
+    logits = runner.forward([Probe(17, length, np.array(CANDIDATES)[:, None])])[0]
+    assert largest_error(logits, references) <= TOLERANCE
+
+
+@pytest.mark.parametrize("length", [1, WINDOW - 1, 23])
+def test_a_tree_of_depth_two_equals_independent_forwards(model: Any, length: int) -> None:
+    paths = [[5, 1], [5, 2], [9, 1], [77, 30], [77, 31], [5, 3]]
+    references = [independent(model, TEXT[:length] + path) for path in paths]
+    runner = ragged_runner(model)
+    prefill(runner, 0, TEXT[:length])
+    logits = runner.forward([Probe(0, length, np.array(paths))])[0]
+    assert largest_error(logits, references) <= TOLERANCE
+
+
+@pytest.mark.parametrize("cuts", [[40], [7, 14, 21, 40], [1, 2, 40], [9, 38, 40]])
+def test_a_prompt_in_chunks_equals_a_prompt_at_once(model: Any, cuts: list[int]) -> None:
+    reference = independent(model, TEXT)
+    runner = ragged_runner(model)
+    for start, stop in zip([0, *cuts[:-1]], cuts, strict=True):
+        chunk = Append(5, start, TEXT[start:stop], is_chunk=True, wants_logits=stop == 40)
+        logits = runner.forward([chunk])[0]
+    assert largest_error(logits, [reference]) <= TOLERANCE
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_committed_blocks_equal_independent_forwards(model: Any, size: int) -> None:
+    starts = range(10, 10 + 6 * size, size)
+    references = [independent(model, TEXT[: start + size]) for start in starts]
+    runner = ragged_runner(model)
+    prefill(runner, 0, TEXT[:10])
+    for start, reference in zip(starts, references, strict=True):
+        commit = Append(0, start, TEXT[start : start + size], is_chunk=False, wants_logits=True)
+        assert largest_error(runner.forward([commit])[0], [reference]) <= TOLERANCE
+
+
+def test_a_probe_leaves_the_cache_as_it_was(model: Any) -> None:
+    reference = independent(model, TEXT[:12])
+    runner = ragged_runner(model)
+    prefill(runner, 0, TEXT[:11])
+    runner.forward([Probe(0, 11, np.array(CANDIDATES)[:, None])])
+    commit = Append(0, 11, TEXT[11:12], is_chunk=False, wants_logits=True)
+    assert largest_error(runner.forward([commit])[0], [reference]) <= TOLERANCE
+
+
+def test_work_of_many_sequences_in_one_pass_does_not_mix(model: Any) -> None:
+    other = TEXT[::-1]
+    references = [
+        independent(model, TEXT[:15]),
+        independent(model, [*other[:20], 9]),
+        independent(model, other[5:30]),
+        independent(model, TEXT[20:32]),
+    ]
+    runner = ragged_runner(model)
+    runner.forward(
+        [
+            Append(0, 0, TEXT[:13], is_chunk=True, wants_logits=False),
+            Append(50, 0, other[:20], is_chunk=True, wants_logits=False),
+            Append(100, 0, TEXT[20:25], is_chunk=True, wants_logits=False),
+        ]
+    )
+    logits = runner.forward(
+        [
+            Append(0, 13, TEXT[13:15], is_chunk=False, wants_logits=True),
+            Probe(50, 20, np.array([[9]])),
+            Append(200, 0, other[5:30], is_chunk=True, wants_logits=True),
+            Append(100, 5, TEXT[25:32], is_chunk=True, wants_logits=True),
+        ]
+    )
+    assert largest_error(torch.cat(logits), references) <= TOLERANCE
+
+
+def test_the_pass_equals_the_branch_isolating_mask_of_the_paper(model: Any) -> None:
+    """Eq. 5 as an additive 4D mask on plain transformers, all candidates at the position after the prefix."""
+    length, count = 23, len(CANDIDATES)
+    model.set_attn_implementation("eager")
+    positions = torch.tensor([*range(length), *[length] * count])
+    with torch.inference_mode():
+        references = model(
+            input_ids=torch.tensor([TEXT[:length] + CANDIDATES]),
+            position_ids=positions[None],
+            attention_mask=_paper_mask(model, positions, length),
+            use_cache=False,
+        ).logits[0, length:]
+    runner = ragged_runner(model)
+    prefill(runner, 0, TEXT[:length])
+    logits = runner.forward([Probe(0, length, np.array(CANDIDATES)[:, None])])[0]
+    assert largest_error(logits, list(references)) <= TOLERANCE
+
+
+def _paper_mask(model: Any, positions: torch.Tensor, length: int) -> Any:
+    rows = torch.arange(len(positions))
+    in_prefix = rows[None] < length
+    seen = (rows[:, None] >= rows[None]) & (in_prefix | (rows[:, None] == rows[None]))
+    near = positions[:, None] - positions[None] < WINDOW
+
+    def additive(mask: torch.Tensor) -> torch.Tensor:
+        return torch.where(mask, 0.0, torch.finfo(torch.float32).min)[None, None]
+
+    if model.config.model_type == "gemma3_text":
+        return {"full_attention": additive(seen), "sliding_attention": additive(seen & near)}
+    return additive(seen & near if model.config.model_type == "mistral" else seen)

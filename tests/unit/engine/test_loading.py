@@ -1,0 +1,137 @@
+"""What is refused at load, with one line."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    Gemma2Config,
+    LlamaConfig,
+    MambaConfig,
+    PreTrainedConfig,
+    Qwen2Config,
+    Qwen3NextConfig,
+    T5Config,
+)
+
+from evaluation.bench.random_model import byte_tokenizer, save_random_model
+from gen_service.engine import Engine, EngineSettings, ModelLoadError
+
+SMALL: dict[str, Any] = {
+    "vocab_size": 300,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 64,
+}
+
+
+def refusal(folder: Path | str, **settings: Any) -> str:
+    with pytest.raises(ModelLoadError) as refused:
+        Engine.load(str(folder), EngineSettings(**settings))
+    line = str(refused.value)
+    assert "\n" not in line
+    return line
+
+
+def only_config(folder: Path, config: PreTrainedConfig) -> Path:
+    config.save_pretrained(folder)
+    byte_tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def test_a_name_that_is_no_folder_and_not_on_the_hub_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert "unknown model 'nobody/nothing'" in refusal("nobody/nothing")
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    (folder / "tokenizer.json").unlink()
+    assert "no tokenizer.json" in refusal(folder)
+
+
+def test_a_folder_without_a_configuration_is_refused(tmp_path: Path) -> None:
+    byte_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    assert "config.json" in refusal(tmp_path)
+
+
+def test_a_folder_without_weights_is_refused(tmp_path: Path) -> None:
+    assert refusal(only_config(tmp_path, LlamaConfig(**SMALL)))
+
+
+def test_damaged_weights_are_refused(tiny_model: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:200])
+    assert refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (T5Config(d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2), "encoder-decoder"),
+        (Qwen3NextConfig(**SMALL, head_dim=16), "linear_attention"),
+        (
+            LlamaConfig(**SMALL, rope_parameters={"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}),
+            "dynamic rotary",
+        ),
+    ],
+    ids=["encoder-decoder", "linear attention", "rope that depends on the batch"],
+)
+def test_an_architecture_that_cannot_branch_is_refused_by_its_configuration(
+    config: PreTrainedConfig, reason: str, tmp_path: Path
+) -> None:
+    assert reason in refusal(only_config(tmp_path, config))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        MambaConfig(vocab_size=300, hidden_size=32, state_size=4, num_hidden_layers=2),
+        Gemma2Config(**SMALL, head_dim=16),
+    ],
+    ids=["state space", "soft capping"],
+)
+def test_a_model_that_does_not_compute_as_the_engine_does_is_refused(
+    config: PreTrainedConfig, tmp_path: Path
+) -> None:
+    save_random_model(tmp_path, config)
+    assert refusal(tmp_path)
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    save_random_model(tmp_path, Qwen2Config(**SMALL, initializer_range=float("inf")))
+    assert "not finite" in refusal(tmp_path)
+
+
+def test_an_unknown_dtype_is_refused(tiny_model: Path) -> None:
+    assert "float7" in refusal(tiny_model, dtype="float7")
+
+
+def test_what_requests_need_to_know_is_read_from_the_model(tiny_model: Path) -> None:
+    engine = Engine.load(str(tiny_model), EngineSettings(context_length=100, kv_tokens=90))
+    assert (engine.model_id, engine.context_length, engine.vocab_size) == ("tiny-llama", 100, 300)
+    assert engine.eos_token_ids == (0,)
+    assert engine.kv_tokens == 90
+    assert Engine.load(str(tiny_model), EngineSettings(model_id="demo")).model_id == "demo"
+
+
+def test_the_cache_is_sized_from_the_free_memory_and_from_what_can_be_used(tiny_model: Path) -> None:
+    engine = Engine.load(str(tiny_model), EngineSettings(max_sequences=3))
+    assert engine.kv_tokens == 3 * 256
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_sequences", 0), ("max_branches", 0), ("max_waiting", -1)])
+def test_settings_out_of_range_name_the_field(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=name):
+        EngineSettings(**{name: value})
+
+
+def test_bfloat16_runs(tiny_model: Path) -> None:
+    engine = Engine.load(str(tiny_model), EngineSettings(dtype="bfloat16"))
+    assert next(engine._runner.model.parameters()).dtype == torch.bfloat16
