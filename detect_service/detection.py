@@ -1,44 +1,61 @@
 """One detection request, from body to response: select keys, read, detect, decide, report."""
 
+import math
+from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from detect_service.backend import DetectionBackend
+from detect_service.decision import decide
 from detect_service.key_selection import KeySelection, select_keys
-from detect_service.pipeline import Detector, best_finding, decide
+from detect_service.pipeline import Detector, Tokens, best_finding
 from detect_service.reader import DocumentReader
 from detect_service.results import verdict_only, with_evidence
 from shared.http.auth import check_scope
 from shared.http.errors import TooLarge
 from shared.keys import Principal, Scope, UnlockedKey
-from shared.schemas.detection import DetectionRequest, DetectionResponse, DetectionResult, DirectRequest
-from shared.watermark import detect_direct
+from shared.schemas.detection import (
+    AlignedRequest,
+    DetectionRequest,
+    DetectionResponse,
+    DetectionResult,
+    DirectRequest,
+    LocalizedRequest,
+)
+from shared.watermark import detect_aligned, detect_direct, detect_localized
+
+DetectorFor = Callable[[int], Detector]
+"""The detector to use when that many key versions are tried on each document."""
 
 
-def direct(
-    request: DirectRequest, principal: Principal, backend: DetectionBackend, request_id: str
+def detector_for(request: DetectionRequest) -> DetectorFor:
+    """The core's detector with the request's options."""
+    match request:
+        case DirectRequest():
+            return lambda _: partial(detect_direct, phase=request.phase)
+        case AlignedRequest():
+            return lambda _: partial(detect_aligned, beta=request.beta)
+        case LocalizedRequest():
+            limit = math.log10(request.fpr)
+            return lambda versions: partial(
+                detect_localized, method=request.method, log10_e_limit=limit - math.log10(max(1, versions))
+            )
+        case _:
+            raise TypeError(f"no detector for {type(request).__name__}")
+
+
+def detect(
+    request: DetectionRequest, principal: Principal, backend: DetectionBackend, request_id: str
 ) -> DetectionResponse:
-    """Direct detection (paper Eq. 6) of every document.
+    """Examines every document; the request's type chooses the detector.
 
     Raises:
         ServiceError: unknown key, missing tokenizer, missing scope, or a document that is too long.
     """
-    return _detect(request, partial(detect_direct, phase=request.phase), principal, backend, request_id)
-
-
-def _detect(
-    request: DetectionRequest,
-    detector: Detector,
-    principal: Principal,
-    backend: DetectionBackend,
-    request_id: str,
-) -> DetectionResponse:
     shows_evidence = Scope.DETECT_EVIDENCE in principal.scopes
     if request.evidence == "blocks":
         check_scope(principal, Scope.DETECT_EVIDENCE)
     selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
+    detector = detector_for(request)(sum(len(key.detectable) for key in selection.keys))
     results = [
         _detect_one(index, request, selection, detector, shows_evidence, backend)
         for index in range(len(request.inputs))
@@ -57,7 +74,7 @@ def _detect_one(
     document = request.inputs[index]
     reader = DocumentReader(document, backend.tokenizers, backend.normalizer, undo_tricks=request.normalize)
 
-    def token_ids(key: UnlockedKey) -> NDArray[np.int64]:
+    def token_ids(key: UnlockedKey) -> Tokens:
         ids = reader.token_ids(key)
         if len(ids) > backend.max_document_tokens:
             raise TooLarge(

@@ -7,12 +7,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.keys import UnlockedKey
-from shared.schemas.detection import Verdict
-from shared.watermark import DirectEvidence, Watermark
+from shared.keys import UnlockedKey, UnlockedVersion
+from shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark, corrected
 
 Tokens = NDArray[np.int64]
-Detector = Callable[[Watermark, bytes, Tokens], DirectEvidence]
+Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence
+Detector = Callable[[Watermark, bytes, Tokens], Evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSegment:
+    """A watermarked span of tokens [start, end) and the key version that made it.
+
+    Attributes:
+        log10_e: corrected for all versions tried.
+    """
+
+    start: int
+    end: int
+    log10_e: float
+    key: UnlockedKey
+    version: UnlockedVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +36,24 @@ class Finding:
 
     Attributes:
         key: the key whose version gave the evidence.
-        version: that version's number.
+        version: that version.
         evidence: the detector's result under it; its own p-value counts its own hypotheses only.
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
         hypotheses: versions x phases tried on this document.
+        segments: in order and disjoint; None unless the detector looks for segments.
     """
 
     key: UnlockedKey
-    version: int
-    evidence: DirectEvidence
+    version: UnlockedVersion
+    evidence: Evidence
     log10_p: float
     hypotheses: int
+    segments: tuple[FoundSegment, ...] | None
+
+    @property
+    def z(self) -> float | None:
+        """The detector's z; None for localized detection, which has none."""
+        return None if isinstance(self.evidence, LocalizedEvidence) else self.evidence.z
 
 
 def best_finding(
@@ -48,38 +70,37 @@ def best_finding(
         The finding with the smallest p-value, or None when no key has a detectable version.
     """
     tried = [
-        (detector(key.profile.watermark(), version.prf_key, token_ids(key)), key, version.version)
+        (detector(key.profile.watermark(), version.prf_key, token_ids(key)), key, version)
         for key in keys
         for version in key.detectable
     ]
     if not tried:
         return None
     evidence, key, version = min(tried, key=lambda attempt: attempt[0].log10_p)
-    log10_p = min(0.0, evidence.log10_p + math.log10(len(tried)))
-    hypotheses = sum(attempt[0].hypotheses for attempt in tried)
-    return Finding(key, version, evidence, log10_p, hypotheses)
+    segments = None
+    if isinstance(evidence, LocalizedEvidence):
+        segments = _disjoint(
+            [
+                FoundSegment(found.start, found.end, found.log10_e + math.log10(len(tried)), key, version)
+                for attempt, key, version in tried
+                if isinstance(attempt, LocalizedEvidence)
+                for found in attempt.segments
+            ]
+        )
+    return Finding(
+        key=key,
+        version=version,
+        evidence=evidence,
+        log10_p=corrected(evidence.log10_p, len(tried)),
+        hypotheses=sum(attempt.hypotheses for attempt, _, _ in tried),
+        segments=segments,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A verdict and, when the document is too short for one, the tokens that could be enough."""
-
-    verdict: Verdict
-    tokens_needed: int | None
-
-
-def decide(finding: Finding | None, fpr: float) -> Decision:
-    """Holds a finding to a false positive rate per document.
-
-    `too_short` says that even the best possible score could not have reached `fpr`.
-    """
-    if finding is None:
-        return Decision("not_detected", None)
-    target = math.log10(fpr)
-    if finding.log10_p <= target:
-        return Decision("watermarked", None)
-    watermark = finding.key.profile.watermark()
-    blocks = watermark.blocks_needed(target - math.log10(finding.hypotheses))
-    if finding.evidence.scored_blocks >= blocks:
-        return Decision("not_detected", None)
-    return Decision("too_short", (watermark.warmup_blocks + blocks) * watermark.block_size)
+def _disjoint(found: Sequence[FoundSegment]) -> tuple[FoundSegment, ...]:
+    """The segments in order; of overlapping ones, those with the smallest E-value."""
+    kept: list[FoundSegment] = []
+    for segment in sorted(found, key=lambda segment: segment.log10_e):
+        if all(segment.end <= other.start or segment.start >= other.end for other in kept):
+            kept.append(segment)
+    return tuple(sorted(kept, key=lambda segment: segment.start))

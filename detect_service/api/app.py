@@ -25,9 +25,10 @@ def create_detection_app(
     limits: HttpLimits,
     readiness: Callable[[], Readiness],
     lifespan: Lifespan | None = None,
+    registry: CollectorRegistry | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`."""
-    registry = CollectorRegistry()
+    registry = registry if registry is not None else CollectorRegistry()
     app = create_app(
         title="TTMark detection",
         version=version("ttmark"),

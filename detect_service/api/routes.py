@@ -4,14 +4,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from detect_service import detection
 from detect_service.api.problems import BODY_PROBLEMS, problems
 from detect_service.backend import DetectionBackend
+from detect_service.detection import detect
 from shared.http.auth import require
 from shared.http.request_id import request_id
 from shared.keys import Principal, Scope
 from shared.observability.detection_metrics import DetectionMetrics
-from shared.schemas.detection import DetectionResponse, DirectRequest
+from shared.schemas.detection import (
+    AlignedRequest,
+    DetectionRequest,
+    DetectionResponse,
+    DirectRequest,
+    LocalizedRequest,
+)
 
 Detective = Annotated[Principal, Depends(require(Scope.DETECT))]
 
@@ -20,12 +26,25 @@ def detection_router(backend: DetectionBackend, metrics: DetectionMetrics) -> AP
     """The three detectors."""
     router = APIRouter(prefix="/v1/detect", tags=["detection"], responses=problems(404, *BODY_PROBLEMS))
 
+    def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> DetectionResponse:
+        response = detect(body, caller, backend, request_id(request.scope))
+        metrics.observe_response(mode, response)
+        return response
+
     # Not `async`: detection is computation, so the framework runs it on its thread pool.
     @router.post("/direct")
-    def detect_direct(body: DirectRequest, caller: Detective, request: Request) -> DetectionResponse:
-        """Direct detection of unedited text (paper Eq. 6)."""
-        response = detection.direct(body, caller, backend, request_id(request.scope))
-        metrics.observe_response("direct", response)
-        return response
+    def direct(body: DirectRequest, caller: Detective, request: Request) -> DetectionResponse:
+        """Unedited text (paper Eq. 6)."""
+        return answer("direct", body, caller, request)
+
+    @router.post("/aligned")
+    def aligned(body: AlignedRequest, caller: Detective, request: Request) -> DetectionResponse:
+        """Edited text (paper Algorithm 2)."""
+        return answer("aligned", body, caller, request)
+
+    @router.post("/localized")
+    def localized(body: LocalizedRequest, caller: Detective, request: Request) -> DetectionResponse:
+        """Watermarked passages inside a longer document."""
+        return answer("localized", body, caller, request)
 
     return router

@@ -1,5 +1,7 @@
-"""A client of both services, typed by the shared schemas."""
+"""Clients of both services, typed by the shared schemas."""
 
-from shared.client.client import ClientError, TTMarkClient
+from shared.client.async_client import AsyncTTMarkClient
+from shared.client.errors import ClientError
+from shared.client.sync_client import TTMarkClient
 
-__all__ = ["ClientError", "TTMarkClient"]
+__all__ = ["AsyncTTMarkClient", "ClientError", "TTMarkClient"]
