@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 
 from detect_service.api.app import create_detection_app
 from detect_service.backend import DetectionBackend
@@ -14,6 +15,7 @@ from services.runtime import StartupError
 from services.settings import DetectionSettings
 from shared.http.health import Readiness
 from shared.http.limits import HttpLimits
+from shared.observability.key_metrics import watch_keys
 from shared.observability.logging import configure_logging
 from shared.tokenization import TokenizerMissing
 
@@ -30,6 +32,8 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     except TokenizerMissing as error:
         raise StartupError(str(error)) from error
     access = KeyAccess.open(settings, max_age_seconds=settings.key_max_age_seconds)
+    registry = CollectorRegistry()
+    watch_keys(access.cache, registry)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -42,4 +46,5 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         limits=HttpLimits(max_body_bytes=settings.max_body_bytes),
         readiness=lambda: Readiness({"keys": access.cache.ready}),
         lifespan=lifespan,
+        registry=registry,
     )

@@ -17,6 +17,7 @@ from services.runtime import StartupError
 from services.settings import GenerationSettings
 from shared.http.limits import HttpLimits
 from shared.observability.engine_metrics import EngineMetrics
+from shared.observability.key_metrics import watch_keys
 from shared.observability.logging import configure_logging
 
 
@@ -44,6 +45,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         raise StartupError(str(error)) from error
     registry = CollectorRegistry()
     engine.record_in(EngineMetrics(registry))
+    watch_keys(access.cache, registry)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -45,7 +45,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve(app: FastAPI, listener: socket.socket, *, drain_seconds: float) -> None:
     """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish."""
-    disable_created_metrics()  # a second series for each counter, which Prometheus has no use for
+    # It would be a second series for each counter, which Prometheus has no use for.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from shared.keys.errors import KeyStoreError
@@ -30,7 +30,7 @@ class KeyCache:
     ) -> None:
         self._ring = ring
         self._refresh_seconds = refresh_seconds
-        self._max_age_seconds = max_age_seconds
+        self.max_age_seconds = max_age_seconds
         self._monotonic = monotonic
         self._keys: dict[str, UnlockedKey] = {}
         self._refreshed_at: float | None = None
@@ -55,6 +55,11 @@ class KeyCache:
         self._tasks = []
         self._keys = {}
         self._refreshed_at = None
+
+    @property
+    def keys(self) -> Collection[UnlockedKey]:
+        """All keys in hand, of every tenant, however old."""
+        return self._keys.values()
 
     @property
     def age_seconds(self) -> float | None:
@@ -89,7 +94,7 @@ class KeyCache:
     @property
     def _usable(self) -> bool:
         age = self.age_seconds
-        return age is not None and age <= self._max_age_seconds
+        return age is not None and age <= self.max_age_seconds
 
     async def _try_refresh(self) -> None:
         try:
