@@ -10,7 +10,7 @@ from shared.keys.store import RecordStore
 
 
 def open_store(url: str) -> RecordStore:
-    """`sqlite:///relative/path`, `sqlite:////absolute/path`, `redis://...` or `rediss://...`.
+    """`sqlite:///relative/path`, `sqlite:////absolute/path`, or what `RedisAddress.parse` reads.
 
     Nothing is connected to before the first call.
 
@@ -18,7 +18,7 @@ def open_store(url: str) -> RecordStore:
         ValueError: anything else.
     """
     parts = urlsplit(url)
-    if parts.scheme in ("redis", "rediss"):
+    if parts.scheme.partition("+")[0] in ("redis", "rediss"):
         return RedisStore(RedisAddress.parse(url))
     if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
         return SqliteStore(Path(unquote(parts.path[1:])))
