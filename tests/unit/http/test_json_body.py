@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.http.errors import MalformedJson
@@ -120,6 +120,7 @@ async def test_a_body_that_does_not_arrive_in_time_is_a_408(client: httpx.AsyncC
     assert code_of(response) == "request_timeout"
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none()
@@ -137,6 +138,7 @@ def test_whatever_json_can_say_is_read_as_json_reads_it(value: Any) -> None:
         assert check_json(text, max_depth=1000) == value
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60) | st.text(alphabet='[]{}":,\\u0d8c1 e', max_size=60).map(str.encode))
 def test_no_body_raises_anything_but_malformed_json(body: bytes) -> None:
     with suppress(MalformedJson):

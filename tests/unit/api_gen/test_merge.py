@@ -1,0 +1,91 @@
+"""Several completions as one stream of events."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gen_service.api.merge import Piece, merge
+from gen_service.engine.request import Delta
+
+
+class Source:
+    """A stream of single letters with pauses, which knows whether it was closed."""
+
+    def __init__(self, text: str, pauses: list[int] | None = None, error: Exception | None = None) -> None:
+        self.text = text
+        self.pauses = pauses or []
+        self.error = error
+        self.closed = False
+
+    async def deltas(self) -> AsyncGenerator[Delta, None]:
+        try:
+            for index, letter in enumerate(self.text):
+                for _ in range(self.pauses[index] if index < len(self.pauses) else 0):
+                    await asyncio.sleep(0)
+                yield Delta((ord(letter),), letter)
+            if self.error is not None:
+                raise self.error
+        finally:
+            self.closed = True
+
+
+async def _texts(sources: list[Source]) -> list[str]:
+    texts = [""] * len(sources)
+    async with aclosing(merge([source.deltas() for source in sources], idle_seconds=60)) as events:
+        async for piece in events:
+            assert isinstance(piece, Piece)
+            texts[piece.index] += piece.delta.text
+    return texts
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.text("abc", max_size=8), st.lists(st.integers(0, 5), max_size=8)), min_size=1, max_size=6
+    )
+)
+def test_each_stream_arrives_whole_and_in_order(streams: list[tuple[str, list[int]]]) -> None:
+    sources = [Source(text, pauses) for text, pauses in streams]
+    assert asyncio.run(_texts(sources)) == [text for text, _ in streams]
+    assert all(source.closed for source in sources)
+
+
+async def test_the_first_error_is_raised_and_closes_the_other_streams() -> None:
+    failing = Source("a", error=ValueError("broken"))
+    endless = Source("b" * 10_000, pauses=[1] * 10_000)
+    with pytest.raises(ValueError, match="broken"):
+        await _texts([endless, failing])
+    assert endless.closed
+    assert failing.closed
+
+
+async def test_closing_the_merged_stream_closes_every_source() -> None:
+    sources = [Source("x" * 1000, pauses=[1] * 1000) for _ in range(3)]
+    events = merge([source.deltas() for source in sources], idle_seconds=60)
+    await anext(events)
+    await events.aclose()
+    assert all(source.closed for source in sources)
+
+
+async def test_silence_is_reported_once_per_period() -> None:
+    async def slow() -> AsyncGenerator[Delta, None]:
+        await asyncio.sleep(0.2)
+        yield Delta((1,), "a", "stop")
+
+    events = [event async for event in merge([slow()], idle_seconds=0.05)]
+    assert 1 <= events.count(None) <= 4
+    assert events[-1] is not None
+
+
+async def test_a_slow_reader_holds_the_streams_back() -> None:
+    source = Source("x" * 1000)
+    events = merge([source.deltas()], idle_seconds=60)
+    await anext(events)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not source.closed
+    await events.aclose()

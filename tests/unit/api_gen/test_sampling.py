@@ -1,0 +1,59 @@
+"""From request fields to sampling parameters."""
+
+from typing import Any
+
+import pytest
+
+from gen_service.api.sampling import sampling_params, seed_of_choice
+from gen_service.engine.request import SamplingParams
+from shared.http.errors import BadRequest
+from shared.schemas.completions import CompletionRequest
+
+
+def _params(**fields: Any) -> SamplingParams:
+    body = CompletionRequest.model_validate({"model": "m", "prompt": "p", **fields})
+    return sampling_params(body, max_tokens=5, logprobs=None, vocab_size=100)
+
+
+def test_fields_that_are_left_out_keep_the_engine_defaults() -> None:
+    assert _params() == SamplingParams(max_tokens=5)
+
+
+def test_fields_that_are_given_arrive() -> None:
+    given = {
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "min_p": 0.1,
+        "top_k": 20,
+        "presence_penalty": -1.0,
+        "frequency_penalty": 0.5,
+        "seed": 3,
+        "ignore_eos": True,
+    }
+    expected = SamplingParams(max_tokens=5, stop=("a", "b"), logit_bias={7: -2.0}, **given)
+    assert _params(**given, stop=["a", "b"], logit_bias={"7": -2}) == expected
+
+
+@pytest.mark.parametrize("top_k", [-1, 0])
+def test_top_k_is_off_at_zero_and_at_minus_one(top_k: int) -> None:
+    assert _params(top_k=top_k).top_k == 0
+
+
+def test_one_stop_string_is_a_list_of_one() -> None:
+    assert _params(stop="end").stop == ("end",)
+
+
+@pytest.mark.parametrize("seed", [0, 5, 2**63 - 1, -1, -(2**63)])
+def test_any_seed_of_64_bits_becomes_one_that_the_engine_takes(seed: int) -> None:
+    assert 0 <= (_params(seed=seed).seed or 0) < 2**63
+
+
+def test_choices_of_one_prompt_have_seeds_of_their_own() -> None:
+    assert seed_of_choice(None, 3) is None
+    assert len({seed_of_choice(2**63 - 1, choice) for choice in range(16)}) == 16
+    assert seed_of_choice(8, 0) == 8
+
+
+def test_a_bias_on_a_token_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(BadRequest, match="vocabulary size, 100"):
+        _params(logit_bias={"100": 1})

@@ -1,0 +1,57 @@
+"""What single tokens look like in log probabilities."""
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from gen_service.api.token_text import TokenText, finite, text_offsets
+from shared.tokenization import TextTokenizer
+
+
+def _byte_level() -> TextTokenizer:
+    vocab = {symbol: index for index, symbol in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    vocab["Ġthe"] = len(vocab)
+    backend = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(["<|end|>"])
+    return TextTokenizer(backend)
+
+
+def _metaspace() -> TextTokenizer:
+    backend = Tokenizer(models.WordLevel({"▁the": 0, "▁cat": 1, "s": 2}, unk_token="s"))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.decoder = decoders.Metaspace()
+    return TextTokenizer(backend)
+
+
+def test_the_space_in_front_of_a_word_is_kept_whatever_the_decoder_does_at_the_start_of_a_text() -> None:
+    assert TokenText(_metaspace()).text(1) == " cat"
+    byte_level = _byte_level()
+    the = byte_level.backend.token_to_id("Ġthe")
+    assert TokenText(byte_level).text(the) == " the"
+    assert TokenText(byte_level).utf8(the) == list(b" the")
+
+
+def test_a_special_token_shows_its_name() -> None:
+    tokenizer = _byte_level()
+    end = tokenizer.backend.token_to_id("<|end|>")
+    assert TokenText(tokenizer).text(end) == "<|end|>"
+
+
+def test_a_part_of_a_character_has_no_text_of_its_own() -> None:
+    tokenizer = _byte_level()
+    part = tokenizer.encode("é")[0]
+    assert TokenText(tokenizer).utf8(part) is None
+    assert TokenText(tokenizer).text(part) == "\ufffd"
+
+
+def test_a_token_outside_the_vocabulary_is_empty() -> None:
+    assert TokenText(_metaspace()).text(99) == ""
+
+
+def test_minus_infinity_becomes_what_json_can_say() -> None:
+    assert finite(float("-inf")) == -9999.0
+    assert finite(-1.5) == -1.5
+
+
+def test_offsets_count_characters() -> None:
+    assert text_offsets(["ab", "", "c"], 3) == [3, 5, 5]
