@@ -39,8 +39,10 @@ class GenerationSettings(ServiceSettings):
     )
     max_concurrency: int = Field(default=32, ge=1, description="Sequences that run at the same time.")
     max_queue: int = Field(default=128, ge=0, description="Requests that may wait before 429 is answered.")
-    max_branches: int | None = Field(
-        default=None, ge=1, description="Candidates of a block level that are probed together; empty: all."
+    max_branches: int = Field(
+        default=64,
+        ge=1,
+        description="Candidates of a block level that are probed together; the paper's top-k 50 fits whole.",
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
