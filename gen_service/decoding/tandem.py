@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MAX_BLOCKS = 4096
-"""Blocks that are reweighted together: more than the paper's 50 x 50, and few enough to hash at every step."""
+"""Blocks that are reweighted together: more than the paper's 50 x 50, and few enough to hash at each step."""
 
 _NO_TOKEN = -1
 
