@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +40,13 @@ def block_scores(
     if isinstance(evidence, DirectEvidence):
         return [BlockScores(evidence.starts, evidence.scores, size)]
 
-    @cache
+    known: dict[tuple[str, int], BlockScores] = {}
+
     def aligned(key: UnlockedKey, version: UnlockedVersion) -> BlockScores:
-        watermark = key.profile.watermark()
-        scores = position_scores(watermark, version.prf_key, token_ids(key))
-        path = alignment_path(scores, watermark.block_size, beta)
-        return BlockScores(path + watermark.context_width, scores[path], watermark.block_size)
+        name = key.key_id, version.version
+        if name not in known:
+            known[name] = _aligned_blocks(key, version, token_ids(key), beta)
+        return known[name]
 
     runs = []
     rest = aligned(finding.key, finding.version)
@@ -55,6 +55,13 @@ def block_scores(
         runs.append(_where(run, (run.starts >= segment.start) & (run.starts + run.size <= segment.end)))
         rest = _where(rest, (rest.starts + size <= segment.start) | (rest.starts >= segment.end))
     return sorted([rest, *runs], key=lambda run: int(run.starts[0]) if run.starts.size else 0)
+
+
+def _aligned_blocks(key: UnlockedKey, version: UnlockedVersion, tokens: Tokens, beta: float) -> BlockScores:
+    watermark = key.profile.watermark()
+    scores = position_scores(watermark, version.prf_key, tokens)
+    path = alignment_path(scores, watermark.block_size, beta)
+    return BlockScores(path + watermark.context_width, scores[path], watermark.block_size)
 
 
 def alignment_path(scores: NDArray[np.float64], block_size: int, beta: float) -> NDArray[np.int64]:

@@ -1,8 +1,10 @@
 """Requests and responses of the detection service."""
 
+import base64
+import binascii
 from typing import Annotated, Literal, Self
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -189,13 +191,25 @@ class DetectionKeys(StrictModel):
     limits: DetectionLimits
 
 
+def _strict_base64(value: object) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError("must be a string in base64")
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error:
+        raise ValueError("must be base64") from None
+
+
 class ExtractionRequest(StrictModel):
     """A file whose text is wanted."""
 
     filename: Annotated[str, Field(min_length=1, max_length=256)] = Field(
         description="Its ending says what the file is: txt, md, html or docx."
     )
-    content: Base64Bytes = Field(description="The file in base64.")
+    content: Annotated[bytes, BeforeValidator(_strict_base64)] = Field(
+        description="The file in base64.",
+        json_schema_extra={"type": "string", "format": "byte", "contentEncoding": "base64"},
+    )
 
 
 class ExtractionResponse(StrictModel):

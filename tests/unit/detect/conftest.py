@@ -15,6 +15,7 @@ from detect_service.tokenizers import TokenizerSet
 from shared.http.health import Readiness
 from shared.http.limits import HttpLimits
 from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, Scope, TokenRegistry, UnlockedKey, open_store
+from shared.schemas.detection import DetectionResult
 from shared.schemas.profile import Profile
 from shared.tokenization import TextTokenizer
 from shared.watermark import ContextTracker, Watermark, key_lanes
@@ -65,8 +66,16 @@ class Service:
     def headers(self, token: str = "full") -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[token]}"}
 
+    async def post(self, path: str, body: dict[str, object], token: str = "full") -> httpx.Response:
+        return await self.client.post(path, json=body, headers=self.headers(token))
+
     async def direct(self, body: dict[str, object], token: str = "full") -> httpx.Response:
-        return await self.client.post("/v1/detect/direct", json=body, headers=self.headers(token))
+        return await self.post("/v1/detect/direct", body, token)
+
+    async def results(self, mode: str, body: dict[str, object], token: str = "full") -> list[DetectionResult]:
+        response = await self.post(f"/v1/detect/{mode}", body, token)
+        assert response.status_code == 200, response.text
+        return [DetectionResult.model_validate(result) for result in response.json()["results"]]
 
     def marked(self, key_id: str, tokens: int = 200) -> str:
         key = self.keys[key_id]

@@ -1,0 +1,90 @@
+"""`POST /v1/extract`: text out of files, and a clear answer to files that give none."""
+
+import base64
+import io
+import zipfile
+from contextlib import suppress
+
+import docx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from detect_service.extraction import UnreadableFile, extract_text
+
+
+def word_document() -> bytes:
+    document = docx.Document()
+    document.add_heading("Title", 1)
+    document.add_paragraph("First paragraph.")
+    table = document.add_table(1, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "left", "right"
+    document.add_paragraph("Last.")
+    file = io.BytesIO()
+    document.save(file)
+    return file.getvalue()
+
+
+def zip_bomb() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", bytes(70 * 2**20))
+    return file.getvalue()
+
+
+PAGE = b"""<!doctype html><head><title>no</title><style>p{}</style></head><body><h1>A <b>bold</b> title</h1>
+<!-- no --><p>One   line<br>and another</p><script>no()</script><ul><li>a<li>b</ul>
+<table><tr><td>1<td>2</table>caf&eacute;</body>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("a.txt", "caf\u00e9\r\n".encode(), "caf\u00e9\r\n"),
+        ("a.md", b"\xef\xbb\xbf# Title\n", "# Title\n"),
+        ("a.txt", "caf\u00e9".encode("utf-16"), "caf\u00e9"),
+        ("A.DOCX", word_document(), "Title\nFirst paragraph.\nleft\tright\nLast."),
+        ("a.html", PAGE, "A bold title\n\nOne line\nand another\n\na\nb\n\n1\t2\n\ncaf\u00e9"),
+    ],
+)
+async def test_the_text_of_a_file_is_given(service, name: str, content: bytes, text: str) -> None:
+    body = {"filename": name, "content": base64.b64encode(content).decode()}
+    response = await service.post("/v1/extract", body, "verdict")
+    assert response.status_code == 200, response.text
+    assert response.json() == {"text": text}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.pdf", b"%PDF", "txt, md, html or docx"),
+        ("a", b"text", "txt, md, html or docx"),
+        ("a.docx", b"not a zip", "not a Word document"),
+        ("a.docx", zip_bomb(), "too large when unpacked"),
+        ("a.html", b"", "not a web page"),
+        ("a.txt", b"\xff\x00\xff", "UTF-8"),
+    ],
+)
+async def test_a_file_that_cannot_be_read_is_a_problem(
+    service, name: str, content: bytes, reason: str
+) -> None:
+    body = {"filename": name, "content": base64.b64encode(content).decode()}
+    response = await service.post("/v1/extract", body)
+    assert response.status_code == 422
+    assert reason in response.json()["detail"]
+
+
+async def test_content_that_is_not_base64_is_named(service) -> None:
+    response = await service.post("/v1/extract", {"filename": "a.txt", "content": "?"})
+    assert (response.status_code, response.json()["param"]) == (422, "content")
+
+
+async def test_files_are_read_for_holders_of_a_token_only(service) -> None:
+    response = await service.client.post("/v1/extract", json={"filename": "a.txt", "content": ""})
+    assert response.status_code == 401
+
+
+@given(st.sampled_from(["a.txt", "a.html", "a.docx"]), st.binary(max_size=200))
+def test_no_content_breaks_a_reader(name: str, content: bytes) -> None:
+    with suppress(UnreadableFile):
+        extract_text(name, content).encode()
