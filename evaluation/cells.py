@@ -1,7 +1,8 @@
 """A cell: texts that are generated alike, under one name by which a run finds them again."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from evaluation.seeds import prf_key
 from evaluation.settings import SamplingSetting
 from shared.watermark import Watermark
 
@@ -14,10 +15,13 @@ class Cell:
 
     Attributes:
         scheme: None for texts without a watermark.
-        tokens: length of each text; end-of-text tokens do not end it.
+        tokens: length of each text.
         context_width: None is the scheme's default.
         parameters: those that differ from the scheme's defaults.
         max_branches: branch budget; None is no limit.
+        ends: an end-of-text token ends a text before it has `tokens`; without, it is a token like others.
+        prompts: only so many prompts are used, in turn; None uses all.
+        one_key: all texts have the same key.
     """
 
     scheme: str | None
@@ -27,6 +31,9 @@ class Cell:
     context_width: int | None = None
     parameters: Parameters = ()
     max_branches: int | None = None
+    ends: bool = False
+    prompts: int | None = None
+    one_key: bool = False
 
     @property
     def name(self) -> str:
@@ -38,6 +45,9 @@ class Cell:
         parts += [f"{name}{value:g}" for name, value in sorted(self.parameters)]
         if self.max_branches is not None:
             parts.append(f"b{self.max_branches}")
+        parts += ["ends"] * self.ends + ["onekey"] * self.one_key
+        if self.prompts is not None:
+            parts.append(f"q{self.prompts}")
         return "-".join(parts)
 
     @property
@@ -58,8 +68,8 @@ class Cell:
 
     def unmarked(self) -> "Cell":
         """The cell of the same length and sampling without a watermark."""
-        return Cell(None, 1, self.setting, self.tokens)
+        return Cell(None, 1, self.setting, self.tokens, ends=self.ends, prompts=self.prompts)
 
-    def single(self) -> "Cell":
-        """The single-token cell that this one is compared with."""
-        return replace(self, block_size=1, max_branches=None)
+    def key(self, seed: int, index: int) -> bytes:
+        """The watermark key of a text."""
+        return prf_key(seed, self.name) if self.one_key else prf_key(seed, self.name, index)

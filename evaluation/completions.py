@@ -20,12 +20,14 @@ class Completion:
         token_ids: tokens of the completion, without the prompt.
         watermarked_blocks: blocks that carry the watermark.
         seconds: wall time since the text before it was finished; their sum is the time that the texts took.
+        rows: rows of forward passes since then, prompts included; likewise.
     """
 
     index: int
     token_ids: tuple[int, ...]
     watermarked_blocks: int
     seconds: float
+    rows: int
 
     def tokens(self, length: int | None = None) -> NDArray[np.int64]:
         """The first `length` tokens."""

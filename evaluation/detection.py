@@ -32,6 +32,10 @@ class Detections:
         """Share of texts with p <= fpr: the TPR on watermarked texts, the FPR on others."""
         return clopper_pearson(int((self.log10_p <= np.log10(fpr)).sum()), len(self.log10_p))
 
+    def share(self, fpr: float) -> float:
+        """`rate` without its interval."""
+        return float((self.log10_p <= np.log10(fpr)).mean())
+
     def median_log10_p(self) -> Interval:
         """Median of log10 p."""
         return bootstrap(lambda values: np.median(values, axis=-1), self.log10_p)
@@ -44,7 +48,9 @@ class Detections:
 def detect_texts(run: Run, cell: Cell, texts: Sequence[Completion], length: int) -> Detections:
     """The first `length` tokens of each text under its own key."""
     watermark = cell.watermark()
-    evidence = [detect_direct(watermark, run.key(cell, text), text.tokens(length)) for text in texts]
+    evidence = [
+        detect_direct(watermark, cell.key(run.seed, text.index), text.tokens(length)) for text in texts
+    ]
     return Detections(np.array([item.log10_p for item in evidence]), np.array([item.z for item in evidence]))
 
 

@@ -92,7 +92,7 @@ def difference_of_means(first: Sample, second: Sample) -> Interval:
 
 def auroc(positives: Sample, negatives: Sample) -> Interval:
     """Probability that a positive scores above a negative, ties half."""
-    return bootstrap(_auroc, positives, negatives, resamples=1_000)
+    return bootstrap(_auroc, positives, negatives, resamples=400)
 
 
 def _auroc(positives: Sample, negatives: Sample) -> Sample:

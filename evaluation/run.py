@@ -6,7 +6,6 @@ from rich.progress import Progress
 
 from evaluation.cells import Cell
 from evaluation.completions import Completion, CompletionFile
-from evaluation.seeds import prf_key
 from evaluation.sources import TextSource
 
 
@@ -29,10 +28,6 @@ class Run:
                 self._generate(cell, missing, file)
                 found = file.read()
         return [found[index] for index in range(count)]
-
-    def key(self, cell: Cell, text: Completion) -> bytes:
-        """The watermark key of a text."""
-        return prf_key(self.seed, cell.name, text.index)
 
     def _generate(self, cell: Cell, missing: list[int], file: CompletionFile) -> None:
         task = self.progress.add_task(cell.title, total=len(missing))

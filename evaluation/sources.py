@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from evaluation.cells import Cell
 from evaluation.completions import Completion
 from evaluation.prompts import MAX_TOKENS, read_prompts
-from evaluation.seeds import prf_key, sampling_seed
+from evaluation.seeds import sampling_seed
 from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from shared.tokenization import TextTokenizer
 from shared.watermark import Watermark
@@ -74,38 +74,37 @@ class EngineSource:
     ) -> None:
         engine = self.engine
         slots = asyncio.Semaphore(self._settings.max_sequences)
-        last = time.perf_counter()
+        last, last_rows = time.perf_counter(), engine.stats.rows
 
         async def complete(index: int) -> None:
-            nonlocal last
+            nonlocal last, last_rows
             tokens: list[int] = []
             watermarked = 0
             async with slots:
                 async for delta in engine.generate(self._request(cell, watermark, index, seed)):
                     tokens += delta.token_ids
                     watermarked = delta.report.watermarked_blocks if delta.report else watermarked
-            now = time.perf_counter()
-            on_text(Completion(index, tuple(tokens), watermarked, now - last))
-            last = now
+            now, rows = time.perf_counter(), engine.stats.rows
+            on_text(Completion(index, tuple(tokens), watermarked, now - last, rows - last_rows))
+            last, last_rows = now, rows
 
         await asyncio.gather(*(complete(index) for index in indices))
 
     def _request(self, cell: Cell, watermark: Watermark | None, index: int, seed: int) -> GenerationRequest:
         marking = None
         if watermark:
-            key = prf_key(seed, cell.name, index)
-            marking = Marking("evaluation", 1, "evaluation", watermark, key)
+            marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
         options: dict[str, Any] = {} if cell.max_branches is None else {"max_branches": cell.max_branches}
         return GenerationRequest(
             request_id=f"{cell.name}-{index}",
-            prompt_ids=self.prompts[index % len(self.prompts)],
+            prompt_ids=self.prompts[index % min(cell.prompts or len(self.prompts), len(self.prompts))],
             sampling=SamplingParams(
                 max_tokens=cell.tokens,
                 temperature=cell.setting.temperature,
                 top_k=cell.setting.top_k,
                 top_p=cell.setting.top_p,
                 seed=sampling_seed(seed, cell.name, index),
-                ignore_eos=True,
+                ignore_eos=not cell.ends,
                 **options,
             ),
             marking=marking,

@@ -2,8 +2,27 @@
 
 import typer
 
-from evaluation.cli import direct
+from evaluation.cli import direct, robustness, side_effects
+from evaluation.cli.with_lab import with_lab
 
-app = typer.Typer(help="The paper's experiments on any causal language model.", no_args_is_help=True)
-app.command()(direct.direct)
-app.command()(direct.blocks)
+app = typer.Typer(
+    help="The paper's experiments on any causal language model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (
+    direct.direct,
+    direct.topp,
+    direct.strict,
+    side_effects.runtime,
+    robustness.edits,
+    robustness.beta,
+    robustness.localized,
+    side_effects.quality,
+    direct.blocks,
+    side_effects.repeated,
+    side_effects.cost,
+    direct.calibrate,
+):
+    app.command()(with_lab(command))

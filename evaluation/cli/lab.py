@@ -2,10 +2,11 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -13,9 +14,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from evaluation.calibration import calibrate
 from evaluation.cli.options import model_path, prompts_path
+from evaluation.entropy import EntropyReport
 from evaluation.kept import read_kept, write_kept
 from evaluation.manifest import ManifestMismatch, describe
-from evaluation.model_figures import ModelFigures
+from evaluation.model_figures import ModelFigures, entropy_note
 from evaluation.prompts import MAX_TOKENS
 from evaluation.report.figure import Figure
 from evaluation.report.result import Result
@@ -27,6 +29,8 @@ from gen_service.engine import EngineError, EngineSettings
 from shared.tokenization import TokenizerMissing
 
 PLAIN_WIDTH = 160
+ENTROPY_TEXTS = 30
+CALIBRATION_TEXTS = 150
 EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, TokenizerMissing)
 
 
@@ -39,28 +43,37 @@ class Lab:
     figures: ModelFigures
     console: Console
 
-    def setting(self, name: Setting, calibration_texts: int) -> SamplingSetting:
+    def setting(self, name: Setting) -> SamplingSetting:
         """The named setting; `iso` is calibrated once per run."""
         if name is not Setting.ISO:
             return SETTINGS[name]
         path = self.run.folder / "calibration.json"
         setting = read_kept(path, SamplingSetting)
         if setting is None:
-            setting = calibrate(self.run, calibration_texts)
+            setting = calibrate(self.run, CALIBRATION_TEXTS)
             write_kept(path, setting)
         return setting
 
+    def entropy(self, setting: SamplingSetting, tokens: int, texts: int) -> EntropyReport:
+        """Of up to `texts` unwatermarked texts."""
+        return self.figures.entropy(setting, tokens, min(ENTROPY_TEXTS, texts))
+
+    def entropy_note(self, setting: SamplingSetting, tokens: int, texts: int) -> str:
+        """The line about entropy that goes with every table."""
+        return entropy_note(self.entropy(setting, tokens, texts))
+
+    def prompt_rows(self, texts: int) -> list[int]:
+        """Length of the prompt of each text."""
+        return [len(self.figures.prompt(index)) for index in range(texts)]
+
     def finish(
-        self,
-        experiment: str,
-        tables: tuple[Table, ...],
-        figures: tuple[Figure, ...] = (),
-        data: tuple[dict[str, object], ...] = (),
+        self, experiment: str, tables: Sequence[Table], figures: Sequence[Figure], rows: Sequence[Any]
     ) -> None:
-        """Shows the tables and writes everything to the run's folder."""
+        """Shows the tables and writes everything, the rows as data, to the run's folder."""
         for table in tables:
             self.console.print(table.rich())
-        Result(experiment, command_line(), tables, figures, data).save(self.run.folder)
+        data = tuple(asdict(row) for row in rows)
+        Result(experiment, command_line(), tuple(tables), tuple(figures), data).save(self.run.folder)
         self.console.print(f"written to {self.run.folder / experiment}.json and .md")
 
 

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from evaluation.settings import Setting
-from gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
+from gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH, PROMPTS_PATH
 
 DEMO = "demo"
 DEFAULT_OUT = Path(".ttmark/evaluation")
-SCHEMES = ("dipmark", "synthid", "mcmark", "gumbel")
-PAPER_SCHEMES = SCHEMES[:3]
+PAPER_SCHEMES = ("dipmark", "synthid", "mcmark")
+SCHEMES = (*PAPER_SCHEMES, "gumbel")
 
 Model = Annotated[str, typer.Option(help="`demo`, a hub id, or a folder with a causal language model.")]
 Prompts = Annotated[
@@ -21,12 +21,19 @@ Out = Annotated[Path, typer.Option(help="Folder of texts and results; a run resu
 Seed = Annotated[int, typer.Option(help="Seed of every key, text and resampling.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")]
 Batch = Annotated[int, typer.Option(min=1, help="Texts that are generated at the same time.")]
+
 Texts = Annotated[int, typer.Option(min=2, help="Texts per cell.")]
-Schemes = Annotated[list[str] | None, typer.Option("--scheme", help="May be repeated; default: all.")]
-BlockSizes = Annotated[list[int] | None, typer.Option("--block-size", help="May be repeated.")]
+Schemes = Annotated[list[str] | None, typer.Option("--scheme", help="May be repeated.")]
+BlockSizes = Annotated[
+    list[int] | None, typer.Option("--block-size", help="Tokens per block; may be repeated.")
+]
 Settings = Annotated[list[Setting] | None, typer.Option("--setting", help="Sampling; may be repeated.")]
 OneSetting = Annotated[Setting, typer.Option("--setting", help="Sampling.")]
+Length = Annotated[int, typer.Option(min=1, help="Length of the texts in tokens.")]
 Lengths = Annotated[list[int] | None, typer.Option("--length", help="In tokens; may be repeated.")]
+Human = Annotated[Path, typer.Option(help="JSONL, plain or .gz, with the field `text`: documents by people.")]
+
+HUMAN = HUMAN_TEXTS_PATH
 
 
 def model_path(model: str) -> str:

@@ -1,14 +1,15 @@
 """Direct detection by scheme, block size and length (paper, Tables 1, 2 and 7)."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from evaluation.cells import Cell
 from evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
 from evaluation.intervals import Interval, ratio_of_means
-from evaluation.paper import DIRECT, STRICT, DirectFigures, row_name
+from evaluation.paper import DIRECT, SCHEME_NAMES, STRICT, DirectFigures, row_name
+from evaluation.report.figure import Figure, Panel, Series
 from evaluation.report.table import Table, power_of_ten
 from evaluation.run import Run
 from evaluation.settings import SETTINGS, SamplingSetting, Setting
@@ -59,13 +60,9 @@ class DirectRow:
     fpr: tuple[Interval, ...]
     null_texts: int
 
-    def data(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
-
-def measure_direct(run: Run, plan: DirectPlan) -> list[DirectRow]:
-    """Generates what is missing and detects everything."""
+def measure_direct(run: Run, plan: DirectPlan, at: tuple[int, ...] | None = None) -> list[DirectRow]:
+    """Generates what is missing and detects everything, at the plan's lengths or at others up to them."""
     plain = run.texts(plan.cell(plan.schemes[0], 1).unmarked(), plan.texts)
     rows = []
     for scheme in plan.schemes:
@@ -73,7 +70,7 @@ def measure_direct(run: Run, plan: DirectPlan) -> list[DirectRow]:
         for block_size in sorted(plan.block_sizes):
             cell = plan.cell(scheme, block_size)
             texts = run.texts(cell, plan.texts)
-            for length in plan.lengths:
+            for length in at or plan.lengths:
                 found = detect_texts(run, cell, texts, length)
                 null = detect_under_random_keys(run.seed, cell.watermark(), plain, length, plan.null_keys)
                 if block_size == 1:
@@ -156,3 +153,18 @@ def _paper_figures(row: DirectRow) -> DirectFigures | None:
 def _paper_text(figures: DirectFigures) -> str:
     rates = " / ".join(f"{100 * rate:.1f}" for rate in figures.tpr)
     return f"{rates} %, {power_of_ten(float(np.log10(figures.median_p)))}"
+
+
+def direct_figure(name: str, measured: Sequence[Sequence[DirectRow]]) -> Figure:
+    """Mean z at the greatest length, one panel for each plan that was measured."""
+    panels = []
+    for rows in measured:
+        longest = max(row.length for row in rows)
+        kept = [row for row in rows if row.length == longest]
+        series = []
+        for block_size in sorted({row.block_size for row in kept}):
+            chosen = [row for row in kept if row.block_size == block_size]
+            schemes = tuple(SCHEME_NAMES[row.scheme] for row in chosen)
+            series.append(Series(f"r = {block_size}", schemes, tuple(row.z for row in chosen)))
+        panels.append(Panel(f"{rows[0].setting}, {longest} tokens", "", "mean z", tuple(series), "bars"))
+    return Figure(name, "Direct detection", tuple(panels))

@@ -11,7 +11,7 @@ from rich.progress import Progress
 from evaluation.cells import Cell
 from evaluation.completions import Completion
 from evaluation.run import Run
-from evaluation.seeds import prf_key, sampling_seed
+from evaluation.seeds import sampling_seed
 from evaluation.sources import OnText
 from shared.watermark import ContextTracker, key_lanes
 
@@ -30,9 +30,9 @@ class ZipfSource:
         for index in indices:
             self.made.append((cell.name, index))
             draws = np.random.default_rng(sampling_seed(seed, cell.name, index))
-            key = prf_key(seed, cell.name, index)
+            key = cell.key(seed, index)
             tokens, marked = self._text(cell, key, draws)
-            on_text(Completion(index, tuple(tokens), marked, 0.5))
+            on_text(Completion(index, tuple(tokens), marked, 0.5, 3 * cell.tokens))
 
     def _text(self, cell: Cell, key: bytes, draws: np.random.Generator) -> tuple[list[int], int]:
         if cell.scheme is None:

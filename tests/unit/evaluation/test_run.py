@@ -37,7 +37,7 @@ def test_texts_of_a_cell_have_different_keys(open_run: Callable[[], Run]) -> Non
     run = open_run()
     texts = run.texts(CELL, 4)
     other = Cell("synthid", 1, SETTING, 20)
-    keys = {run.key(cell, text) for cell in (CELL, other) for text in texts}
+    keys = {cell.key(run.seed, text.index) for cell in (CELL, other) for text in texts}
     assert len(keys) == 8
 
 
@@ -50,6 +50,9 @@ def test_cells_that_differ_have_names_that_differ() -> None:
         Cell("synthid", 2, SETTING, 20, context_width=6),
         Cell("synthid", 2, SETTING, 20, parameters=(("depth", 10),)),
         Cell("synthid", 2, SETTING, 20, max_branches=8),
+        Cell("synthid", 2, SETTING, 20, ends=True),
+        Cell("synthid", 2, SETTING, 20, one_key=True),
+        Cell("synthid", 2, SETTING, 20, prompts=10),
         Cell("synthid", 2, SamplingSetting(50, 0.95, 0.99), 20),
     ]
     assert len({cell.name for cell in cells}) == len(cells)
@@ -57,7 +60,7 @@ def test_cells_that_differ_have_names_that_differ() -> None:
 
 def test_a_text_survives_the_file(tmp_path: Path) -> None:
     file = CompletionFile(tmp_path / "cell.jsonl")
-    text = Completion(7, (1, 2, 3), 1, 0.25)
+    text = Completion(7, (1, 2, 3), 1, 0.25, 12)
     file.append(text)
     assert file.read() == {7: text}
     assert text.tokens(2).tolist() == [1, 2]

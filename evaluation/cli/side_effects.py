@@ -1,0 +1,83 @@
+"""`ttmark eval quality`, `repeated`, `runtime` and `cost`: what a watermark does besides being found."""
+
+from typing import Annotated
+
+import typer
+
+from evaluation.cli.lab import Lab
+from evaluation.cli.options import SCHEMES, BlockSizes, Length, Lengths, OneSetting, Schemes, Texts
+from evaluation.experiments.cost import CONTENDERS, cost_figure, cost_table, measure_cost
+from evaluation.experiments.quality import QualityPlan, measure_quality, quality_table
+from evaluation.experiments.repeated import RepeatedPlan, measure_repeated, repeated_table
+from evaluation.experiments.runtime import RuntimePlan, measure_runtime, runtime_figure, runtime_table
+from evaluation.settings import Setting
+
+
+def quality(
+    lab: Lab,
+    setting: OneSetting = Setting.ISO,
+    scheme: Schemes = None,
+    block_size: BlockSizes = None,
+    length: Length = 200,
+    texts: Texts = 300,
+) -> None:
+    """Perplexity, repetition and token distribution, watermarked against not (the paper's Table 6)."""
+    chosen = lab.setting(setting)
+    plan = QualityPlan(tuple(scheme or SCHEMES), tuple(block_size or [1, 2]), chosen, length, texts)
+    rows = measure_quality(lab.run, lab.figures, plan)
+    lab.finish("quality", [quality_table(rows, plan, ())], [], rows)
+
+
+def repeated(
+    lab: Lab,
+    setting: OneSetting = Setting.ISO,
+    scheme: Schemes = None,
+    block_size: BlockSizes = None,
+    length: Length = 24,
+    prompt_count: Annotated[int, typer.Option(min=1, help="Different prompts.")] = 10,
+    completions: Annotated[int, typer.Option(min=2, help="Per prompt.")] = 200,
+    context_width: Annotated[
+        list[int] | None, typer.Option(help="Tokens before a block that key it; may be repeated.")
+    ] = None,
+) -> None:
+    """Many completions of the same prompts under one key: how alike are they?"""
+    plan = RepeatedPlan(
+        tuple(scheme or SCHEMES),
+        tuple(block_size or [1, 2]),
+        lab.setting(setting),
+        length,
+        prompt_count,
+        completions,
+        tuple(context_width or [None]),
+    )
+    rows = measure_repeated(lab.run, plan)
+    lab.finish("repeated", [repeated_table(rows, plan, ())], [], rows)
+
+
+def runtime(
+    lab: Lab,
+    scheme: Schemes = None,
+    block_size: BlockSizes = None,
+    length: Length = 32,
+    texts: Texts = 32,
+    repeats: Annotated[int, typer.Option(min=1, help="Batches of each kind.")] = 3,
+) -> None:
+    """Time against the number of candidates (the paper's Figure 4), batch 32."""
+    plan = RuntimePlan(tuple(scheme or SCHEMES[:3]), tuple(block_size or [1, 2]), texts, length, repeats)
+    rows = measure_runtime(lab.source, plan, lab.run.seed)
+    lab.finish("runtime", [runtime_table(rows, plan, ())], [runtime_figure(rows)], rows)
+
+
+def cost(
+    lab: Lab,
+    setting: OneSetting = Setting.ISO,
+    length: Lengths = None,
+    texts: Texts = 200,
+) -> None:
+    """Detection power against rows of forward passes, by scheme, block size, branch budget and layers."""
+    chosen = lab.setting(setting)
+    rows = measure_cost(
+        lab.run, chosen, CONTENDERS, tuple(length or [100, 200]), texts, lab.prompt_rows(texts)
+    )
+    note = lab.entropy_note(chosen, max(length or [200]), texts)
+    lab.finish("cost", [cost_table(rows, chosen, (note,))], [cost_figure(rows)], rows)

@@ -1,0 +1,185 @@
+"""Localized detection: watermarked spans inside documents by people (paper, Table 4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.cells import Cell
+from evaluation.intervals import Interval, bootstrap, clopper_pearson, mean
+from evaluation.paper import LOCALIZED, row_name
+from evaluation.report.table import Table
+from evaluation.run import Run
+from evaluation.seeds import prf_key, sampling_seed
+from evaluation.settings import SamplingSetting
+from evaluation.spans import Document, Span, best_overlap, plant
+from shared.watermark import detect_localized
+from shared.watermark.detectors.localized import Method
+
+SPAN_TOKENS = (100, 400)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalizedPlan:
+    """What to measure.
+
+    Attributes:
+        documents: with a span, and as many without.
+        document_tokens: length of each, the span included.
+        spans: per document.
+    """
+
+    schemes: tuple[str, ...]
+    block_sizes: tuple[int, ...]
+    setting: SamplingSetting
+    documents: int
+    document_tokens: int
+    spans: int = 1
+    methods: tuple[Method, ...] = ("scan", "waterseeker")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalizedRow:
+    """One method, scheme and block size.
+
+    Attributes:
+        fpr: share of documents without a span in which one was reported.
+        fnr: share of spans that no reported segment overlaps.
+        iou: mean over spans, 0 for a span that was missed.
+    """
+
+    method: str
+    scheme: str
+    block_size: int
+    document_tokens: int
+    spans: int
+    documents: int
+    fpr: Interval
+    fnr: Interval
+    f1: Interval
+    iou: Interval
+
+
+def measure_localized(
+    run: Run, plan: LocalizedPlan, human: Sequence[NDArray[np.int64]]
+) -> list[LocalizedRow]:
+    """One row per method, scheme and block size."""
+    rows = []
+    for scheme in plan.schemes:
+        for block_size in plan.block_sizes:
+            cell = Cell(scheme, block_size, plan.setting, SPAN_TOKENS[1])
+            marked = _marked_documents(run, plan, cell, human)
+            clean = [
+                plant(human, [], plan.document_tokens, _generator(run, plan, "clean", index))
+                for index in range(plan.documents)
+            ]
+            rows += [_row(run, plan, cell, method, marked, clean) for method in plan.methods]
+    return rows
+
+
+def _marked_documents(
+    run: Run, plan: LocalizedPlan, cell: Cell, human: Sequence[NDArray[np.int64]]
+) -> list[tuple[bytes, Document]]:
+    """Keys and documents; the spans of a document are prefixes of one text under its key."""
+    texts = run.texts(cell, plan.documents)
+    documents = []
+    for text in texts:
+        generator = _generator(run, plan, cell.name, text.index)
+        lengths = generator.integers(SPAN_TOKENS[0], SPAN_TOKENS[1] + 1, size=plan.spans)
+        whole = text.tokens()
+        cuts = [whole[: int(length)] for length in lengths] if plan.spans == 1 else _split(whole, plan.spans)
+        document = plant(human, cuts, plan.document_tokens, generator)
+        documents.append((cell.key(run.seed, text.index), document))
+    return documents
+
+
+def _split(tokens: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
+    return list(np.array_split(tokens, parts))
+
+
+def _generator(run: Run, plan: LocalizedPlan, name: str, index: int) -> np.random.Generator:
+    seed = sampling_seed(run.seed, "document", plan.document_tokens, plan.spans, name, index)
+    return np.random.default_rng(seed)
+
+
+def _row(
+    run: Run,
+    plan: LocalizedPlan,
+    cell: Cell,
+    method: Method,
+    marked: list[tuple[bytes, Document]],
+    clean: list[Document],
+) -> LocalizedRow:
+    task = run.progress.add_task(f"{method}, {cell.title}", total=len(marked) + len(clean))
+    watermark = cell.watermark()
+
+    def segments(key: bytes, document: Document) -> list[Span]:
+        evidence = detect_localized(watermark, key, document.tokens, method=method)
+        run.progress.advance(task)
+        return [Span(segment.start, segment.end) for segment in evidence.segments]
+
+    overlaps, extra = [], 0
+    for key, document in marked:
+        found = segments(key, document)
+        overlaps += [best_overlap(span, found) for span in document.spans]
+        extra += sum(best_overlap(segment, document.spans) == 0.0 for segment in found)
+    alarms = np.array(
+        [bool(segments(prf_key(run.seed, "clean", index), document)) for index, document in enumerate(clean)],
+        dtype=np.float64,
+    )
+    run.progress.remove_task(task)
+    iou = np.array(overlaps)
+    hits = (iou > 0).astype(np.float64)
+    return LocalizedRow(
+        method=method,
+        scheme=str(cell.scheme),
+        block_size=cell.block_size,
+        document_tokens=plan.document_tokens,
+        spans=plan.spans,
+        documents=plan.documents,
+        fpr=clopper_pearson(int(alarms.sum()), len(alarms)),
+        fnr=clopper_pearson(int((1 - hits).sum()), len(hits)),
+        f1=bootstrap(_f1, hits, alarms),
+        iou=mean(iou),
+    )
+
+
+def _f1(hits: NDArray[np.float64], alarms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """F1 of as many spans as documents without one, [...] from [..., spans] and [..., documents]."""
+    recall = hits.mean(axis=-1)
+    score: NDArray[np.float64] = 2 * recall / (1 + recall + alarms.mean(axis=-1))
+    return score
+
+
+def localized_table(rows: Sequence[LocalizedRow], setting: SamplingSetting, notes: tuple[str, ...]) -> Table:
+    """All rows of one document length, beside the paper's."""
+    first = rows[0]
+    span_text = "one span" if first.spans == 1 else f"{first.spans} spans"
+    return Table(
+        f"Localized detection: {span_text} in documents of {first.document_tokens} tokens, {setting}",
+        ("", "method", "FPR", "FNR", "F1", "IoU", "paper: FPR, FNR, F1, IoU"),
+        tuple(
+            (
+                row_name(row.scheme, row.block_size),
+                row.method,
+                row.fpr.percent(),
+                row.fnr.percent(),
+                str(row.f1),
+                str(row.iou),
+                _paper_text(row),
+            )
+            for row in rows
+        ),
+        (
+            f"{first.documents} documents with and {first.documents} without a watermark, text by people"
+            " around the spans; a span is found when a reported segment overlaps it; IoU counts a missed span"
+            " as 0.",
+            *notes,
+        ),
+    )
+
+
+def _paper_text(row: LocalizedRow) -> str:
+    figures = LOCALIZED.get((row.scheme, row.block_size))
+    return ", ".join(f"{figure:.3f}" for figure in figures) if figures else ""
