@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from detect_service.pipeline import Finding, Tokens
+from detect_service.detectors import Tokens
+from detect_service.pipeline import Finding
 from shared.keys import UnlockedKey, UnlockedVersion
 from shared.watermark import DirectEvidence
 from shared.watermark.detectors.aligned import BETA

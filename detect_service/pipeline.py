@@ -4,15 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from detect_service.detectors import BatchDetector, Evidence, Tokens
 from shared.keys import UnlockedKey, UnlockedVersion
-from shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark, corrected
+from shared.watermark import LocalizedEvidence, corrected
 
-Tokens = NDArray[np.int64]
-Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence
-Detector = Callable[[Watermark, bytes, Tokens], Evidence]
+Attempt = tuple[Evidence, UnlockedKey, UnlockedVersion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +52,34 @@ class Finding:
         return None if isinstance(self.evidence, LocalizedEvidence) else self.evidence.z
 
 
-def best_finding(
-    token_ids: Callable[[UnlockedKey], Tokens], keys: Sequence[UnlockedKey], detector: Detector
-) -> Finding | None:
-    """Tries every detectable version of every key.
+def best_findings(
+    token_ids: Callable[[UnlockedKey], Sequence[Tokens]],
+    keys: Sequence[UnlockedKey],
+    detector: BatchDetector,
+) -> list[Finding] | None:
+    """Tries every detectable version of every key on every document.
 
     Args:
-        token_ids: the document's tokens as the key's profile reads it.
+        token_ids: the documents' tokens as the key's profile reads them.
         keys: keys to try.
-        detector: one of the core's detectors with its options bound.
+        detector: a detector with its options bound.
 
     Returns:
-        The finding with the smallest p-value, or None when no key has a detectable version.
+        For each document the finding with the smallest p-value; None when no key has a detectable version.
     """
-    tried = [
-        (detector(key.profile.watermark(), version.prf_key, token_ids(key)), key, version)
-        for key in keys
-        for version in key.detectable
-    ]
-    if not tried:
-        return None
+    attempts: list[list[Attempt]] = []  # [versions][documents]
+    for key in keys:
+        versions = key.detectable
+        by_document = detector(
+            key.profile.watermark(), [version.prf_key for version in versions], token_ids(key)
+        )
+        for index, version in enumerate(versions):
+            attempts.append([(evidence[index], key, version) for evidence in by_document])
+    return [_best(tried) for tried in zip(*attempts, strict=True)] if attempts else None
+
+
+def _best(tried: Sequence[Attempt]) -> Finding:
+    """What one document's attempts amount to, corrected for their number."""
     evidence, key, version = min(tried, key=lambda attempt: attempt[0].log10_p)
     segments = None
     if isinstance(evidence, LocalizedEvidence):
