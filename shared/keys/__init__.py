@@ -1,6 +1,9 @@
 """Keys, access tokens and the stores that hold them; see `docs/adr/0030-key-records.md`."""
 
+from shared.keys.audit import AuditEvent, AuditSink, log_audit
+from shared.keys.backup import Restoration, create_backup, restore_backup
 from shared.keys.cache import KeyCache
+from shared.keys.counters import Counters
 from shared.keys.derive import derive_prf_key
 from shared.keys.errors import (
     ExpiredToken,
@@ -12,6 +15,7 @@ from shared.keys.errors import (
     KeyStoreError,
     RecordRolledBack,
     RecordTampered,
+    ReplicasBehind,
     RevisionConflict,
     StoreUnavailable,
     UnknownKek,
@@ -19,15 +23,23 @@ from shared.keys.errors import (
 from shared.keys.kek import KeyEncryptionKey, KeyWrapper
 from shared.keys.keyring import KeyRing
 from shared.keys.ledger import Ledger
-from shared.keys.open_store import open_store
+from shared.keys.ledger_file import LedgerFile
+from shared.keys.near_duplicates import NearDuplicateThrottle
+from shared.keys.open_store import open_counters, open_store
+from shared.keys.rate_limit import RateLimiter
 from shared.keys.records import KeyInfo, KeyState, VersionInfo
+from shared.keys.replicas import ReplicaReporter
 from shared.keys.scopes import Principal, Scope
 from shared.keys.store import RecordStore, Stored
 from shared.keys.token_records import TokenInfo
 from shared.keys.tokens import TokenRegistry
 from shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from shared.keys.verification import Verification, verify_store
 
 __all__ = [
+    "AuditEvent",
+    "AuditSink",
+    "Counters",
     "ExpiredToken",
     "InvalidName",
     "InvalidToken",
@@ -42,10 +54,16 @@ __all__ = [
     "KeyStoreError",
     "KeyWrapper",
     "Ledger",
+    "LedgerFile",
+    "NearDuplicateThrottle",
     "Principal",
+    "RateLimiter",
     "RecordRolledBack",
     "RecordStore",
     "RecordTampered",
+    "ReplicaReporter",
+    "ReplicasBehind",
+    "Restoration",
     "RevisionConflict",
     "Scope",
     "StoreUnavailable",
@@ -55,7 +73,13 @@ __all__ = [
     "UnknownKek",
     "UnlockedKey",
     "UnlockedVersion",
+    "Verification",
     "VersionInfo",
+    "create_backup",
     "derive_prf_key",
+    "log_audit",
+    "open_counters",
     "open_store",
+    "restore_backup",
+    "verify_store",
 ]

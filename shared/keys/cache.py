@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from shared.keys.errors import KeyStoreError
 from shared.keys.keyring import KeyRing
+from shared.keys.replicas import ReplicaReporter
 from shared.keys.unlocked import UnlockedKey
 
 _FIRST_RETRY_SECONDS = 0.2
@@ -18,6 +19,7 @@ class KeyCache:
 
     While the store is away the known keys are served until they are `max_age_seconds` old. A record
     that turns out damaged, altered or rolled back does not replace what is known; `problems` names it.
+    With a `reporter`, the epochs in use are reported after each refresh, which rotations wait for.
     """
 
     def __init__(
@@ -26,11 +28,13 @@ class KeyCache:
         *,
         refresh_seconds: float = 30.0,
         max_age_seconds: float = 900.0,
+        reporter: ReplicaReporter | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ring = ring
         self._refresh_seconds = refresh_seconds
         self.max_age_seconds = max_age_seconds
+        self._reporter = reporter
         self._monotonic = monotonic
         self._keys: dict[str, UnlockedKey] = {}
         self._refreshed_at: float | None = None
@@ -55,6 +59,9 @@ class KeyCache:
         self._tasks = []
         self._keys = {}
         self._refreshed_at = None
+        if self._reporter is not None:
+            with suppress(KeyStoreError):
+                await self._reporter.sign_off()
 
     @property
     def keys(self) -> Collection[UnlockedKey]:
@@ -90,6 +97,8 @@ class KeyCache:
         self._keys = dict(sorted((keys | kept).items()))
         self.problems = problems
         self._refreshed_at = self._monotonic()
+        if self._reporter is not None:
+            await self._reporter.report({key_id: key.epoch for key_id, key in self._keys.items()})
 
     @property
     def _usable(self) -> bool:

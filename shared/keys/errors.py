@@ -6,7 +6,9 @@ KeyStoreError
 ├── RecordTampered        the record is not what was written under this name
 │   └── RecordRolledBack  the record, or the store, went back in time
 ├── UnknownKek            sealed under a key-encryption key that is not at hand
-├── KeyNotFound, KeyExists, InvalidName, InvalidTransition
+├── KeyNotFound, KeyExists, InvalidName
+├── InvalidTransition
+│   └── ReplicasBehind    a running replica does not know the version yet
 └── InvalidToken
     └── ExpiredToken
 """
@@ -50,6 +52,10 @@ class InvalidName(KeyStoreError, ValueError):
 
 class InvalidTransition(KeyStoreError):
     """The version's state does not allow the change."""
+
+
+class ReplicasBehind(InvalidTransition):
+    """A running replica does not know the version yet."""
 
 
 class InvalidToken(KeyStoreError):

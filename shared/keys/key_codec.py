@@ -14,6 +14,7 @@ from shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionInfo, Versi
 from shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from shared.schemas.profile import Profile
 
+KIND = "key"
 SECRET_BYTES = 32
 
 

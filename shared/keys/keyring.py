@@ -3,20 +3,21 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from shared.keys.audit import Action, AuditEvent, AuditSink, no_audit
 from shared.keys.data_key import DataKey
 from shared.keys.envelope import Envelope
-from shared.keys.errors import KeyExists, KeyNotFound, KeyStoreError, RevisionConflict
+from shared.keys.errors import KeyExists, KeyNotFound, KeyStoreError, ReplicasBehind, RevisionConflict
 from shared.keys.kek import KeyWrapper
-from shared.keys.key_codec import describe, dump_record, load_record, new_version, unlock
+from shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
 from shared.keys.ledger import Ledger
-from shared.keys.records import KeyInfo, KeyRecord, KeyState, check_name
+from shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord, check_name
+from shared.keys.replicas import replicas_behind
 from shared.keys.store import RecordStore
-from shared.keys.transitions import disabled, next_version, promoted, retired
+from shared.keys.transitions import disabled, find_version, next_version, promoted, retired
 from shared.keys.unlocked import UnlockedKey
 from shared.keys.vault import Vault
 from shared.schemas.profile import Profile
 
-KIND = "key"
 _ATTEMPTS = 8
 
 
@@ -33,10 +34,12 @@ class KeyRing:
         kek: KeyWrapper,
         *,
         ledger: Ledger | None = None,
+        audit: AuditSink = no_audit,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
         self._vault = Vault(store, kek, ledger)
+        self._audit = audit
         self._now = now
 
     async def create(self, key_id: str, *, tenant: str, profile: Profile) -> KeyInfo:
@@ -59,6 +62,7 @@ class KeyRing:
             )
         except RevisionConflict as error:
             raise KeyExists(f"key {key_id} exists") from error
+        self._audit(AuditEvent("key.create", key_id=key_id, version=1, tenant=tenant))
         return describe(record, envelope)
 
     async def list(self, *, tenant: str | None = None) -> list[KeyInfo]:
@@ -93,19 +97,28 @@ class KeyRing:
             )
             return record.model_copy(update={"versions": (*record.versions, version)})
 
-        return await self._change(key_id, change)
+        info = await self._change(key_id, change)
+        self._audited("key.rotate", info, info.versions[-1].version)
+        return info
 
-    async def promote(self, key_id: str, version: int) -> KeyInfo:
-        """The pending version becomes the primary one, which becomes active. Repeating it changes nothing."""
-        return await self._transition(key_id, version, promoted)
+    async def promote(self, key_id: str, version: int, *, force: bool = False) -> KeyInfo:
+        """The pending version becomes the primary one, which becomes active. Repeating it changes nothing.
+
+        Raises:
+            ReplicasBehind: a replica that may be running does not know the version yet; `force` skips this.
+        """
+        if not force:
+            record = load_record(await self._read(key_id))
+            await self._check_known(record, find_version(record, version))
+        return await self._transition("key.promote", key_id, version, promoted)
 
     async def retire(self, key_id: str, version: int) -> KeyInfo:
         """A pending or active version is no longer looked for. Repeating it changes nothing."""
-        return await self._transition(key_id, version, retired)
+        return await self._transition("key.retire", key_id, version, retired)
 
     async def disable(self, key_id: str, version: int) -> KeyInfo:
         """Takes a compromised version out of use; without its primary a key generates nothing."""
-        return await self._transition(key_id, version, disabled)
+        return await self._transition("key.disable", key_id, version, disabled)
 
     async def open(self, key_id: str) -> UnlockedKey:
         """The key with all versions unwrapped."""
@@ -115,6 +128,10 @@ class KeyRing:
         """Every key by id, and what is wrong with those that cannot be opened."""
         envelopes, problems = await self._vault.read_all(KIND)
         return {key_id: unlock(envelope) for key_id, envelope in envelopes.items()}, problems
+
+    async def rewrap(self) -> int:
+        """Wraps the keys' data keys under the current key-encryption key; how many were changed."""
+        return await self._vault.rewrap(KIND)
 
     async def watch(self, changed: Callable[[], None]) -> None:
         """Calls `changed` soon after a key changed; a hint, which may be missing."""
@@ -127,12 +144,31 @@ class KeyRing:
         return envelope
 
     async def _transition(
-        self, key_id: str, version: int, step: Callable[[KeyRecord, int, datetime], KeyRecord]
+        self,
+        action: Action,
+        key_id: str,
+        version: int,
+        step: Callable[[KeyRecord, int, datetime], KeyRecord],
     ) -> KeyInfo:
         def change(record: KeyRecord, _: Envelope) -> KeyRecord:
             return step(record, version, self._now())
 
-        return await self._change(key_id, change)
+        info = await self._change(key_id, change)
+        self._audited(action, info, version)
+        return info
+
+    async def _check_known(self, record: KeyRecord, version: VersionRecord) -> None:
+        if version.state is not KeyState.PENDING:
+            return
+        behind = await replicas_behind(self._store, record.key_id, version.epoch, self._now())
+        if behind:
+            raise ReplicasBehind(
+                f"version {version.version} of {record.key_id} is not known yet to {', '.join(behind)}: "
+                "try again in a moment, or force it if they will not come back"
+            )
+
+    def _audited(self, action: Action, info: KeyInfo, version: int) -> None:
+        self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))
 
     async def _change(self, key_id: str, change: Callable[[KeyRecord, Envelope], KeyRecord]) -> KeyInfo:
         for attempt in range(_ATTEMPTS):

@@ -41,6 +41,9 @@ class Ledger:
         """Ids of the records of a kind that were seen."""
         return {record_id for seen_kind, record_id in self._seen if seen_kind == kind}
 
+    def save(self) -> None:
+        """Keeps what was seen beyond the process, in ledgers that can."""
+
     @staticmethod
     def _check_descent(name: str, seen: Sighting, envelope: Envelope) -> None:
         if envelope.epoch < seen.epoch:

@@ -1,9 +1,11 @@
-"""The store that a URL names."""
+"""The store that a URL names, and the counters beside it."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from shared.keys.counters import Counters, FallbackCounters, LocalCounters
 from shared.keys.redis_address import RedisAddress
+from shared.keys.redis_counters import RedisCounters
 from shared.keys.redis_store import RedisStore
 from shared.keys.sqlite_store import SqliteStore
 from shared.keys.store import RecordStore
@@ -23,3 +25,16 @@ def open_store(url: str) -> RecordStore:
     if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
         return SqliteStore(Path(unquote(parts.path[1:])))
     raise ValueError("the key store is a URL: sqlite:///path, redis://host:port or rediss://host:port")
+
+
+def open_counters(url: str) -> Counters:
+    """Counters that all replicas with this store share; with SQLite, those of the process.
+
+    While Redis is away each replica goes on with counters of its own.
+
+    Raises:
+        ValueError: the URL names no store.
+    """
+    if urlsplit(url).scheme.partition("+")[0] in ("redis", "rediss"):
+        return FallbackCounters(RedisCounters(RedisAddress.parse(url)))
+    return LocalCounters()

@@ -2,43 +2,21 @@
 
 import asyncio
 import random
-import ssl
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 from redis.asyncio.connection import Connection
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    AuthorizationError,
-    BusyLoadingError,
-    MovedError,
-    ReadOnlyError,
-    RedisError,
-)
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from shared.keys.errors import RevisionConflict, StoreUnavailable
+from shared.keys.errors import RevisionConflict
 from shared.keys.redis_address import RedisAddress
-from shared.keys.redis_connections import RedisConnections, converse
+from shared.keys.redis_client import RedisClient
+from shared.keys.redis_connections import converse
 from shared.keys.redis_durability import Durability
 from shared.keys.redis_location import HASH_TAG
 from shared.keys.store import Stored
 
-T = TypeVar("T")
-
 CHANGES_CHANNEL = f"{HASH_TAG}:changes"
 _SILENCE_SECONDS = 5.0
-_PASSING = (
-    RedisConnectionError,
-    RedisTimeoutError,
-    BusyLoadingError,
-    ReadOnlyError,
-    MovedError,
-    AskError,
-    OSError,
-)
 
 
 class RedisStore:
@@ -57,10 +35,12 @@ class RedisStore:
         budget_seconds: float = 4.0,
         connections: int = 8,
     ) -> None:
-        self._name = address.name
-        self._budget_seconds = budget_seconds
-        self._connections = RedisConnections(
-            address, connect_seconds=connect_seconds, reply_seconds=reply_seconds, size=connections
+        self._client = RedisClient(
+            address,
+            connect_seconds=connect_seconds,
+            reply_seconds=reply_seconds,
+            budget_seconds=budget_seconds,
+            connections=connections,
         )
         self._durability = Durability(address, wait_seconds=0.8 * reply_seconds)
 
@@ -71,7 +51,7 @@ class RedisStore:
             (value,) = await converse(connection, ("HGET", _hash(kind), record_id))
             return _decode(value)
 
-        return await self._run(read)
+        return await self._client.run(read)
 
     async def scan(self, kind: str) -> list[tuple[str, Stored]]:
         """All records of a kind, ordered by id."""
@@ -81,7 +61,7 @@ class RedisStore:
             records = zip(flat[::2], flat[1::2], strict=True)
             return sorted((name.decode(), stored) for name, value in records if (stored := _decode(value)))
 
-        return await self._run(read)
+        return await self._client.run(read)
 
     async def put(self, kind: str, record_id: str, payload: bytes, *, expected_revision: int) -> int:
         """Compare and set in one transaction; a retry recognises the change that it made already."""
@@ -109,22 +89,19 @@ class RedisStore:
                     return intended.revision
                 await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311 - spreads out other writers
 
-        return await self._run(write)
+        return await self._client.run(write)
 
     async def watch(self, changed: Callable[[str], None]) -> None:
         """Subscribes to the channel until the connection breaks."""
-        try:
-            async with self._connections.borrow() as connection:
-                await converse(connection, ("SUBSCRIBE", CHANGES_CHANNEL))
-                while True:
-                    message = await connection.read_response(timeout=_SILENCE_SECONDS)
-                    if message is None:
-                        await connection.send_command("PING")
-                        message = await connection.read_response()
-                    if message[0] == b"message":
-                        changed(message[2].decode())
-        except (RedisError, OSError) as error:
-            raise StoreUnavailable(f"{self._name}: no announcements of changes: {error}") from error
+        async with self._client.borrow() as connection:
+            await converse(connection, ("SUBSCRIBE", CHANGES_CHANNEL))
+            while True:
+                message = await connection.read_response(timeout=_SILENCE_SECONDS)
+                if message is None:
+                    await connection.send_command("PING")
+                    message = await connection.read_response()
+                if message[0] == b"message":
+                    changed(message[2].decode())
 
     async def ping(self) -> None:
         """One PING within the budget."""
@@ -132,42 +109,11 @@ class RedisStore:
         async def ping(connection: Connection) -> None:
             await converse(connection, ("PING",))
 
-        await self._run(ping)
+        await self._client.run(ping)
 
     async def close(self) -> None:
         """Closes idle connections; those in use close with their conversation."""
-        await self._connections.close()
-
-    async def _run(self, conversation: Callable[[Connection], Awaitable[T]]) -> T:
-        pause = 0.01
-        last: Exception | None = None
-        try:
-            async with asyncio.timeout(self._budget_seconds):
-                while True:
-                    try:
-                        async with self._connections.borrow() as connection:
-                            return await conversation(connection)
-                    except _PASSING as error:
-                        if _is_refusal(error):
-                            raise
-                        last = error
-                    await self._connections.forget()
-                    await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-                    pause = min(2 * pause, 0.5)
-        except TimeoutError as error:
-            reason = f": {last}" if last else ""
-            raise StoreUnavailable(
-                f"{self._name} did not answer within {self._budget_seconds:g} s{reason}"
-            ) from error
-        except RedisError as error:
-            raise StoreUnavailable(f"{self._name} refused: {error}") from error
-
-
-def _is_refusal(error: BaseException) -> bool:
-    """Whether it is no use to try again: wrong credentials, or a certificate that does not fit."""
-    if isinstance(error, AuthenticationError | AuthorizationError):
-        return True
-    return isinstance(error.__context__, ssl.SSLCertVerificationError)
+        await self._client.close()
 
 
 def _hash(kind: str) -> str:

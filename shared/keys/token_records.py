@@ -5,11 +5,14 @@ import re
 import secrets
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from shared.keys.errors import InvalidToken
+from shared.keys.envelope import Envelope
+from shared.keys.errors import InvalidToken, RecordTampered
 from shared.keys.records import Name
 from shared.keys.scopes import Scope
+
+KIND = "token"
 
 _TOKEN = re.compile(r"ttm_([0-9a-f]{16})_([0-9a-f]{64})")
 
@@ -36,6 +39,23 @@ class TokenRecord(TokenInfo):
     def shown(self) -> TokenInfo:
         """Without the hash."""
         return TokenInfo.model_validate(self.model_dump(exclude={"secret_sha256"}))
+
+
+def load_token(envelope: Envelope) -> TokenRecord:
+    """The token's record in an opened envelope.
+
+    Raises:
+        RecordTampered: the body, although authentic, is not one that this version of the program writes.
+    """
+    try:
+        return TokenRecord.model_validate(envelope.body)
+    except ValidationError as error:
+        raise RecordTampered("the record of a token has another format than this program writes") from error
+
+
+def dump_token(record: TokenRecord) -> dict[str, object]:
+    """The body of the envelope."""
+    return {**record.model_dump(mode="json"), "scopes": sorted(record.scopes)}
 
 
 def new_token() -> tuple[str, str]:

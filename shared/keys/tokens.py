@@ -1,41 +1,39 @@
 """Access tokens: issue, authenticate, revoke."""
 
-import asyncio
 import hmac
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pydantic import ValidationError
-
-from shared.keys.envelope import Envelope
+from shared.keys.audit import AuditEvent, AuditSink, no_audit
 from shared.keys.errors import (
     ExpiredToken,
     InvalidToken,
-    RecordTampered,
     RevisionConflict,
-    StoreUnavailable,
 )
 from shared.keys.kek import KeyWrapper
 from shared.keys.ledger import Ledger
+from shared.keys.recent_tokens import RecentTokens
 from shared.keys.records import check_name
 from shared.keys.scopes import Principal, Scope
 from shared.keys.store import RecordStore
-from shared.keys.token_records import TokenInfo, TokenRecord, hash_secret, new_token, parse_token, plain_text
+from shared.keys.token_records import (
+    KIND,
+    TokenInfo,
+    TokenRecord,
+    dump_token,
+    hash_secret,
+    load_token,
+    new_token,
+    parse_token,
+    plain_text,
+)
 from shared.keys.vault import Vault
 
 __all__ = ["Principal", "Scope", "TokenRegistry"]
 
-KIND = "token"
 _ATTEMPTS = 8
 _NO_SECRET = "0" * 64
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    record: TokenRecord
-    checked_at: float
 
 
 class TokenRegistry:
@@ -54,17 +52,16 @@ class TokenRegistry:
         fresh_seconds: float = 2.0,
         outage_seconds: float = 900.0,
         ledger: Ledger | None = None,
+        audit: AuditSink = no_audit,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._vault = Vault(store, kek, ledger)
-        self._fresh_seconds = fresh_seconds
-        self._outage_seconds = outage_seconds
+        self._recent = RecentTokens(
+            self._vault, fresh_seconds=fresh_seconds, outage_seconds=outage_seconds, monotonic=monotonic
+        )
+        self._audit = audit
         self._now = now
-        self._monotonic = monotonic
-        self._known: dict[str, _Known] = {}
-        self._reading: dict[str, asyncio.Lock] = {}
-        self._retry_at = 0.0
 
     async def create(
         self, *, tenant: str, scopes: Collection[Scope], expires_at: datetime | None = None, label: str = ""
@@ -89,7 +86,8 @@ class TokenRegistry:
             expires_at=expires_at,
             secret_sha256=hash_secret(secret),
         )
-        await self._vault.write(KIND, token_id, _dump(record), previous=None)
+        await self._vault.write(KIND, token_id, dump_token(record), previous=None)
+        self._audit(AuditEvent("token.create", token_id=token_id, tenant=tenant))
         return plain_text(token_id, secret), record.shown()
 
     async def authenticate(self, plain: str) -> Principal:
@@ -101,12 +99,15 @@ class TokenRegistry:
             StoreUnavailable: the store is away and the token was not seen lately.
         """
         token_id, secret = parse_token(plain)
-        record = await self._lookup(token_id)
+        record = await self._recent.get(token_id)
         expected = record.secret_sha256 if record else _NO_SECRET
         matches = hmac.compare_digest(hash_secret(secret), expected)
         if record is None or not matches or record.revoked_at is not None:
+            reason = "revoked" if record is not None and matches else "unknown or wrong"
+            self._audit(AuditEvent("token.refuse", token_id=token_id, reason=reason))
             raise InvalidToken("the access token is not valid")
         if record.expires_at is not None and record.expires_at <= self._now():
+            self._audit(AuditEvent("token.refuse", token_id=token_id, tenant=record.tenant, reason="expired"))
             raise ExpiredToken("the access token has expired")
         return Principal(token_id, record.tenant, record.scopes)
 
@@ -116,7 +117,7 @@ class TokenRegistry:
         for problem in problems.values():
             raise problem
         records = sorted(
-            map(_load, envelopes.values()), key=lambda record: (record.created_at, record.token_id)
+            map(load_token, envelopes.values()), key=lambda record: (record.created_at, record.token_id)
         )
         return [record.shown() for record in records if tenant in (None, record.tenant)]
 
@@ -130,66 +131,19 @@ class TokenRegistry:
             envelope = await self._vault.read(KIND, token_id)
             if envelope is None:
                 raise InvalidToken(f"there is no token {token_id}")
-            record = _load(envelope)
+            record = load_token(envelope)
             if record.revoked_at is not None:
                 return record.shown()
             record = record.model_copy(update={"revoked_at": self._now()})
             try:
-                await self._vault.write(KIND, token_id, _dump(record), previous=envelope)
+                await self._vault.write(KIND, token_id, dump_token(record), previous=envelope)
             except RevisionConflict:
                 continue
-            self._known.pop(token_id, None)
+            self._recent.forget(token_id)
+            self._audit(AuditEvent("token.revoke", token_id=token_id, tenant=record.tenant))
             return record.shown()
         raise RevisionConflict(f"token {token_id} keeps changing")
 
-    async def _lookup(self, token_id: str) -> TokenRecord | None:
-        known = self._fresh(token_id)
-        if known is not None:
-            return known.record
-        lock = self._reading.setdefault(token_id, asyncio.Lock())
-        try:
-            async with lock:
-                known = self._fresh(token_id)
-                return known.record if known else await self._read(token_id)
-        finally:
-            if not lock.locked():
-                self._reading.pop(token_id, None)
-
-    def _fresh(self, token_id: str) -> _Known | None:
-        known = self._known.get(token_id)
-        if known is None:
-            return None
-        age = self._monotonic() - known.checked_at
-        store_is_away = self._monotonic() < self._retry_at
-        return known if age <= (self._outage_seconds if store_is_away else self._fresh_seconds) else None
-
-    async def _read(self, token_id: str) -> TokenRecord | None:
-        try:
-            envelope = await self._vault.read(KIND, token_id)
-        except StoreUnavailable:
-            self._retry_at = self._monotonic() + self._fresh_seconds
-            known = self._fresh(token_id)
-            if known is None:
-                raise
-            return known.record
-        except RecordTampered:
-            self._known.pop(token_id, None)
-            raise
-        if envelope is None:
-            self._known.pop(token_id, None)
-            return None
-        record = _load(envelope)
-        self._known[token_id] = _Known(record, self._monotonic())
-        return record
-
-
-def _load(envelope: Envelope) -> TokenRecord:
-    try:
-        return TokenRecord.model_validate(envelope.body)
-    except ValidationError as error:
-        raise RecordTampered("the record of a token has another format than this program writes") from error
-
-
-def _dump(record: TokenRecord) -> dict[str, object]:
-    body = record.model_dump(mode="json")
-    return {**body, "scopes": sorted(record.scopes)}
+    async def rewrap(self) -> int:
+        """Wraps the tokens' data keys under the current key-encryption key; how many were changed."""
+        return await self._vault.rewrap(KIND)

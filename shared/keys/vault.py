@@ -6,10 +6,12 @@ from typing import Any
 
 from shared.keys.data_key import DataKey
 from shared.keys.envelope import Envelope, open_envelope, seal_envelope
-from shared.keys.errors import KeyStoreError
+from shared.keys.errors import KeyStoreError, RevisionConflict
 from shared.keys.kek import KeyWrapper
 from shared.keys.ledger import Ledger
 from shared.keys.store import RecordStore, Stored
+
+_ATTEMPTS = 8
 
 
 class Vault:
@@ -25,13 +27,25 @@ class Vault:
         self._ledger = ledger or Ledger()
         self._opened: dict[tuple[str, str], Envelope] = {}
 
+    async def rewrap(self, kind: str) -> int:
+        """Wraps the data keys of a kind anew under the current key-encryption key; how many were changed.
+
+        It may be interrupted and repeated. The secrets stay sealed.
+        """
+        changed = 0
+        for record_id, _ in await self._store.scan(kind):
+            changed += await self._rewrap_record(kind, record_id)
+        return changed
+
     async def read(self, kind: str, record_id: str) -> Envelope | None:
         """The record, or None where there never was one.
 
         Raises:
             RecordTampered, UnknownKek, StoreUnavailable.
         """
-        return await self._open(kind, record_id, await self._store.get(kind, record_id))
+        envelope = await self._open(kind, record_id, await self._store.get(kind, record_id))
+        self._ledger.save()
+        return envelope
 
     async def read_all(self, kind: str) -> tuple[dict[str, Envelope], dict[str, KeyStoreError]]:
         """All records of a kind by id, and what is wrong with those that cannot be opened or are gone."""
@@ -46,6 +60,7 @@ class Vault:
             else:
                 if envelope is not None:
                     records[record_id] = envelope
+        self._ledger.save()
         return records, problems
 
     async def write(
@@ -69,8 +84,21 @@ class Vault:
         )
         envelope = replace(envelope, revision=revision)
         self._ledger.check(kind, record_id, envelope)
+        self._ledger.save()
         self._opened[kind, record_id] = envelope
         return envelope
+
+    async def _rewrap_record(self, kind: str, record_id: str) -> bool:
+        for _ in range(_ATTEMPTS):
+            envelope = await self.read(kind, record_id)
+            if envelope is None or envelope.kek_id == self._kek.kek_id:
+                return False
+            try:
+                await self.write(kind, record_id, envelope.body, previous=envelope)
+            except RevisionConflict:
+                continue
+            return True
+        raise RevisionConflict(f"{kind} {record_id} keeps changing")
 
     async def _open(self, kind: str, record_id: str, stored: Stored | None) -> Envelope | None:
         if stored is None:

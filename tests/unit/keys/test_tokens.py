@@ -140,10 +140,12 @@ async def test_known_tokens_go_on_working_while_the_store_is_away_and_new_ones_d
     assert switchable.reads == reads + 1
     with pytest.raises(StoreUnavailable):
         await registry.authenticate(unseen)
+    assert switchable.reads == reads + 1
     clock.seconds += 301
     with pytest.raises(StoreUnavailable):
         await registry.authenticate(known)
     switchable.away = False
+    clock.seconds += 2
     await registry.authenticate(known)
 
 

@@ -1,0 +1,59 @@
+"""The audit trail: who did what with which key or token. No text, no secret."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import structlog
+
+Action = Literal[
+    "key.create",
+    "key.rotate",
+    "key.promote",
+    "key.retire",
+    "key.disable",
+    "key.rewrap",
+    "key.generate",
+    "key.detect",
+    "token.create",
+    "token.revoke",
+    "token.refuse",
+    "store.refuse",
+    "store.backup",
+    "store.restore",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One decision.
+
+    Attributes:
+        action: what was done, or refused.
+        key_id: the key it was done to or with; `version` is its version.
+        token_id: the token it was done to, or whose bearer did it.
+        tenant: whose key or token.
+        request_id: the request that led to it.
+        reason: why it was refused.
+    """
+
+    action: Action
+    key_id: str | None = None
+    version: int | None = None
+    token_id: str | None = None
+    tenant: str | None = None
+    request_id: str | None = None
+    reason: str | None = None
+
+
+AuditSink = Callable[[AuditEvent], None]
+
+
+def log_audit(event: AuditEvent) -> None:
+    """Writes the event to the structured log, under the logger `ttmark.audit`."""
+    fields = {name: value for name, value in asdict(event).items() if value is not None}
+    structlog.stdlib.get_logger("ttmark.audit").info("audit", **fields)
+
+
+def no_audit(event: AuditEvent) -> None:
+    """Drops the event."""

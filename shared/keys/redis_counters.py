@@ -1,0 +1,46 @@
+"""Counters that all replicas share, in Redis."""
+
+from collections.abc import Mapping
+
+from redis.asyncio.connection import Connection
+
+from shared.keys.redis_address import RedisAddress
+from shared.keys.redis_client import RedisClient
+from shared.keys.redis_connections import Command, converse
+from shared.keys.redis_location import HASH_TAG
+
+
+class RedisCounters:
+    """Counters under `{ttmark}:count:<name>`, which Redis forgets by itself.
+
+    The budget is short: a limit that cannot be looked up must not hold a request up.
+    """
+
+    def __init__(self, address: RedisAddress, *, budget_seconds: float = 0.25, connections: int = 16) -> None:
+        self._client = RedisClient(
+            address,
+            connect_seconds=budget_seconds,
+            reply_seconds=budget_seconds,
+            budget_seconds=budget_seconds,
+            connections=connections,
+        )
+
+    async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
+        """One round trip. A repetition after a broken connection may count twice, never less than once."""
+        commands: list[Command] = []
+        for name, amount in amounts.items():
+            counter = f"{HASH_TAG}:count:{name}"
+            commands += [
+                ("INCRBY", counter, amount),
+                ("PEXPIRE", counter, int(1000 * lifetime_seconds)),
+            ]
+
+        async def add(connection: Connection) -> dict[str, int]:
+            replies = await converse(connection, *commands)
+            return dict(zip(amounts, replies[::2], strict=True))
+
+        return await self._client.run(add)
+
+    async def close(self) -> None:
+        """Closes idle connections."""
+        await self._client.close()

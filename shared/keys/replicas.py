@@ -1,0 +1,94 @@
+"""What each running replica knows of the keys: a rotation waits until all know the new version."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from shared.keys.errors import RevisionConflict
+from shared.keys.store import RecordStore
+
+KIND = "replica"
+_ATTEMPTS = 3
+
+
+class ReplicaReport(BaseModel):
+    """A replica's latest report.
+
+    Attributes:
+        known: the epoch of each key that it works with.
+        serves_until: how long it may go on with these keys if it cannot reach the store any more;
+            in the past once it has stopped in order.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    known: Mapping[str, int]
+    reported_at: AwareDatetime
+    serves_until: AwareDatetime
+
+
+class ReplicaReporter:
+    """Writes the reports of one replica. `replica_id` should survive a restart: service, host and port."""
+
+    def __init__(
+        self,
+        store: RecordStore,
+        replica_id: str,
+        *,
+        max_age_seconds: float,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._store = store
+        self._replica_id = replica_id
+        self._max_age = timedelta(seconds=max_age_seconds)
+        self._now = now
+
+    async def report(self, known: Mapping[str, int]) -> None:
+        """Says which epoch of each key this replica works with from now on.
+
+        Raises:
+            StoreUnavailable: the report did not get through.
+        """
+        now = self._now()
+        await self._write(ReplicaReport(known=known, reported_at=now, serves_until=now + self._max_age))
+
+    async def sign_off(self) -> None:
+        """Says that this replica serves no more.
+
+        Raises:
+            StoreUnavailable: it did not get through; the replica counts until its keys are too old.
+        """
+        now = self._now()
+        await self._write(ReplicaReport(known={}, reported_at=now, serves_until=now))
+
+    async def _write(self, report: ReplicaReport) -> None:
+        payload = report.model_dump_json().encode()
+        for attempt in range(_ATTEMPTS):
+            stored = await self._store.get(KIND, self._replica_id)
+            try:
+                await self._store.put(
+                    KIND, self._replica_id, payload, expected_revision=stored.revision if stored else 0
+                )
+            except RevisionConflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return
+
+
+async def replicas_behind(store: RecordStore, key_id: str, epoch: int, now: datetime) -> list[str]:
+    """Replicas that may still serve and have not reported `epoch` of the key, ordered by id.
+
+    A replica that fell silent counts until its keys are too old to be served.
+    """
+    behind = []
+    for replica_id, stored in await store.scan(KIND):
+        try:
+            report = ReplicaReport.model_validate_json(stored.payload)
+        except ValidationError:
+            behind.append(replica_id)
+            continue
+        if report.serves_until > now and report.known.get(key_id, 0) < epoch:
+            behind.append(replica_id)
+    return behind
