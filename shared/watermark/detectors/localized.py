@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from shared.watermark.detectors.aligned import NullSource
 from shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
 from shared.watermark.detectors.positions import position_scores
-from shared.watermark.detectors.scan import best_scores, scan_peaks
+from shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
 from shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
 from shared.watermark.detectors.tokens import check_tokens
-from shared.watermark.detectors.waterseeker import waterseeker_peaks
+from shared.watermark.detectors.waterseeker import waterseeker_parameters, waterseeker_peaks
 from shared.watermark.null_tables import load_null_table
 from shared.watermark.watermark import Watermark
 
@@ -84,12 +84,20 @@ def find_peaks(
     return waterseeker_peaks(scores, watermark.block_size, watermark.log10_p_of_z_sum)
 
 
+def method_parameters(method: Method, block_size: int) -> dict[str, float]:
+    """The settings of `method` that its null tables are made for."""
+    return scan_parameters(block_size) if method == "scan" else waterseeker_parameters()
+
+
 def _from_table(watermark: Watermark, method: Method, positions: int) -> ExpectedSegments | None:
     table = load_null_table(watermark.null.name, watermark.block_size)
     if table is None:
         return None
     null = table.scan if method == "scan" else table.waterseeker
-    return lambda score: null.log10_e(positions, score)
+    if null.parameters != method_parameters(method, watermark.block_size):
+        return None
+    tokens = positions + watermark.block_size - 1
+    return lambda score: null.log10_e(tokens, score)
 
 
 def _from_decoys(

@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 
 from shared.watermark.detectors.segments import Peak
 
-DRIFT = 0.3
-SKIP = 3.0
-PARAMETERS = {"drift": DRIFT, "skip": SKIP}
+DRIFT_PER_TOKEN = 0.15
+SKIP = 5.0
+
+
+def scan_parameters(block_size: int) -> dict[str, float]:
+    """What the null of `best_peak` depends on beside the scores: drift of a block, price of a skip."""
+    return {"drift": DRIFT_PER_TOKEN * block_size, "skip": SKIP}
 
 
 def scan_peaks(
@@ -24,7 +28,7 @@ def scan_peaks(
     `scores` [n - r + 1] are the z of the blocks that start at each of n tokens. Linear in n for every
     reported peak.
     """
-    values = (scores - DRIFT).tolist()
+    values = (scores - DRIFT_PER_TOKEN * block_size).tolist()
     end = len(values) + block_size - 1
     first = best_peak(values, block_size, 0, end)
     peaks, pending = [first], [(0, first, end)]
@@ -72,7 +76,7 @@ def best_scores(chunks: Iterable[NDArray[np.float64]], block_size: int, count: i
     best, skipped = np.zeros(count), np.empty(count)
     boundary = block_size
     for chunk in chunks:
-        for scores in chunk - DRIFT:
+        for scores in chunk - DRIFT_PER_TOKEN * block_size:
             current = values[boundary % block_size]
             np.subtract(values[(boundary - 1) % block_size], SKIP, out=skipped)
             current += scores

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from shared.watermark.detectors.segments import Peak
@@ -21,10 +20,13 @@ DEVIATIONS = 0.0
 """th2 of the original; 1.5 in its study of false positives."""
 MERGED_GAP = 100
 SHORTEST = 100
-PARAMETERS = {"window": WINDOW, "deviations": DEVIATIONS, "merged_gap": MERGED_GAP, "shortest": SHORTEST}
-
 WindowTest = Callable[[float, int], float]
 """log10 p-value of a window from the sum of its z and its number of blocks."""
+
+
+def waterseeker_parameters() -> dict[str, float]:
+    """What the null of `waterseeker_peaks` depends on beside the scores."""
+    return {"window": WINDOW, "deviations": DEVIATIONS, "merged_gap": MERGED_GAP, "shortest": SHORTEST}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,10 @@ def _regions(series: NDArray[np.float64], block_size: int) -> Iterator[_Region]:
     window = max(1, WINDOW // block_size)
     if series.size < window:
         return
-    means = sliding_window_view(series, window).mean(axis=1)
+    totals = np.concatenate([[0.0], np.cumsum(series)])
+    means = (totals[window:] - totals[:-window]) / window
     overall = float(means.mean())
-    top = float(np.sort(means)[-TOP_WINDOWS:].mean())
+    top = float(np.partition(means, -min(TOP_WINDOWS, means.size))[-TOP_WINDOWS:].mean())
     margin = max(TOP_SHARE * (top - overall), DEVIATIONS * float(means.std()))
     above = np.flatnonzero(means > overall + margin)
     if above.size == 0:

@@ -1,0 +1,1 @@
+"""Experiments on the watermark core: what it promises, measured. `python -m evaluation.core <name>`."""

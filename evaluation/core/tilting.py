@@ -1,0 +1,71 @@
+"""Exponentially tilted score nulls: the proposals of importance sampling."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from shared.watermark.nulls import BinomialNull, ExponentialNull, Null
+
+Scores = NDArray[np.float64]
+
+
+class TiltedScore(Protocol):
+    """Standardised scores z under density proportional to exp(theta z) times the null's."""
+
+    @property
+    def log_moment(self) -> float:
+        """ln E exp(theta z) under the null."""
+        ...
+
+    def draw(self, rng: np.random.Generator, count: int) -> Scores: ...
+
+
+@dataclass(frozen=True)
+class TiltedBinomial:
+    null: BinomialNull
+    theta: float
+
+    @property
+    def log_moment(self) -> float:
+        step = self.theta / self.null.standard_deviation
+        grown = math.log1p(self.null.probability * math.expm1(step))
+        return self.null.trials * grown - step * self.null.mean
+
+    def draw(self, rng: np.random.Generator, count: int) -> Scores:
+        weight = self.null.probability * math.exp(self.theta / self.null.standard_deviation)
+        probability = weight / (1.0 - self.null.probability + weight)
+        below = binom.cdf(np.arange(self.null.trials), self.null.trials, probability)
+        hits = np.searchsorted(below, rng.random(count), side="right")
+        return (hits.astype(np.float64) - self.null.mean) / self.null.standard_deviation
+
+
+@dataclass(frozen=True)
+class TiltedExponential:
+    theta: float
+
+    @property
+    def log_moment(self) -> float:
+        return -math.log1p(-self.theta) - self.theta
+
+    def draw(self, rng: np.random.Generator, count: int) -> Scores:
+        return rng.standard_exponential(count) / (1.0 - self.theta) - 1.0
+
+
+def null_scores(null: Null, rng: np.random.Generator, shape: tuple[int, ...]) -> Scores:
+    """Standardised scores of unwatermarked text."""
+    words = rng.integers(0, 2**64, shape, dtype=np.uint64)
+    scores: Scores = (null.draw(words) - null.mean) / null.standard_deviation
+    return scores
+
+
+def tilted(null: Null, theta: float) -> TiltedScore:
+    """The tilted scores of a null. Raises TypeError for a null without a closed form."""
+    if isinstance(null, BinomialNull):
+        return TiltedBinomial(null, theta)
+    if isinstance(null, ExponentialNull):
+        return TiltedExponential(theta)
+    raise TypeError(f"no closed tilting for {null.name}")
