@@ -6,7 +6,16 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from services.runtime import StartupError
-from shared.keys import KeyEncryptionKey, RecordStore, open_store
+from shared.keys import (
+    Counters,
+    KeyEncryptionKey,
+    KeyStoreError,
+    Ledger,
+    LedgerFile,
+    RecordStore,
+    open_counters,
+    open_store,
+)
 
 
 class KeyStoreSettings(BaseSettings):
@@ -28,17 +37,45 @@ class KeyStoreSettings(BaseSettings):
         default=Path(".ttmark/kek"), description="File with the key-encryption key, unless TTMARK_KEK is set."
     )
 
+    ledger_file: Path | None = Field(
+        default=None,
+        description="File that remembers what was seen of each record, so that a cold start notices a store "
+        "that went back in time.",
+    )
+    audit_file: Path | None = Field(
+        default=None, description="File to which the command line adds a line for each change."
+    )
+
+    def open_ledger(self) -> Ledger:
+        """The ledger file, or a ledger that lives as long as the process.
+
+        Raises:
+            StartupError: the file cannot be read.
+        """
+        try:
+            return Ledger() if self.ledger_file is None else LedgerFile(self.ledger_file)
+        except KeyStoreError as error:
+            raise StartupError(str(error)) from error
+
+    def open_counters(self) -> Counters:
+        """Counters for rate limits, beside the store.
+
+        Raises:
+            StartupError: the URL names no store that there is.
+        """
+        try:
+            return open_counters(self._url())
+        except ValueError as error:
+            raise StartupError(str(error)) from error
+
     def open_store(self) -> RecordStore:
         """The store, not yet connected.
 
         Raises:
             StartupError: the URL names no store that there is.
         """
-        url = self.store_url.get_secret_value()
-        if self.store_url_file is not None:
-            url = _read(self.store_url_file, "the key store's URL")
         try:
-            return open_store(url)
+            return open_store(self._url())
         except ValueError as error:
             raise StartupError(str(error)) from error
 
@@ -56,6 +93,11 @@ class KeyStoreSettings(BaseSettings):
             return KeyEncryptionKey.from_text(text)
         except ValueError as error:
             raise StartupError(f"{source}: {error}") from error
+
+    def _url(self) -> str:
+        if self.store_url_file is not None:
+            return _read(self.store_url_file, "the key store's URL")
+        return self.store_url.get_secret_value()
 
 
 def _read(path: Path, what: str) -> str:

@@ -1,46 +1,86 @@
 """What the commands on keys and tokens share: opening the store, one-line errors, tables."""
 
 import asyncio
+import getpass
+import os
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from services.runtime import StartupError, one_clear_line
 from services.settings_keys import KeyStoreSettings
-from shared.keys import InvalidName, KeyRing, KeyStoreError, TokenRegistry
+from shared.keys import (
+    AuditEvent,
+    AuditSink,
+    InvalidName,
+    KeyEncryptionKey,
+    KeyRing,
+    KeyStoreError,
+    Ledger,
+    RecordStore,
+    TokenRegistry,
+)
 
 T = TypeVar("T")
 
 JsonOutput = Annotated[bool, typer.Option("--json", help="Write JSON for programs to read.")]
 
 
+@dataclass(frozen=True)
+class KeyStore:
+    """The configured store with what works on it."""
+
+    store: RecordStore
+    kek: KeyEncryptionKey
+    ledger: Ledger
+    audit: AuditSink
+
+    @property
+    def ring(self) -> KeyRing:
+        """The keys."""
+        return KeyRing(self.store, self.kek, ledger=self.ledger, audit=self.audit)
+
+    @property
+    def registry(self) -> TokenRegistry:
+        """The access tokens."""
+        return TokenRegistry(self.store, self.kek, ledger=self.ledger, audit=self.audit)
+
+
 @asynccontextmanager
-async def key_ring() -> AsyncIterator[KeyRing]:
-    """The keys of the configured store."""
+async def key_store() -> AsyncIterator[KeyStore]:
+    """The key store that the environment names, closed at the end of the block.
+
+    Raises:
+        StartupError: the settings are not usable.
+    """
     settings = KeyStoreSettings()
-    kek = settings.load_kek()
     store = settings.open_store()
     try:
-        yield KeyRing(store, kek)
+        yield KeyStore(store, settings.load_kek(), settings.open_ledger(), _audit_sink(settings.audit_file))
     finally:
         await store.close()
 
 
-@asynccontextmanager
-async def token_registry() -> AsyncIterator[TokenRegistry]:
-    """The access tokens of the configured store."""
-    settings = KeyStoreSettings()
-    kek = settings.load_kek()
-    store = settings.open_store()
-    try:
-        yield TokenRegistry(store, kek)
-    finally:
-        await store.close()
+def _audit_sink(path: Path | None) -> AuditSink:
+    def append(event: AuditEvent) -> None:
+        if path is None:
+            return
+        line = {"timestamp": datetime.now(UTC), **asdict(replace(event, actor=getpass.getuser()))}
+        try:
+            with os.fdopen(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600), "ab") as file:
+                file.write(orjson.dumps(line) + b"\n")
+        except OSError as error:
+            raise StartupError(f"cannot write the audit trail to {path} ({error.strerror})") from error
+
+    return append
 
 
 def run(command: Coroutine[Any, Any, T]) -> T:

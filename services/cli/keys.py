@@ -1,5 +1,7 @@
 """`ttmark keys`: watermark keys and the life cycle of their versions."""
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -7,12 +9,15 @@ import orjson
 import typer
 from pydantic import ValidationError
 
-from services.cli.key_store import JsonOutput, key_ring, moment, print_table, run
-from shared.keys import KeyInfo
+from services.cli.key_store import JsonOutput, key_store, moment, print_table, run
+from services.cli.key_upkeep import backup, restore, rewrap, verify
+from shared.keys import KeyInfo, ReplicasBehind
 from shared.schemas.profile import Profile
 from shared.tokenization import TextTokenizer, TokenizerMissing
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)
+
+_POLL_SECONDS = 0.5
 
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key id.")]
 Version = Annotated[int, typer.Argument(metavar="VERSION", help="Number of the version.")]
@@ -37,8 +42,8 @@ def create(
     profile = _profile(scheme, block_size, context_width, tokenizer, param or [])
 
     async def command() -> KeyInfo:
-        async with key_ring() as ring:
-            return await ring.create(key_id, tenant=tenant, profile=profile)
+        async with key_store() as keys:
+            return await keys.ring.create(key_id, tenant=tenant, profile=profile)
 
     _show([run(command())], as_json=as_json, single=True)
 
@@ -51,8 +56,8 @@ def list_keys(
     """List keys and versions; never secrets."""
 
     async def command() -> list[KeyInfo]:
-        async with key_ring() as ring:
-            return await ring.list(tenant=tenant)
+        async with key_store() as keys:
+            return await keys.ring.list(tenant=tenant)
 
     _show(run(command()), as_json=as_json)
 
@@ -62,19 +67,34 @@ def rotate(key_id: KeyId, as_json: JsonOutput = False) -> None:
     """Add a pending version; promote it once every replica knows it."""
 
     async def command() -> KeyInfo:
-        async with key_ring() as ring:
-            return await ring.rotate(key_id)
+        async with key_store() as keys:
+            return await keys.ring.rotate(key_id)
 
     _show([run(command())], as_json=as_json, single=True)
 
 
 @app.command()
-def promote(key_id: KeyId, version: Version, as_json: JsonOutput = False) -> None:
+def promote(
+    key_id: KeyId,
+    version: Version,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait until every replica knows it.")
+    ] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Do not mind replicas that do not know it.")] = False,
+    as_json: JsonOutput = False,
+) -> None:
     """Generate with a pending version from now on; the previous one stays detectable."""
 
     async def command() -> KeyInfo:
-        async with key_ring() as ring:
-            return await ring.promote(key_id, version)
+        deadline = time.monotonic() + wait
+        async with key_store() as keys:
+            while True:
+                try:
+                    return await keys.ring.promote(key_id, version, force=force)
+                except ReplicasBehind:
+                    if time.monotonic() >= deadline:
+                        raise
+                await asyncio.sleep(_POLL_SECONDS)
 
     _show([run(command())], as_json=as_json, single=True)
 
@@ -84,8 +104,8 @@ def retire(key_id: KeyId, version: Version, as_json: JsonOutput = False) -> None
     """Stop detecting a version that is no longer generated with."""
 
     async def command() -> KeyInfo:
-        async with key_ring() as ring:
-            return await ring.retire(key_id, version)
+        async with key_store() as keys:
+            return await keys.ring.retire(key_id, version)
 
     _show([run(command())], as_json=as_json, single=True)
 
@@ -95,10 +115,16 @@ def disable(key_id: KeyId, version: Version, as_json: JsonOutput = False) -> Non
     """Take a compromised version out of use at once and for good."""
 
     async def command() -> KeyInfo:
-        async with key_ring() as ring:
-            return await ring.disable(key_id, version)
+        async with key_store() as keys:
+            return await keys.ring.disable(key_id, version)
 
     _show([run(command())], as_json=as_json, single=True)
+
+
+app.command()(rewrap)
+app.command()(backup)
+app.command()(restore)
+app.command()(verify)
 
 
 def _profile(

@@ -6,7 +6,7 @@ from typing import Annotated
 import orjson
 import typer
 
-from services.cli.key_store import JsonOutput, moment, print_table, run, token_registry
+from services.cli.key_store import JsonOutput, key_store, moment, print_table, run
 from shared.keys import Scope, TokenInfo
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
@@ -29,8 +29,10 @@ def create(
     expires_at = None if expires_in_days is None else datetime.now(UTC) + timedelta(days=expires_in_days)
 
     async def command() -> tuple[str, TokenInfo]:
-        async with token_registry() as registry:
-            return await registry.create(tenant=tenant, scopes=scopes, expires_at=expires_at, label=label)
+        async with key_store() as keys:
+            return await keys.registry.create(
+                tenant=tenant, scopes=scopes, expires_at=expires_at, label=label
+            )
 
     plain, token = run(command())
     if as_json:
@@ -47,8 +49,8 @@ def list_tokens(
     """List tokens; never the secret part."""
 
     async def command() -> list[TokenInfo]:
-        async with token_registry() as registry:
-            return await registry.list(tenant=tenant)
+        async with key_store() as keys:
+            return await keys.registry.list(tenant=tenant)
 
     _show(run(command()), as_json=as_json)
 
@@ -61,8 +63,8 @@ def revoke(
     """Revoke a token; every service refuses it within seconds."""
 
     async def command() -> TokenInfo:
-        async with token_registry() as registry:
-            return await registry.revoke(token_id)
+        async with key_store() as keys:
+            return await keys.registry.revoke(token_id)
 
     token = run(command())
     if as_json:

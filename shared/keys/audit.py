@@ -33,6 +33,7 @@ class AuditEvent:
         key_id: the key it was done to or with; `version` is its version.
         token_id: the token it was done to, or whose bearer did it.
         tenant: whose key or token.
+        actor: who did it, where that was not the bearer of a token.
         request_id: the request that led to it.
         reason: why it was refused.
     """
@@ -42,6 +43,7 @@ class AuditEvent:
     version: int | None = None
     token_id: str | None = None
     tenant: str | None = None
+    actor: str | None = None
     request_id: str | None = None
     reason: str | None = None
 

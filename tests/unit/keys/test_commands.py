@@ -1,7 +1,9 @@
 """`ttmark keys` and `ttmark tokens`."""
 
+import asyncio
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from tokenizers import Tokenizer, models
 from typer.testing import CliRunner, Result
 
 from services.cli import keys, tokens
+from shared.keys import ReplicaReporter, open_store
 
 KEK = "5e" * 32
 
@@ -142,6 +145,72 @@ def test_the_store_url_and_the_key_come_from_files_too(folder: Path, monkeypatch
     monkeypatch.setenv("TTMARK_KEK_FILE", str(folder / "secret"))
     assert invoke("keys create k --tokenizer model").exit_code == 0
     assert (folder / "elsewhere.db").exists()
+
+
+def test_keys_are_rewrapped_backed_up_verified_and_restored(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invoke("keys create k --tokenizer model")
+    invoke("tokens create")
+    monkeypatch.setenv("TTMARK_KEK", f"{'77' * 32}\n{KEK}")
+    assert json.loads(invoke("keys rewrap --json").stdout) == {"keys": 1, "tokens": 1}
+    monkeypatch.setenv("TTMARK_KEK", "77" * 32)
+    report = json.loads(invoke("keys verify --json").stdout)
+    assert (report["keys"], report["versions"], report["tokens"], report["problems"]) == (1, 1, 1, {})
+    assert invoke("keys backup saved").exit_code == 0
+    assert (folder / "saved").stat().st_mode & 0o777 == 0o600
+    assert invoke("keys backup saved").exit_code == 2
+    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{folder / 'new.db'}")
+    restored = json.loads(invoke("keys restore saved --json").stdout)
+    assert restored == {"restored": 2, "unchanged": 0, "newer": 0}
+    assert invoke("keys restore nowhere").exit_code == 2
+    (folder / "saved").write_text("{}")
+    assert invoke("keys restore saved").exit_code == 1
+
+
+def test_verify_exits_with_1_when_a_record_is_damaged(folder: Path) -> None:
+    invoke("keys create k --tokenizer model")
+    connection = sqlite3.connect(folder / ".ttmark" / "keys.db")
+    with connection:
+        connection.execute("UPDATE records SET payload = 'garbage'")
+    connection.close()
+    result = invoke("keys verify")
+    assert result.exit_code == 1
+    assert "key k: the stored record is damaged" in result.stderr.replace("key k: key k:", "key k:")
+
+
+def test_a_promotion_waits_for_replicas_or_is_forced(folder: Path) -> None:
+    invoke("keys create k --tokenizer model")
+    invoke("keys rotate k")
+    asyncio.run(report_an_old_epoch(folder))
+    refused = invoke("keys promote k 2 --wait 0.6")
+    assert refused.exit_code == 1
+    assert "gen-1" in refused.stderr
+    assert invoke("keys promote k 2 --force").exit_code == 0
+
+
+async def report_an_old_epoch(folder: Path) -> None:
+    store = open_store(f"sqlite:///{folder / '.ttmark' / 'keys.db'}")
+    await ReplicaReporter(store, "gen-1", max_age_seconds=900).report({"k": 1})
+    await store.close()
+
+
+def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTMARK_LEDGER_FILE", str(folder / "ledger"))
+    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(folder / "audit.log"))
+    invoke("keys create k --tokenizer model")
+    invoke("keys rotate k")
+    lines = [json.loads(line) for line in (folder / "audit.log").read_text().splitlines()]
+    assert [line["action"] for line in lines] == ["key.create", "key.rotate"]
+    assert all(line["actor"] and line["timestamp"] for line in lines)
+    (folder / ".ttmark" / "keys.db").unlink()
+    for leftover in (folder / ".ttmark").glob("keys.db-*"):
+        leftover.unlink()
+    result = invoke("keys list")
+    assert result.exit_code == 1
+    assert "is gone" in result.stderr
 
 
 def test_the_commands_start_without_torch() -> None:

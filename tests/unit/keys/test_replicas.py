@@ -1,0 +1,106 @@
+"""Two-phase rotation: no promotion before every running replica knows the version."""
+
+from typing import Any
+
+import pytest
+
+from shared.keys import (
+    KeyCache,
+    KeyEncryptionKey,
+    KeyRing,
+    RecordStore,
+    ReplicaReporter,
+    ReplicasBehind,
+    Stored,
+)
+from shared.schemas.profile import Profile
+
+
+@pytest.fixture
+def ring(store: RecordStore, kek: KeyEncryptionKey, clock: Any) -> KeyRing:
+    return KeyRing(store, kek, now=clock.now)
+
+
+def replica(store: RecordStore, ring: KeyRing, clock: Any, name: str, max_age: float = 900) -> KeyCache:
+    reporter = ReplicaReporter(store, name, max_age_seconds=max_age, now=clock.now)
+    return KeyCache(ring, refresh_seconds=3600, max_age_seconds=max_age, reporter=reporter)
+
+
+async def test_promotion_waits_for_every_replica_and_names_those_behind(
+    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    replicas = [replica(store, ring, clock, name) for name in ("gen-1", "detect-1")]
+    for cache in replicas:
+        await cache.refresh()
+    await ring.rotate("k")
+    with pytest.raises(ReplicasBehind, match="not known yet to detect-1, gen-1"):
+        await ring.promote("k", 2)
+    await replicas[0].refresh()
+    with pytest.raises(ReplicasBehind, match="not known yet to detect-1:"):
+        await ring.promote("k", 2)
+    await replicas[1].refresh()
+    assert (await ring.promote("k", 2)).versions[1].state == "primary"
+
+
+async def test_a_replica_that_stopped_in_order_does_not_count(
+    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    cache = replica(store, ring, clock, "gen-1")
+    await cache.start()
+    await ring.rotate("k")
+    await cache.stop()
+    await ring.promote("k", 2)
+
+
+async def test_a_silent_replica_counts_until_its_keys_are_too_old_to_be_served(
+    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    await replica(store, ring, clock, "gen-1", max_age=900).refresh()
+    await ring.rotate("k")
+    clock.seconds += 899
+    with pytest.raises(ReplicasBehind):
+        await ring.promote("k", 2)
+    clock.seconds += 1
+    await ring.promote("k", 2)
+
+
+async def test_the_operator_can_force_a_promotion(
+    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    await replica(store, ring, clock, "gen-1").refresh()
+    await ring.rotate("k")
+    assert (await ring.promote("k", 2, force=True)).versions[1].state == "primary"
+
+
+async def test_a_promotion_that_took_effect_is_repeated_without_asking_the_replicas(
+    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    await ring.rotate("k")
+    await ring.promote("k", 2)
+    await ReplicaReporter(store, "late", max_age_seconds=900, now=clock.now).report({})
+    await ring.promote("k", 2)
+
+
+async def test_a_replica_that_starts_again_under_its_name_replaces_its_report(
+    store: RecordStore, ring: KeyRing, clock: Any, profile: Profile
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    for _ in range(3):
+        await replica(store, ring, clock, "gen-1").refresh()
+    assert len(await store.scan("replica")) == 1
+
+
+async def test_a_report_that_cannot_be_read_blocks_a_promotion(
+    store: RecordStore, ring: KeyRing, profile: Profile
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+    await ring.rotate("k")
+    await store.put("replica", "odd", b"nonsense", expected_revision=0)
+    with pytest.raises(ReplicasBehind, match="odd"):
+        await ring.promote("k", 2)
+    assert await store.get("replica", "odd") == Stored(1, b"nonsense")
