@@ -1,6 +1,7 @@
 """One detection request, from body to response: select keys, read, detect, decide, report."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 from detect_service import detectors
@@ -40,9 +41,15 @@ def detector_for(request: DetectionRequest, versions: int) -> BatchDetector:
 
 
 def detect(
-    request: DetectionRequest, principal: Principal, backend: DetectionBackend, request_id: str
+    request: DetectionRequest,
+    principal: Principal,
+    backend: DetectionBackend,
+    request_id: str,
+    observe: Callable[[DetectionResult, Finding | None], None] | None = None,
 ) -> DetectionResponse:
     """Examines every document; the request's type chooses the detector.
+
+    `observe` is told every result, with the evidence whether the caller may see it or not.
 
     Raises:
         ServiceError: unknown key, missing tokenizer, missing scope, or a document that is too long.
@@ -66,6 +73,8 @@ def detect(
         finding = findings[index] if findings else None
         tokens = len(reader.token_ids(finding.key if finding else selection.keys[0]))
         results.append(_result(index, request, reader, tokens, finding, shows_evidence))
+        if observe is not None:
+            observe(results[-1], finding)
     return DetectionResponse(results=results, skipped_keys=list(selection.skipped), request_id=request_id)
 
 

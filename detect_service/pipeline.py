@@ -37,6 +37,8 @@ class Finding:
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
         hypotheses: versions x phases tried on this document.
         segments: in order and disjoint; None unless the detector looks for segments.
+        null_log10_p: p-value under one hypothesis that was chosen without looking, the first one; uniform
+            over texts without its watermark. None where the first attempt tries several phases at once.
     """
 
     key: UnlockedKey
@@ -45,6 +47,7 @@ class Finding:
     log10_p: float
     hypotheses: int
     segments: tuple[FoundSegment, ...] | None
+    null_log10_p: float | None = None
 
     @property
     def z(self) -> float | None:
@@ -81,6 +84,7 @@ def best_findings(
 def _best(tried: Sequence[Attempt]) -> Finding:
     """What one document's attempts amount to, corrected for their number."""
     evidence, key, version = min(tried, key=lambda attempt: attempt[0].log10_p)
+    first = tried[0][0]
     segments = None
     if isinstance(evidence, LocalizedEvidence):
         segments = _disjoint(
@@ -98,6 +102,7 @@ def _best(tried: Sequence[Attempt]) -> Finding:
         log10_p=corrected(evidence.log10_p, len(tried)),
         hypotheses=sum(attempt.hypotheses for attempt, _, _ in tried),
         segments=segments,
+        null_log10_p=first.log10_p if first.hypotheses == 1 else None,
     )
 
 

@@ -1,5 +1,6 @@
 """The live check: a generated text must be recognised, a human's must not, through the services' own API."""
 
+import random
 import signal
 import threading
 import time
@@ -10,6 +11,7 @@ import structlog
 from prometheus_client import CollectorRegistry, start_http_server
 
 from services.cli.demonstration import HUMAN_TEXT, PROMPT
+from services.model_folder import model_id
 from services.runtime import StartupError
 from services.settings_canary import CanarySettings
 from shared.client import ClientError, TTMarkClient
@@ -55,7 +57,7 @@ class Canary:
         try:
             with self._timed("detect"):
                 generated = self._detect(text, [key_id])
-                human = self._detect(HUMAN_TEXT, None)
+                human = self._detect(self._human_text(), None)
         except ClientError as error:
             return "detection_failed", str(error)
         self._metrics.evidence("generated", generated.log10_p)
@@ -69,7 +71,7 @@ class Canary:
     def _generate(self) -> tuple[str, str]:
         completion = self._generation.complete(
             {
-                "model": self._settings.model,
+                "model": model_id(self._settings.model),
                 "prompt": PROMPT,
                 "max_tokens": self._settings.canary_tokens,
                 "temperature": 1.0,
@@ -79,6 +81,13 @@ class Canary:
             }
         )
         return completion["choices"][0]["text"], completion["watermark"]["key_id"]
+
+    def _human_text(self) -> str:
+        """A human's words in a new order each time: the same text over and over would bend the detector's
+        statistics of p-values."""
+        words = HUMAN_TEXT.split()
+        random.shuffle(words)
+        return " ".join(words)
 
     def _detect(self, text: str, keys: list[str] | None) -> DetectionResult:
         request = DirectRequest(inputs=[Document(text=text)], keys=keys, fpr=self._settings.canary_fpr)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Request
 from detect_service.api.problems import BODY_PROBLEMS, problems
 from detect_service.backend import DetectionBackend
 from detect_service.detection import detect
+from detect_service.pipeline import Finding
 from shared.http.auth import require
 from shared.http.request_id import request_id
 from shared.keys import Principal, Scope
@@ -15,6 +16,7 @@ from shared.schemas.detection import (
     AlignedRequest,
     DetectionRequest,
     DetectionResponse,
+    DetectionResult,
     DirectRequest,
     LocalizedRequest,
 )
@@ -27,9 +29,11 @@ def detection_router(backend: DetectionBackend, metrics: DetectionMetrics) -> AP
     router = APIRouter(prefix="/v1/detect", tags=["detection"], responses=problems(404, *BODY_PROBLEMS))
 
     def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> DetectionResponse:
-        response = detect(body, caller, backend, request_id(request.scope))
-        metrics.observe_response(mode, response)
-        return response
+        def observe(result: DetectionResult, finding: Finding | None) -> None:
+            null_log10_p = finding.null_log10_p if finding else None
+            metrics.document(mode, result.verdict, result.tokens, result.hypotheses, null_log10_p)
+
+        return detect(body, caller, backend, request_id(request.scope), observe)
 
     # Not `async`: detection is computation, so the framework runs it on its thread pool.
     @router.post("/direct")

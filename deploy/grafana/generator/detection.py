@@ -59,7 +59,7 @@ DETECTION = Dashboard(
                 ),
                 Panel(
                     "Small p-values",
-                    "Share with p <= 0.05 of what was not detected: 0.05, or more if marked texts were edited.",
+                    "Share with p <= 0.05 of what was not detected: 0.05, more if marked texts were edited.",
                     (Query("mode:ttmark_detect_small_p_values:share1h", "{{mode}}"),),
                     unit="percentunit",
                     bad_above=0.2,
