@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from detect_service.key_selection import KeySource
 from detect_service.normalization import TextNormalizer
 from detect_service.tokenizers import TokenizerSet
-from shared.keys import KeyCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,13 +12,13 @@ class DetectionBackend:
     """Given by the composition root; nothing in it changes with a request.
 
     Attributes:
-        keys: unwrapped keys, kept fresh in the background.
+        keys: unwrapped keys; in the service a cache that is kept fresh in the background.
         tokenizers: by the fingerprint that profiles name.
         max_document_tokens: longest document that is looked at.
         normalizer: counts and undoes tricks with characters.
     """
 
-    keys: KeyCache
+    keys: KeySource
     tokenizers: TokenizerSet
     max_document_tokens: int
     normalizer: TextNormalizer = field(default_factory=TextNormalizer)

@@ -2,11 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from detect_service.tokenizers import TokenizerSet
 from shared.http.errors import KeyNotFound, Unprocessable
-from shared.keys import KeyCache, UnlockedKey
+from shared.keys import UnlockedKey
 from shared.schemas.detection import DetectionRequest
+
+
+class KeySource(Protocol):
+    """Where keys come from: a `KeyCache`, or keys that were read once."""
+
+    def for_tenant(self, tenant: str) -> Sequence[UnlockedKey]:
+        """The tenant's keys, ordered by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +26,7 @@ class KeySelection:
 
 
 def select_keys(
-    request: DetectionRequest, tenant: str, cache: KeyCache, tokenizers: TokenizerSet
+    request: DetectionRequest, tenant: str, source: KeySource, tokenizers: TokenizerSet
 ) -> KeySelection:
     """The tenant's keys that the request names, or all of them.
 
@@ -26,7 +34,7 @@ def select_keys(
         KeyNotFound: a named key does not exist or is another tenant's, or the tenant has none.
         Unprocessable: a named key cannot read text because its tokenizer is not installed here.
     """
-    mine = {key.key_id: key for key in cache.for_tenant(tenant)}
+    mine = {key.key_id: key for key in source.for_tenant(tenant)}
     needs_tokenizer = any(document.text is not None for document in request.inputs)
     if request.keys is None:
         if not mine:

@@ -59,6 +59,7 @@ class Service:
     """The app's client, tokens by scope, and the keys it knows."""
 
     client: httpx.AsyncClient
+    backend: DetectionBackend
     tokenizer: TextTokenizer
     keys: dict[str, UnlockedKey]
     tokens: dict[str, str]
@@ -111,14 +112,15 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         tokens[tenant] = (await registry.create(tenant=tenant, scopes={Scope.DETECT}))[0]
     cache = KeyCache(ring)
     await cache.start()
+    backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)
     app = create_detection_app(
-        DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000),
+        backend,
         authenticate=registry.authenticate,
         limits=HttpLimits(),
         readiness=lambda: Readiness({"keys": cache.ready}),
     )
     keys = {key_id: await ring.open(key_id) for key_id in ("a-one", "a-two", "b-one")}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
-        yield Service(client, tokenizer, keys, tokens)
+        yield Service(client, backend, tokenizer, keys, tokens)
     await cache.stop()
     await store.close()

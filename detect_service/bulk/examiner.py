@@ -1,0 +1,73 @@
+"""Examines rows with the code of the detection service; one examiner for each process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from detect_service.backend import DetectionBackend
+from detect_service.bulk.options import BulkOptions
+from detect_service.bulk.rows import InputRow, error_row, result_row
+from detect_service.detection import detect
+from detect_service.pipeline import Finding
+from shared.http.errors import ServiceError
+from shared.keys import Principal, Scope
+from shared.schemas.detection import DetectionResult, Document
+
+_NO_REQUEST = "bulk"
+
+
+def _unobserved(_: DetectionResult, __: Finding | None) -> None:
+    """A bulk run has no metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examiner:
+    """Rows in, lines of JSON out.
+
+    Attributes:
+        backend: keys, tokenizers and limits.
+        tenant: whose keys are tried.
+    """
+
+    backend: DetectionBackend
+    tenant: str
+    options: BulkOptions
+
+    def examine(self, rows: Sequence[InputRow]) -> bytes:
+        """One line for each row, in order, whatever the rows hold."""
+        return b"".join(orjson.dumps(row) + b"\n" for row in self.output_rows(rows))
+
+    def output_rows(self, rows: Sequence[InputRow]) -> list[dict[str, Any]]:
+        """One output row for each row, in order."""
+        outputs: dict[int, dict[str, Any]] = {}
+        documents: list[tuple[InputRow, str | None, Document]] = []
+        for row in rows:
+            row_id, document = row.parse()
+            if isinstance(document, str):
+                outputs[row.number] = error_row(row.number, row_id, document)
+            else:
+                documents.append((row, row_id, document))
+        for (row, row_id, _), result in zip(
+            documents, self._results([document for _, _, document in documents]), strict=True
+        ):
+            outputs[row.number] = (
+                error_row(row.number, row_id, result)
+                if isinstance(result, str)
+                else result_row(row.number, row_id, result)
+            )
+        return [outputs[row.number] for row in rows]
+
+    def _results(self, documents: list[Document]) -> list[DetectionResult | str]:
+        """A result for each document, or what is wrong with it."""
+        if not documents:
+            return []
+        caller = Principal(_NO_REQUEST, self.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
+        request = self.options.request(documents)
+        try:
+            return list(detect(request, caller, self.backend, _NO_REQUEST, _unobserved).results)
+        except Exception as error:  # whatever one document leads to must not cost the others their rows
+            if len(documents) > 1:
+                return [result for document in documents for result in self._results([document])]
+            return [error.message if isinstance(error, ServiceError) else type(error).__name__]

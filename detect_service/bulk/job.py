@@ -1,0 +1,115 @@
+"""A run's files: what was done is on disk, so a run that was killed goes on where it stopped."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from detect_service.bulk.errors import BulkError
+from detect_service.bulk.options import BulkOptions
+
+
+@dataclass(frozen=True, slots=True)
+class BulkJob:
+    """What to read, where to write, what to look for.
+
+    While a run is not complete its lines are in `OUT.partial`, and `OUT.partial.json` says which run
+    they belong to. Both are gone when `OUT` appears.
+
+    Attributes:
+        keys_fingerprint: names key versions and tokenizers, so that a run is not continued with others.
+    """
+
+    source: Path
+    out: Path
+    options: BulkOptions
+    keys_fingerprint: str
+
+    @property
+    def partial(self) -> Path:
+        """The lines so far."""
+        return self.out.with_name(self.out.name + ".partial")
+
+    @property
+    def state(self) -> Path:
+        """Which run the lines belong to."""
+        return self.out.with_name(self.out.name + ".partial.json")
+
+    def fingerprint(self) -> str:
+        """Names the input file as it is now, the options, and the keys."""
+        stat = self.source.stat()
+        described = {
+            "source": str(self.source.resolve()),
+            "size": stat.st_size,
+            "modified": stat.st_mtime_ns,
+            "options": asdict(self.options),
+            "keys": self.keys_fingerprint,
+        }
+        return hashlib.sha256(orjson.dumps(described, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+    @contextmanager
+    def open_partial(self) -> Iterator[tuple[int, BinaryIO]]:
+        """Number of rows done, and the file that further lines are appended to.
+
+        Raises:
+            BulkError: the output exists, or the lines so far belong to another run.
+        """
+        if self.out.exists():
+            raise BulkError(f"{self.out} exists already")
+        fingerprint = self.fingerprint()
+        if self.partial.exists() and _state_of(self.state) != fingerprint:
+            raise BulkError(f"{self.partial} belongs to another run; delete it to start anew")
+        write_whole(self.state, orjson.dumps({"fingerprint": fingerprint}))
+        with self.partial.open("ab+") as file:
+            rows, size = _complete_lines(file)
+            # A kill can leave half a line; its row is done again.
+            file.truncate(size)
+            file.seek(size)
+            yield rows, file
+            file.flush()
+            os.fsync(file.fileno())
+
+    def finish(self) -> None:
+        """Turns the lines into the output, in one step that is either done or not."""
+        if self.out.suffix == ".parquet":
+            from detect_service.bulk.parquet_file import write_parquet  # needs an optional dependency
+
+            unfinished = self.out.with_name(self.out.name + ".unfinished")
+            write_parquet(self.partial, unfinished)
+            unfinished.replace(self.out)
+            self.partial.unlink()
+        else:
+            self.partial.replace(self.out)
+        self.state.unlink()
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replaces a file at once: a reader sees the old content or the new."""
+    beside = path.with_name(path.name + ".new")
+    beside.write_bytes(content)
+    beside.replace(path)
+
+
+def _state_of(path: Path) -> str | None:
+    try:
+        return str(orjson.loads(path.read_bytes())["fingerprint"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _complete_lines(file: BinaryIO) -> tuple[int, int]:
+    """How many complete lines a file holds and where the last one ends."""
+    file.seek(0)
+    rows = size = read = 0
+    while block := file.read(2**20):
+        rows += block.count(b"\n")
+        last = block.rfind(b"\n")
+        if last >= 0:
+            size = read + last + 1
+        read += len(block)
+    return rows, size

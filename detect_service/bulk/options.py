@@ -1,0 +1,49 @@
+"""What a bulk run looks for."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from shared.schemas.detection import (
+    DEFAULT_FPR,
+    AlignedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    LocalizedRequest,
+)
+
+Mode = Literal["direct", "aligned", "localized"]
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOptions:
+    """The options of a detection request; see `shared.schemas.detection`."""
+
+    mode: Mode = "direct"
+    keys: tuple[str, ...] | None = None
+    fpr: float = DEFAULT_FPR
+    normalize: bool = False
+    phase: Literal[0, "any"] = 0
+    beta: float = 5.0
+    method: Literal["scan", "waterseeker"] = "scan"
+
+    def request(self, documents: list[Document]) -> DetectionRequest:
+        """The request that examines `documents`.
+
+        Raises:
+            pydantic.ValidationError: an option is out of range.
+        """
+        keys = None if self.keys is None else list(self.keys)
+        match self.mode:
+            case "direct":
+                return DirectRequest(
+                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, phase=self.phase
+                )
+            case "aligned":
+                return AlignedRequest(
+                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, beta=self.beta
+                )
+            case "localized":
+                return LocalizedRequest(
+                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, method=self.method
+                )

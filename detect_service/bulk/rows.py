@@ -1,0 +1,88 @@
+"""Rows in and rows out."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from shared.schemas.detection import DetectionResult, Document, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class InputRow:
+    """One row of the input: what it holds, or why it cannot be examined.
+
+    Attributes:
+        content: JSON object with `text` or `token_ids`, and perhaps `id`.
+    """
+
+    number: int
+    content: bytes | None
+    error: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that the row keeps in memory."""
+        return len(self.content or b"")
+
+    def parse(self) -> tuple[str | None, Document | str]:
+        """The row's id, and its document or what is wrong with it."""
+        if self.content is None:
+            return None, self.error or "the row cannot be read"
+        try:
+            value = orjson.loads(self.content)
+        except orjson.JSONDecodeError as error:
+            return None, f"not JSON: {error.msg}"
+        if not isinstance(value, dict):
+            return None, "not a JSON object"
+        row_id = value.get("id")
+        row_id = None if row_id is None else str(row_id)
+        try:
+            return row_id, Document(text=value.get("text"), token_ids=value.get("token_ids"))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            reason = str(first["msg"]).removeprefix("Value error, ")
+            return row_id, f"{where}: {reason}" if where else reason
+
+
+def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict[str, Any]:
+    """The output row of an examined document."""
+    key = result.key
+    return {
+        "row": number,
+        "id": row_id,
+        "verdict": result.verdict,
+        "p_value": result.p_value,
+        "log10_p": result.log10_p,
+        "z": result.z,
+        "tokens": result.tokens,
+        "scored_blocks": result.scored_blocks,
+        "hypotheses": result.hypotheses,
+        "tokens_needed": result.tokens_needed,
+        "key_id": key.key_id if key else None,
+        "key_version": key.version if key else None,
+        "profile": key.profile if key else None,
+        "segments": None if result.segments is None else [_segment(s) for s in result.segments],
+        "error": None,
+    }
+
+
+def error_row(number: int, row_id: str | None, error: str) -> dict[str, Any]:
+    """The output row of a document that was not examined."""
+    names = ("verdict", "p_value", "log10_p", "z", "tokens", "scored_blocks", "hypotheses", "tokens_needed")
+    more = ("key_id", "key_version", "profile", "segments")
+    return {"row": number, "id": row_id, **dict.fromkeys(names + more), "error": error}
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    return {
+        "start_token": segment.start_token,
+        "end_token": segment.end_token,
+        "start_char": segment.start_char,
+        "end_char": segment.end_char,
+        "log10_e_value": segment.log10_e_value,
+        "key_id": segment.key.key_id,
+        "key_version": segment.key.version,
+    }

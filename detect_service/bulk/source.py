@@ -1,0 +1,110 @@
+"""Reads rows from JSONL or Parquet, a few at a time, from any row on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+
+from detect_service.bulk.errors import BulkError
+from detect_service.bulk.rows import InputRow
+
+LONGEST_ROW = 64 * 2**20
+_COLUMNS = ("id", "text", "token_ids")
+_BATCH_ROWS = 256
+
+
+class Source(Protocol):
+    """A file of rows.
+
+    Attributes:
+        total: what `position` reaches at the end.
+        position: how much of the file has been read: bytes of JSONL, rows of Parquet.
+    """
+
+    total: int
+    position: int
+
+    def rows(self, first: int) -> Iterator[InputRow]:
+        """The rows from number `first` on."""
+
+
+def open_source(path: Path) -> Source:
+    """The file's reader, chosen by its ending.
+
+    Raises:
+        BulkError: missing, not readable, or neither .jsonl nor .parquet.
+    """
+    if not path.is_file():
+        raise BulkError(f"there is no file {path}")
+    if path.suffix in (".jsonl", ".ndjson"):
+        return JsonLines(path)
+    if path.suffix == ".parquet":
+        return ParquetRows(path)
+    raise BulkError(f"{path} is neither .jsonl nor .parquet")
+
+
+class JsonLines:
+    """One JSON object in each line; an empty line is a row without content."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.total = path.stat().st_size
+        self.position = 0
+
+    def rows(self, first: int) -> Iterator[InputRow]:
+        """The lines from number `first` on."""
+        with self._path.open("rb") as file:
+            number = 0
+            while line := file.readline(LONGEST_ROW):
+                self.position += len(line)
+                too_long = not line.endswith(b"\n") and len(line) == LONGEST_ROW
+                if too_long:
+                    self._skip_line(file)
+                if number >= first:
+                    yield (
+                        InputRow(number, None, f"the row is longer than {LONGEST_ROW} bytes")
+                        if too_long
+                        else InputRow(number, line.rstrip(b"\r\n"))
+                    )
+                number += 1
+
+    def _skip_line(self, file: Any) -> None:
+        while rest := file.readline(LONGEST_ROW):
+            self.position += len(rest)
+            if rest.endswith(b"\n"):
+                return
+
+
+class ParquetRows:
+    """The columns `text` or `token_ids`, and `id` where there is one."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
+        except ModuleNotFoundError as error:
+            raise BulkError("Parquet needs pyarrow: pip install 'ttmark[bulk]'") from error
+        try:
+            self._file = parquet.ParquetFile(path)
+        except (ArrowException, OSError) as error:
+            raise BulkError(f"{path} is not a Parquet file: {error}") from error
+        self._columns = [name for name in self._file.schema_arrow.names if name in _COLUMNS]
+        if not {"text", "token_ids"} & set(self._columns):
+            raise BulkError(f"{path} has neither a column text nor token_ids")
+        self.total = self._file.metadata.num_rows
+        self.position = 0
+
+    def rows(self, first: int) -> Iterator[InputRow]:
+        """The rows from number `first` on; row groups before it are not read."""
+        for group in range(self._file.num_row_groups):
+            size = self._file.metadata.row_group(group).num_rows
+            if self.position + size <= first:
+                self.position += size
+                continue
+            batches = self._file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=self._columns)
+            for batch in batches:
+                for row in batch.to_pylist():
+                    number = self.position
+                    self.position += 1
+                    if number >= first:
+                        yield InputRow(number, orjson.dumps(row, default=str))

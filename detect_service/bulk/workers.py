@@ -1,0 +1,123 @@
+"""Processes that examine rows; one that dies takes no row with it."""
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from functools import cache
+from types import TracebackType
+from typing import Protocol, Self
+
+import orjson
+
+from detect_service.bulk.examiner import Examiner
+from detect_service.bulk.rows import InputRow, error_row
+
+MakeExaminer = Callable[[], Examiner]
+"""Makes the examiner of a process: picklable, hashable, and one that opens the keys itself."""
+
+
+def _start_worker(make: MakeExaminer) -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _made(make)
+
+
+def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
+    """A parent that was killed tells nobody; without it there is nothing to do."""
+    parent.join()
+    os._exit(1)
+
+
+@cache
+def _made(make: MakeExaminer) -> Examiner:
+    return make()
+
+
+def _examine(make: MakeExaminer, rows: Sequence[InputRow]) -> bytes:
+    return _made(make).examine(rows)
+
+
+class Pool(Protocol):
+    """What examines chunks of rows."""
+
+    width: int
+
+    def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
+        """Starts to examine rows."""
+
+    def result(self, rows: Sequence[InputRow], future: "Future[bytes]", /) -> bytes:
+        """The lines of rows that were submitted."""
+
+
+@dataclass(frozen=True)
+class ThisProcess:
+    """A pool that examines rows at once, in the process that submits them."""
+
+    examiner: Examiner
+    width: int = 1
+
+    def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
+        """Examines rows."""
+        future: Future[bytes] = Future()
+        future.set_result(self.examiner.examine(rows))
+        return future
+
+    def result(self, _: Sequence[InputRow], future: "Future[bytes]") -> bytes:
+        """The lines of the rows."""
+        return future.result()
+
+
+@dataclass
+class Workers:
+    """A pool of `width` processes that is made anew when one of them dies."""
+
+    width: int
+    make: MakeExaminer
+    _pool: ProcessPoolExecutor = field(init=False)
+
+    def __enter__(self) -> Self:
+        self._pool = self._new_pool(self.width)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
+        """Examines rows in some process."""
+        try:
+            return self._pool.submit(_examine, self.make, rows)
+        except BrokenProcessPool:
+            self._pool = self._new_pool(self.width)
+            return self._pool.submit(_examine, self.make, rows)
+
+    def result(self, rows: Sequence[InputRow], future: "Future[bytes]") -> bytes:
+        """The lines of rows that were submitted; a row whose process dies gets a line that says so."""
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return self._apart(rows)
+
+    def _apart(self, rows: Sequence[InputRow]) -> bytes:
+        """Examines rows by themselves, halving them until the one that kills its process is alone."""
+        with self._new_pool(1) as pool:
+            try:
+                return pool.submit(_examine, self.make, rows).result()
+            except BrokenProcessPool:
+                pass
+        if len(rows) == 1:
+            row = error_row(rows[0].number, None, "the process that examined this row died")
+            return orjson.dumps(row) + b"\n"
+        middle = len(rows) // 2
+        return self._apart(rows[:middle]) + self._apart(rows[middle:])
+
+    def _new_pool(self, count: int) -> ProcessPoolExecutor:
+        # Spawned, not forked: a fork copies locks of threads that it does not copy.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(count, context, _start_worker, (self.make,))

@@ -1,0 +1,80 @@
+"""`ttmark detect --bulk`: files of any size, on all cores of this machine."""
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from detect_service.bulk import BulkError, BulkJob, BulkOptions, Workers, run_bulk
+from detect_service.bulk import Progress as BulkProgress
+from services.bulk import OpenExaminer, only_tenant, open_backend, read_keys
+from services.runtime import StartupError
+
+
+def detect_in_bulk(
+    source: Path, out: Path, options: BulkOptions, tenant: str | None, workers: int | None
+) -> None:
+    """Examines every row of `source`; goes on where an earlier run was stopped.
+
+    Raises:
+        StartupError: the run cannot start.
+    """
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes share the cores already
+    keys = read_keys()
+    tenant = only_tenant(keys, tenant)
+    open_backend(keys)  # says what is missing before any process starts
+    job = BulkJob(source, out, options, keys.fingerprint(tenant))
+    count = workers or len(os.sched_getaffinity(0))
+    try:
+        with ProgressLine() as line, Workers(count, OpenExaminer(tenant, options)) as pool:
+            done = run_bulk(job, pool, line.update)
+    except BulkError as error:
+        raise StartupError(str(error)) from error
+    rate = done.new_rows / max(line.seconds, 1e-9)
+    typer.echo(f"{done.rows} rows in {out} ({done.new_rows} now, {rate:.0f} rows/s)", err=True)
+
+
+@dataclass
+class ProgressLine:
+    """A bar with rows, rate and remaining time on a terminal; elsewhere a line each ten seconds."""
+
+    started: float = field(default_factory=time.monotonic)
+    _spoke: float = 0.0
+
+    def __enter__(self) -> "ProgressLine":
+        self._bar = Progress(
+            TextColumn("{task.fields[rows]} rows"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[rate]} rows/s"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._bar.add_task("", total=1.0, rows=0, rate="-")
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return time.monotonic() - self.started
+
+    def update(self, progress: BulkProgress) -> None:
+        """Shows where the run is."""
+        rate = f"{progress.new_rows / self.seconds:.0f}"
+        self._bar.update(self._task, completed=progress.share, rows=progress.rows, rate=rate)
+        if self._bar.disable and self.seconds - self._spoke >= 10:
+            self._spoke = self.seconds
+            left = self.seconds * (1 - progress.share) / max(progress.share, 1e-9)
+            typer.echo(
+                f"{progress.rows} rows, {progress.share:.0%}, {rate} rows/s, {left:.0f} s left", err=True
+            )

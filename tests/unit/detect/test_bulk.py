@@ -1,0 +1,173 @@
+"""Bulk runs: one row out for each row in, and the same output whenever a run was interrupted."""
+
+import json
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from detect_service.bulk import BulkError, BulkJob, BulkOptions, Examiner, Progress, ThisProcess, run_bulk
+from detect_service.bulk.run import chunks
+from detect_service.bulk.source import open_source
+
+OPTIONS = BulkOptions(keys=("a-one", "a-two"))
+
+
+class Killed(Exception):
+    """Stands for a process that ends where it is."""
+
+
+@pytest.fixture
+def examiner(service) -> Examiner:
+    return Examiner(service.backend, "a", OPTIONS)
+
+
+@pytest.fixture
+def source(service, tmp_path: Path) -> Path:
+    marked = service.marked("a-one")
+    lines = [
+        json.dumps({"id": 0, "text": marked}),
+        json.dumps({"id": "human", "text": "nothing in here. " * 20}),
+        json.dumps({"token_ids": service.tokenizer.encode(marked)}),
+        "not json",
+        "[1]",
+        "",
+        json.dumps({"id": "both", "text": "a", "token_ids": [1]}),
+        json.dumps({"id": "bad", "token_ids": [-1]}),
+        json.dumps({"id": "long", "text": "a" * 5001}),
+        json.dumps({"id": "caf\u00e9 \U0001f600", "text": "\U0001f600e\u0301\r\n" * 9}),
+    ] * 30
+    path = tmp_path / "in.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def job(source: Path, name: str = "out.jsonl", options: BulkOptions = OPTIONS, keys: str = "k") -> BulkJob:
+    return BulkJob(source, source.with_name(name), options, keys)
+
+
+def run(one: BulkJob, examiner: Examiner) -> Progress:
+    return run_bulk(one, ThisProcess(examiner), lambda _: None)
+
+
+def rows_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examiner) -> None:
+    done = run(job(source), examiner)
+    rows = rows_of(source.with_name("out.jsonl"))
+    assert done == Progress(300, 300, 1.0)
+    assert [row["row"] for row in rows] == list(range(300))
+    kinds = [(row["id"], row["verdict"], row["key_id"], row["error"]) for row in rows[:10]]
+    assert kinds[:3] == [
+        ("0", "watermarked", "a-one", None),
+        ("human", "not_detected", None, None),
+        (None, "watermarked", "a-one", None),
+    ]
+    assert all(error for _, _, _, error in kinds[3:9])
+    assert kinds[8][3] == "Document 0 has 5001 tokens; the limit is 5000."
+    assert (kinds[9][0], kinds[9][3]) == ("caf\u00e9 \U0001f600", None)
+    assert rows[10:20] == [{**row, "row": row["row"] + 10} for row in rows[:10]]
+
+
+def test_a_run_that_is_killed_twenty_times_ends_like_one_that_was_not(
+    source: Path, examiner: Examiner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("detect_service.bulk.run.ROWS_IN_A_CHUNK", 4)
+    run(job(source, "whole.jsonl"), examiner)
+    whole = source.with_name("whole.jsonl").read_bytes()
+    one, generator, kills = job(source), random.Random(3), 0
+
+    while not one.out.exists():
+        chunks_left = generator.randrange(1, 6) if kills < 20 else 10**9
+
+        def kill(_: Progress) -> None:
+            nonlocal chunks_left
+            chunks_left -= 1
+            if chunks_left == 0:
+                raise Killed
+
+        try:
+            run_bulk(one, ThisProcess(examiner), kill)
+        except Killed:
+            kills += 1
+            # A kill can come in the middle of a write.
+            written = one.partial.read_bytes()
+            one.partial.write_bytes(written[: len(written) - generator.randrange(0, 400)])
+    assert kills == 20
+    assert one.out.read_bytes() == whole
+    assert not one.partial.exists()
+    assert not one.state.exists()
+
+
+def test_parquet_gives_what_jsonl_gives(source: Path, examiner: Examiner, service) -> None:
+    texts = [service.marked("a-two"), "human text " * 30, None, "a" * 5001]
+    table = pa.table({"id": [1, 2, 3, 4], "text": texts, "other": [0.5] * 4})
+    path = source.with_name("in.parquet")
+    parquet.write_table(table, path, row_group_size=3)
+    run(BulkJob(path, source.with_name("out.parquet"), OPTIONS, "k"), examiner)
+    run(BulkJob(path, source.with_name("same.jsonl"), OPTIONS, "k"), examiner)
+    rows = parquet.read_table(source.with_name("out.parquet")).to_pylist()
+    assert rows == rows_of(source.with_name("same.jsonl"))
+    assert [row["verdict"] for row in rows] == ["watermarked", "not_detected", None, None]
+    assert [row.number for row in open_source(path).rows(3)] == [3]
+
+
+def test_lines_of_another_run_are_not_continued(source: Path, examiner: Examiner) -> None:
+    def kill(_: Progress) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        run_bulk(job(source), ThisProcess(examiner), kill)
+    for other in (job(source, options=BulkOptions(fpr=1e-3)), job(source, keys="rotated")):
+        with pytest.raises(BulkError, match="another run"):
+            run(other, examiner)
+    source.write_text("changed\n")
+    with pytest.raises(BulkError, match="another run"):
+        run(job(source), examiner)
+
+
+def test_an_output_is_never_overwritten(source: Path, examiner: Examiner) -> None:
+    source.with_name("out.jsonl").write_text("mine")
+    with pytest.raises(BulkError, match="exists already"):
+        run(job(source), examiner)
+
+
+def test_an_empty_input_gives_an_empty_output(source: Path, examiner: Examiner) -> None:
+    source.write_text("")
+    assert run(job(source), examiner).rows == 0
+    assert source.with_name("out.jsonl").read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "in.csv", "damaged.parquet", "columns.parquet"])
+def test_an_input_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in.csv").write_text("text")
+    (tmp_path / "damaged.parquet").write_text("PAR1")
+    parquet.write_table(pa.table({"body": ["a"]}), tmp_path / "columns.parquet")
+    with pytest.raises(BulkError, match=name):
+        open_source(tmp_path / name)
+
+
+def test_a_row_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("detect_service.bulk.source.LONGEST_ROW", 100)
+    path = tmp_path / "in.jsonl"
+    path.write_text("x" * 1050 + "\n" + '{"text": "a"}\n' + "y" * 99 + "\n" + "z" * 100)
+    rows = list(open_source(path).rows(0))
+    assert [(row.number, row.error is None, row.size) for row in rows] == [
+        (0, False, 0),
+        (1, True, 13),
+        (2, True, 99),
+        (3, False, 0),
+    ]
+
+
+def test_chunks_are_bounded_in_rows_and_in_bytes(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("detect_service.bulk.run.BYTES_IN_A_CHUNK", 4000)
+    sizes = [
+        (len(chunk), sum(row.size for row in chunk[:-1])) for chunk in chunks(open_source(source).rows(0))
+    ]
+    assert sum(rows for rows, _ in sizes) == 300
+    assert all(rows <= 128 and size < 4000 for rows, size in sizes)
