@@ -8,7 +8,6 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from shared.keys.errors import StoreUnavailable
 from shared.keys.redis_address import RedisAddress
-from shared.keys.redis_connections import converse
 
 _log = logging.getLogger(__name__)
 
@@ -28,13 +27,13 @@ class Durability:
             RedisTimeoutError: it is not confirmed in time; whether it will last is unknown.
             StoreUnavailable: the address demands the confirmation and the server cannot give it.
         """
-        command = ("WAITAOF", 1, self._address.replicas, self._wait_milliseconds)
+        await connection.send_command("WAITAOF", 1, self._address.replicas, self._wait_milliseconds)
         try:
-            ((local, replicas),) = await converse(connection, command)
+            reply = await connection.read_response(timeout=2 * self._wait_milliseconds / 1000)
         except ResponseError as error:
             self._refused(error)
             return
-        if local < 1 or replicas < self._address.replicas:
+        if reply is None or reply[0] < 1 or reply[1] < self._address.replicas:
             raise RedisTimeoutError(f"a change was not confirmed on disk within {self._wait_milliseconds} ms")
 
     def _refused(self, error: ResponseError) -> None:

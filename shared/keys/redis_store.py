@@ -42,7 +42,7 @@ class RedisStore:
             budget_seconds=budget_seconds,
             connections=connections,
         )
-        self._durability = Durability(address, wait_seconds=0.8 * reply_seconds)
+        self._durability = Durability(address, wait_seconds=reply_seconds)
 
     async def get(self, kind: str, record_id: str) -> Stored | None:
         """The record, or None."""

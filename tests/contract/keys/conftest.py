@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
@@ -111,12 +112,15 @@ class RedisServer:
 
 
 @pytest.fixture(scope="session")
-def start_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RedisServer]]:
+def start_redis() -> Iterator[Callable[..., RedisServer]]:
     """Starts further servers, which end with the session."""
     servers: list[RedisServer] = []
+    # In memory where that is possible: a busy disk makes every fsync of the tests slow.
+    memory = Path("/dev/shm")
+    root = Path(tempfile.mkdtemp(prefix="ttmark-redis-", dir=memory if memory.is_dir() else None))
 
     def start(*arguments: str, folder: Path | None = None, **options: Any) -> RedisServer:
-        server = RedisServer(folder or tmp_path_factory.mktemp("redis"), *arguments, **options)
+        server = RedisServer(folder or Path(tempfile.mkdtemp(dir=root)), *arguments, **options)
         server.start()
         servers.append(server)
         return server
@@ -124,6 +128,7 @@ def start_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
     yield start
     for server in servers:
         server.stop()
+    shutil.rmtree(root)
 
 
 @pytest.fixture(scope="session")

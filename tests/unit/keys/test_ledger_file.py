@@ -2,7 +2,6 @@
 
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -85,10 +84,9 @@ def test_a_damaged_ledger_is_one_clear_line(tmp_path: Path, content: bytes) -> N
 
 
 async def test_a_ledger_that_cannot_be_written_is_one_clear_line(
-    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Any
+    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Path
 ) -> None:
-    (tmp_path / "file").write_text("")
+    (tmp_path / "ledger.part").mkdir()
+    ring = ring_with_memory(store, kek, tmp_path / "ledger")
     with pytest.raises(KeyStoreError, match="cannot write the ledger"):
-        await ring_with_memory(store, kek, tmp_path / "file" / "ledger").create(
-            "k", tenant="t", profile=profile
-        )
+        await ring.create("k", tenant="t", profile=profile)
