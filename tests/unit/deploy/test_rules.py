@@ -1,0 +1,67 @@
+"""Alert and recording rules: valid, unit-tested with promtool, each alert with a runbook and a stated time."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+SEVERITIES = {"warning", "critical"}
+
+
+@pytest.fixture(scope="module")
+def promtool() -> str:
+    path = shutil.which("promtool")
+    if path is None:
+        pytest.skip("promtool is missing; it comes with Debian's package `prometheus`")
+    return path
+
+
+@pytest.fixture(scope="module")
+def alerts(root: Path) -> list[dict[str, Any]]:
+    document = yaml.safe_load((root / "deploy/prometheus/rules/alerts.yml").read_text())
+    return [rule for group in document["groups"] for rule in group["rules"]]
+
+
+def promtool_says(command: list[str | Path]) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_configuration_and_its_rules_are_valid(root: Path, promtool: str) -> None:
+    promtool_says([promtool, "check", "config", root / "deploy/prometheus/prometheus.yml"])
+
+
+def test_the_rules_pass_their_unit_tests(root: Path, promtool: str) -> None:
+    promtool_says([promtool, "test", "rules", *sorted((root / "deploy/prometheus/tests").glob("*.yml"))])
+
+
+def test_every_alert_is_shown_to_fire_at_its_stated_time(root: Path, alerts: list[dict[str, Any]]) -> None:
+    texts = [path.read_text() for path in (root / "deploy/prometheus/tests").glob("*.yml")]
+    fired = {
+        case["alertname"]
+        for text in texts
+        for test in yaml.safe_load(text)["tests"]
+        for case in test.get("alert_rule_test", [])
+        if case["exp_alerts"]
+    }
+    assert {alert["alert"] for alert in alerts} == fired
+
+
+def test_every_alert_has_a_severity_a_time_and_a_runbook(root: Path, alerts: list[dict[str, Any]]) -> None:
+    for alert in alerts:
+        assert alert["labels"]["severity"] in SEVERITIES, alert["alert"]
+        assert re.fullmatch(r"\d+[mh]", alert["annotations"]["within"]), alert["alert"]
+        assert alert["annotations"]["runbook_url"] == f"docs/runbooks/{alert['alert']}.md"
+        runbook = (root / alert["annotations"]["runbook_url"]).read_text()
+        assert runbook.startswith(f"# {alert['alert']}\n")
+        for section in ("**Impact.**", "**Look.**", "**Do.**"):
+            assert section in runbook, alert["alert"]
+
+
+def test_no_runbook_outlives_its_alert(root: Path, alerts: list[dict[str, Any]]) -> None:
+    names = {path.stem for path in (root / "docs/runbooks").glob("*.md")}
+    assert names == {alert["alert"] for alert in alerts}
