@@ -1,4 +1,4 @@
-"""Alert and recording rules: valid, unit-tested with promtool, each alert with a runbook and a stated time."""
+"""Alert and recording rules: valid, unit-tested with promtool, each alert with a runbook and a time."""
 
 import re
 import shutil
