@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SYSTEM_PACKAGES := redis-server chromium prometheus
 
 .PHONY: help up test check soak bench clean
 
@@ -23,12 +24,12 @@ check: $(VENV)/.dev ## Lint, format and type checks
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(VENV)/.dev ## The whole test suite; installs redis-server from the system's packages where it is missing
-	@deploy/system_packages.sh redis-server
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' $(PYTEST_ARGS)
+test: $(VENV)/.dev ## The whole test suite; installs what it needs from the system's packages where it is missing
+	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 2 --dist loadfile $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
-	@deploy/system_packages.sh redis-server
+	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow --timeout=0 $(PYTEST_ARGS)
 
 bench: $(VENV)/.dev ## Benchmarks beside their peers

@@ -31,7 +31,7 @@ else
     $venv/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt torch > "$log" 2>&1 \
         || { tail -n 20 "$log" >&2; fail "installing torch failed; the whole log is in $log"; }
 fi
-extras=$([ "$tier" = dev ] && echo dev || echo gen,detect)
+extras=$([ "$tier" = dev ] && echo dev || echo gen,bulk)
 $venv/bin/python -m pip install --disable-pip-version-check -q -c $constraints -e ".[$extras]" >> "$log" 2>&1 \
     || { tail -n 20 "$log" >&2; fail "installing the project failed; the whole log is in $log"; }
 touch $venv/.run
