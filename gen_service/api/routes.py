@@ -14,6 +14,7 @@ from gen_service.api.plan import plan_chat, plan_completion
 from gen_service.api.respond import Responder
 from gen_service.api.token_text import TokenText
 from shared.http.auth import require
+from shared.http.json_route import JsonRoute
 from shared.keys.scopes import Principal, Scope
 from shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from shared.schemas.completions import CompletionRequest, CompletionResponse
@@ -52,7 +53,7 @@ CHAT_RESPONSES = _with_stream(ChatChunk)
 
 def generation_router(backend: GenerationBackend, responder: Responder) -> APIRouter:
     """All routes that need a token."""
-    router = APIRouter(prefix="/v1", tags=["generation"])
+    router = APIRouter(prefix="/v1", tags=["generation"], route_class=JsonRoute)
 
     @cache
     def token_text(model_id: str) -> TokenText:

@@ -20,6 +20,7 @@ from shared.http.error_format import ErrorRenderer
 from shared.http.errors import MalformedJson, RequestTimeout, ServiceError, TooLarge, UnsupportedMediaType
 from shared.http.limits import HttpLimits
 
+PARSED_JSON = "parsed_json"
 _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _JSON_TYPE = re.compile(r"application/(?:json|[\w.+-]+\+json)", re.IGNORECASE)
 # An unterminated string runs to the end: were it no match, each escaped quote would start the search anew.
@@ -30,7 +31,7 @@ _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
 class JsonBodyMiddleware:
-    """Reads the body, refuses it or hands it on whole; an empty body passes."""
+    """Reads the body, refuses it or hands it on, whole and parsed; an empty body passes."""
 
     def __init__(self, app: ASGIApp, limits: HttpLimits, render: ErrorRenderer) -> None:
         self.app = app
@@ -42,13 +43,14 @@ class JsonBodyMiddleware:
             await self.app(scope, receive, send)
             return
         try:
-            body = await self._read(Headers(scope=scope), receive)
+            body = await self._read(scope, receive)
         except ServiceError as error:
             await self.render(error, scope)(scope, receive, send)
             return
         await self.app(scope, _replay(body, receive), send)
 
-    async def _read(self, headers: Headers, receive: Receive) -> bytes:
+    async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        headers = Headers(scope=scope)
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             raise UnsupportedMediaType("Send the body uncompressed: Content-Encoding is not supported.")
@@ -62,7 +64,7 @@ class JsonBodyMiddleware:
             media_type = headers.get("content-type", "").partition(";")[0].strip()
             if not _JSON_TYPE.fullmatch(media_type):
                 raise UnsupportedMediaType("The body must be JSON: send Content-Type: application/json.")
-            check_json(body, max_depth=self.limits.max_json_depth)
+            scope["state"][PARSED_JSON] = parse_json(body, self.limits)
         return body
 
 
@@ -95,14 +97,13 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-def check_json(body: bytes, *, max_depth: int) -> Any:
+def parse_json(body: bytes, limits: HttpLimits) -> Any:
     """The value of a strict JSON text.
 
     Raises:
         MalformedJson: see the module's docstring for what is refused; the message says which.
     """
-    if _depth(body) > max_depth:
-        raise MalformedJson(f"The JSON is nested deeper than the limit of {max_depth} levels.")
+    _check_structure(body, limits)
     try:
         text = body.decode("utf-8")
         value = json.loads(
@@ -122,9 +123,14 @@ def check_json(body: bytes, *, max_depth: int) -> Any:
     return value
 
 
-def _depth(body: bytes) -> int:
+def _check_structure(body: bytes, limits: HttpLimits) -> None:
     brackets = _STRING.sub(b"", body).translate(None, _NOT_BRACKETS)
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+    if brackets.count(b"[") + brackets.count(b"{") > limits.max_json_containers:
+        raise MalformedJson(
+            f"The JSON holds more arrays and objects than the limit of {limits.max_json_containers}."
+        )
+    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > limits.max_json_depth:
+        raise MalformedJson(f"The JSON is nested deeper than the limit of {limits.max_json_depth} levels.")
 
 
 def _refuse_constant(_: str) -> NoReturn:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from shared.schemas.completions import FinishReason
-from shared.schemas.fields import is_none, not_supported, says
+from shared.schemas.fields import WholeNumber, is_none, not_supported, says
 from shared.schemas.sampling import SamplingFields, Usage
 from shared.schemas.watermark_block import WatermarkBlock
 
@@ -51,17 +51,16 @@ class ChatRequest(SamplingFields):
     """A conversation to continue with the assistant's next message."""
 
     messages: Annotated[list[ChatMessage], Field(fail_fast=True)] = Field(min_length=1)
-    max_tokens: int | None = Field(
-        default=None, ge=1, description="Older name of `max_completion_tokens`, which wins over it."
+    max_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
+        default=None, description="Older name of `max_completion_tokens`, which wins over it."
     )
-    max_completion_tokens: int | None = Field(
+    max_completion_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
         default=None,
-        ge=1,
         description="Most tokens of the message; by default what the context holds.",
     )
     logprobs: bool | None = None
-    top_logprobs: int | None = Field(
-        default=None, ge=0, le=MAX_CHAT_LOGPROBS, description="Alternatives per token; needs `logprobs`."
+    top_logprobs: Annotated[int, Field(ge=0, le=MAX_CHAT_LOGPROBS), WholeNumber] | None = Field(
+        default=None, description="Alternatives per token; needs `logprobs`."
     )
     tools: Annotated[Annotated[list[Any], Field(max_length=0)] | None, not_supported()] = None
     functions: Annotated[Annotated[list[Any], Field(max_length=0)] | None, not_supported()] = None

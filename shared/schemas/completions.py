@@ -4,19 +4,20 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from shared.schemas.fields import NonEmptyText, TokenIds, is_none, not_supported, says
+from shared.schemas.fields import NonEmptyText, TokenIds, WholeNumber, is_none, not_supported, says
 from shared.schemas.sampling import SamplingFields, Usage
 from shared.schemas.watermark_block import WatermarkBlock
 
 DEFAULT_MAX_TOKENS = 16
+MAX_PROMPTS = 1024
 MAX_COMPLETION_LOGPROBS = 20
 
 FinishReason = Literal["stop", "length"]
 Prompt = Annotated[
     NonEmptyText
-    | Annotated[list[NonEmptyText], Field(min_length=1, fail_fast=True)]
+    | Annotated[list[NonEmptyText], Field(min_length=1, max_length=MAX_PROMPTS, fail_fast=True)]
     | TokenIds
-    | Annotated[list[TokenIds], Field(min_length=1, fail_fast=True)],
+    | Annotated[list[TokenIds], Field(min_length=1, max_length=MAX_PROMPTS, fail_fast=True)],
     says("must be a non-empty string, a list of them, a non-empty list of token ids, or a list of those"),
 ]
 
@@ -25,14 +26,12 @@ class CompletionRequest(SamplingFields):
     """A prompt to continue."""
 
     prompt: Prompt = Field(description="One prompt or several, as text or as token ids.")
-    max_tokens: int | None = Field(
-        default=None, ge=1, description=f"Most tokens of a completion; {DEFAULT_MAX_TOKENS} by default."
+    max_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
+        default=None, description=f"Most tokens of a completion; {DEFAULT_MAX_TOKENS} by default."
     )
     echo: bool | None = Field(default=None, description="Puts the prompt in front of the completion.")
-    logprobs: int | None = Field(
+    logprobs: Annotated[int, Field(ge=0, le=MAX_COMPLETION_LOGPROBS), WholeNumber] | None = Field(
         default=None,
-        ge=0,
-        le=MAX_COMPLETION_LOGPROBS,
         description="Log probabilities of each token and of this many alternatives, by the model alone.",
     )
     best_of: Annotated[Literal[1] | None, not_supported("1")] = None

@@ -2,14 +2,28 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import BeforeValidator, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError
 
 MAX_TOKEN_ID = 2**31 - 1
 
+
+def _integral(value: object) -> object:
+    """To JSON Schema 2.0 is an integer, and some clients write integers so."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _integral_items(value: object) -> object:
+    if isinstance(value, list) and any(type(item) is float for item in value):
+        return [_integral(item) for item in value]
+    return value
+
+
+WholeNumber = BeforeValidator(_integral)
 TokenId = Annotated[int, Field(ge=0, le=MAX_TOKEN_ID)]
-# fail_fast: a long list of wrong items must not become a long list of errors.
-TokenIds = Annotated[list[TokenId], Field(min_length=1, fail_fast=True)]
+# fail_fast: a long list of wrong items must not become a long list of errors. The list as a whole is looked
+# through for whole floats, because a validator for each of a million tokens takes seconds.
+TokenIds = Annotated[list[TokenId], Field(min_length=1, fail_fast=True), BeforeValidator(_integral_items)]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
 

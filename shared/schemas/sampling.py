@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.schemas.fields import NonEmptyText, says
+from shared.schemas.fields import NonEmptyText, WholeNumber, says
 from shared.schemas.watermark_block import WatermarkOptions
 
 MAX_CHOICES = 16
@@ -41,12 +41,16 @@ class SamplingFields(BaseModel):
     model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="1 by default; 0 is greedy.")
     top_p: float | None = Field(default=None, gt=0, le=1, description="1 by default: off.")
-    top_k: int | None = Field(default=None, ge=-1, le=2**31 - 1, description="0, the default, and -1: off.")
+    top_k: Annotated[int, Field(ge=-1, le=2**31 - 1), WholeNumber] | None = Field(
+        default=None, description="0 by default; 0 and -1: off."
+    )
     min_p: float | None = Field(default=None, ge=0, le=1, description="0 by default: off.")
-    n: int | None = Field(default=None, ge=1, le=MAX_CHOICES, description="Completions of each prompt.")
+    n: Annotated[int, Field(ge=1, le=MAX_CHOICES), WholeNumber] | None = Field(
+        default=None, description="Completions of each prompt."
+    )
     stop: Stop = Field(default=None, description="Strings that end a completion; not part of it.")
-    seed: int | None = Field(
-        default=None, ge=-(2**63), le=2**63 - 1, description="The same seed gives the same completion."
+    seed: Annotated[int, WholeNumber] | None = Field(
+        default=None, description="The same seed, modulo 2^63, gives the same completion."
     )
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)

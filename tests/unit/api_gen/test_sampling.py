@@ -43,8 +43,8 @@ def test_one_stop_string_is_a_list_of_one() -> None:
     assert _params(stop="end").stop == ("end",)
 
 
-@pytest.mark.parametrize("seed", [0, 5, 2**63 - 1, -1, -(2**63)])
-def test_any_seed_of_64_bits_becomes_one_that_the_engine_takes(seed: int) -> None:
+@pytest.mark.parametrize("seed", [0, 5, 2**63, -1, -(10**100)])
+def test_any_seed_becomes_one_that_the_engine_takes(seed: int) -> None:
     assert 0 <= (_params(seed=seed).seed or 0) < 2**63
 
 

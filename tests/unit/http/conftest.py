@@ -49,7 +49,7 @@ def build_app(style: str, settable: Settable, registry: CollectorRegistry) -> Fa
         version="1.2.3",
         error_style=style,
         authenticate=authenticate,
-        limits=HttpLimits(max_body_bytes=2000, body_seconds=0.2, max_json_depth=8),
+        limits=HttpLimits(max_body_bytes=2000, body_seconds=0.2, max_json_depth=8, max_json_containers=50),
         readiness=lambda: Readiness({"keys": settable.ready, "model": True}),
         registry=registry,
     )

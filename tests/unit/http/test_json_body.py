@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shared.http import HttpLimits
 from shared.http.errors import MalformedJson
-from shared.http.json_body import check_json
+from shared.http.json_body import parse_json
 
 Code = Callable[[httpx.Response], str]
 JSON = {"Content-Type": "application/json"}
@@ -35,6 +36,7 @@ MALFORMED = {
     "duplicate keys": b'{"name": "a", "name": "b"}',
     "deep arrays": b"[" * 9 + b"]" * 9,
     "very deep arrays": b"[" * 1500,
+    "too many objects": b"[" + b"{}," * 50 + b"{}]",
     "deep objects": b'{"a":' * 300 + b"1" + b"}" * 300,
     "a control character in a string": b'{"name": "a\nb"}',
 }
@@ -135,23 +137,23 @@ async def test_a_body_that_does_not_arrive_in_time_is_a_408(client: httpx.AsyncC
 def test_whatever_json_can_say_is_read_as_json_reads_it(value: Any) -> None:
     for ascii_only in (True, False):
         text = json.dumps(value, ensure_ascii=ascii_only).encode()
-        assert check_json(text, max_depth=1000) == value
+        assert parse_json(text, HttpLimits(max_json_depth=1000)) == value
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=60) | st.text(alphabet='[]{}":,\\u0d8c1 e', max_size=60).map(str.encode))
 def test_no_body_raises_anything_but_malformed_json(body: bytes) -> None:
     with suppress(MalformedJson):
-        check_json(body, max_depth=8)
+        parse_json(body, HttpLimits(max_json_depth=8))
 
 
 def test_the_depth_check_ignores_brackets_in_strings() -> None:
-    assert check_json(b'["[[[[", "\\"[[[[\\\\"]', max_depth=1) == ["[[[[", '"[[[[\\']
+    assert parse_json(b'["[[[[", "\\"[[[[\\\\"]', HttpLimits(max_json_depth=1)) == ["[[[[", '"[[[[\\']
 
 
 @pytest.mark.parametrize("body", [b'["' + b'\\"' * 1_000_000, b"[" * 2_000_000, b'["' + b"\\" * 1_999_999])
 def test_hostile_bodies_of_two_megabytes_are_refused_in_linear_time(body: bytes) -> None:
     started = time.process_time()
     with pytest.raises(MalformedJson):
-        check_json(body, max_depth=32)
+        parse_json(body, HttpLimits(max_json_depth=32))
     assert time.process_time() - started < 5
