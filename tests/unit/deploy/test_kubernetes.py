@@ -14,7 +14,7 @@ import yaml
 VERSIONS = ("1.28", "1.32", "1.37")
 WORKLOADS = ("generation", "detection", "canary")
 
-# What https://keda.sh/docs says of a ScaledObject with Prometheus triggers; its schema is no part of Kubernetes'.
+# What KEDA's reference says of a ScaledObject with Prometheus triggers; Kubernetes' schemas do not have it.
 TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
 SCALED_OBJECT = {
     "type": "object",
@@ -172,6 +172,15 @@ def test_each_service_scales_by_its_own_measure(objects: list[dict[str, Any]]) -
     for name in ("generation", "detection"):
         budget = named(objects, "PodDisruptionBudget", name)["spec"]
         assert budget["selector"]["matchLabels"] == {"app.kubernetes.io/name": name}
+
+
+def test_the_clusters_prometheus_uses_the_job_names_of_the_rules(root: Path) -> None:
+    cluster = yaml.safe_load((root / "deploy/kubernetes/prometheus.yml").read_text())
+    compose = yaml.safe_load((root / "deploy/prometheus/prometheus.yml").read_text())
+    jobs = [{job["job_name"] for job in file["scrape_configs"]} for file in (cluster, compose)]
+    assert jobs[0] == jobs[1] - {"prometheus"}
+    names = {rule["regex"] for job in cluster["scrape_configs"] for rule in job["relabel_configs"][:1]}
+    assert names == set(WORKLOADS)
 
 
 def test_traffic_is_denied_unless_it_is_named(objects: list[dict[str, Any]]) -> None:
