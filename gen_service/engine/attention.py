@@ -17,6 +17,9 @@ from transformers import AttentionInterface
 from gen_service.engine.kv_cache import KvCache
 
 ATTENTION_NAME = "ttmark_ragged"
+_LANES = 32  # floats that torch's vectorised loops take at once, at most
+_PARALLEL_ELEMENTS = 32768  # from here on torch splits an elementwise operation between threads
+_MAX_THREADS = 16
 
 
 class Span(NamedTuple):
@@ -171,8 +174,8 @@ class _Layer:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Adds a key per row to attention [kv, n, groups, dim] whose log-sum-exp is `lse` [kv, n, groups]."""
         score = (query.float() * key[:, :, None].float()).sum(-1) * self._scale
-        weight = torch.sigmoid(score - lse)[..., None]
-        return out + weight * (value[:, :, None].float() - out), torch.logaddexp(lse, score)
+        weight = aligned(torch.sigmoid, score - lse)[..., None]
+        return out + weight * (value[:, :, None].float() - out), aligned(torch.logaddexp, lse, score)
 
     def chunk(self, chunk: Chunk, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """Consecutive tokens of one prompt -> [rows, heads, dim]."""
@@ -193,6 +196,18 @@ class _Layer:
                 query, key, value, attn_mask=mask, scale=self._scale
             )
         return out[0].transpose(0, 1)
+
+
+def aligned(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
+    """An elementwise function whose results do not depend on where in the tensors an element is.
+
+    torch computes the last elements of a tensor, those that fill no vector register, by scalar code whose
+    exponentials differ in the last bit. So the arguments, all of one shape, are filled up to whole registers.
+    """
+    size = arguments[0].numel()
+    multiple = _LANES if size < _PARALLEL_ELEMENTS else _LANES * _MAX_THREADS
+    padded = (functional.pad(argument.reshape(-1), (0, -size % multiple)) for argument in arguments)
+    return function(*padded)[:size].view(arguments[0].shape)
 
 
 def _heads_first(rows: torch.Tensor) -> torch.Tensor:

@@ -5,27 +5,38 @@ another path, with another order of additions, than more rows do. The engine pad
 seen, at start and on the model itself, to give the bits of a large pass.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 
 import torch
 
 REFERENCE_ROWS = 64
 _ROWS_COMPARED = 4
+_LANES = 32
 
 
 class RowCounts:
-    """Rounds a number of rows up to a safe one; beyond the measured range to a multiple of 4."""
+    """Rounds a number of rows up to a safe one; from 64 on to a multiple of 4 and of `multiple`.
 
-    def __init__(self, safe: frozenset[int]) -> None:
-        self._safe = safe
+    Args:
+        safe: counts below 64 that give the bits of a large pass.
+        multiple: every count is one of this number.
+    """
+
+    def __init__(self, safe: frozenset[int], multiple: int = 1) -> None:
+        self._safe = frozenset(rows for rows in safe if rows % multiple == 0)
+        self._step = math.lcm(4, multiple)
 
     @classmethod
-    def measure(cls, logits_of: Callable[[int], torch.Tensor]) -> "RowCounts":
+    def measure(cls, logits_of: Callable[[int], torch.Tensor], widths: Iterable[int]) -> "RowCounts":
         """Compares the passes with 1 to 64 rows.
 
         Args:
             logits_of: logits [n, vocab] of the first n rows of always the same rows, from a pass of n rows.
+            widths: numbers of elements per row on which the model computes exponentials or angles. Rows are
+                filled up to whole vector registers, as elements behind the last one are computed differently.
         """
+        multiple = math.lcm(*(_LANES // math.gcd(_LANES, width) for width in widths))
         reference = logits_of(REFERENCE_ROWS)
 
         def is_safe(rows: int) -> bool:
@@ -35,9 +46,9 @@ class RowCounts:
                 logits[rows - 1], reference[rows - 1]
             )
 
-        return cls(frozenset(rows for rows in range(1, REFERENCE_ROWS) if is_safe(rows)))
+        return cls(frozenset(rows for rows in range(1, REFERENCE_ROWS) if is_safe(rows)), multiple)
 
     def pad(self, rows: int) -> int:
         """The smallest safe number of rows that is at least `rows`."""
         padded = next((count for count in range(rows, REFERENCE_ROWS) if count in self._safe), None)
-        return padded or max(REFERENCE_ROWS, rows + -rows % 4)
+        return padded or max(REFERENCE_ROWS, rows + -rows % self._step)

@@ -41,13 +41,16 @@ class Runner:
 
     def measure_row_counts(self) -> None:
         """Finds out which row counts are safe for this model on this machine."""
-        tokens = np.arange(64, dtype=np.int64)[:, None] % int(self.model.config.get_text_config().vocab_size)
+        text = self.model.config.get_text_config()
+        tokens = np.arange(64, dtype=np.int64)[:, None] % int(text.vocab_size)
+        head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+        inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
 
         def logits_of(rows: int) -> torch.Tensor:
             return self.forward([Probe(base=0, position=0, paths=tokens[:rows])])[0]
 
         self.row_counts = ANY_COUNT
-        self.row_counts = RowCounts.measure(logits_of)
+        self.row_counts = RowCounts.measure(logits_of, (head_dim, inner))
 
     def _run(self, batch: RaggedBatch) -> torch.Tensor:
         plan: AttentionPlan = batch.attention_plan(self.cache, self.device)

@@ -180,7 +180,7 @@ class Worker:
         pieces: list[Append | Probe] = []
         owners: list[Sequence] = []
         for work in works:
-            of_work = _pieces(work)
+            of_work = pieces_of(work)
             pieces += of_work
             owners += [work.sequence] * len(of_work)
         logits = self._runner.forward(pieces)
@@ -219,7 +219,8 @@ class Worker:
         self.stats.cached_tokens = self._scheduler.reserved_rows
 
 
-def _pieces(work: Work[Sequence]) -> list[Append | Probe]:
+def pieces_of(work: Work[Sequence]) -> list[Append | Probe]:
+    """The pieces that a work puts into the pass."""
     sequence = work.sequence
     extent = sequence.extent
     if extent is None:

@@ -25,5 +25,10 @@ def test_counts_whose_bits_differ_from_a_large_pass_are_not_safe() -> None:
         error = {1: 1e-6, 2: 1e-6, 7: 1e-6}.get(rows, 0.0)
         return torch.arange(rows, dtype=torch.float64)[:, None].expand(rows, 5) + error
 
-    counts = RowCounts.measure(logits_of)
+    counts = RowCounts.measure(logits_of, (64, 96))
     assert [counts.pad(rows) for rows in (1, 2, 3, 6, 7, 8)] == [3, 3, 3, 6, 8, 8]
+
+
+def test_rows_fill_whole_vector_registers() -> None:
+    counts = RowCounts.measure(lambda rows: torch.zeros(rows, 5), (12, 80))
+    assert [counts.pad(rows) for rows in (1, 8, 9, 66)] == [8, 8, 16, 72]

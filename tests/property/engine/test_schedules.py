@@ -1,0 +1,180 @@
+"""Whatever runs beside it, a request gets the tokens that it gets alone.
+
+A schedule is a mix of requests (block size, filters, lengths, stop strings, budgets), of arrival times, of
+cancellations, of forced preemptions and of engine limits (places, rows of a pass, cache). It is run on the real
+model, pass by pass on one thread, so that a failing schedule can be run again. fp32 on a CPU, to the last token.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gen_service.engine.decoder import Computed, Decoder
+from gen_service.engine.errors import SequenceFailed
+from gen_service.engine.extents import ExtentAllocator
+from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.loading import LoadedModel, load_model
+from gen_service.engine.request import Delta, GenerationRequest, Marking, SamplingParams
+from gen_service.engine.runner import Runner
+from gen_service.engine.scheduler import Scheduler
+from gen_service.engine.sequence import Sequence
+from gen_service.engine.settings import EngineSettings
+from gen_service.engine.worker import pieces_of
+from shared.watermark import Watermark
+
+CHUNK = 16
+REQUESTS = 24
+TIER = 20
+FULL_TIER = 1000
+SCHEMES = ("synthid", "dipmark", "mcmark", "gumbel")
+
+
+@dataclass(frozen=True)
+class Limits:
+    max_sequences: int
+    step_rows: int
+    capacity: int
+
+
+GENEROUS = Limits(max_sequences=8, step_rows=400, capacity=4000)
+
+
+class Bench:
+    """One model, requests to choose from, and the completion that each has when nothing else runs."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+        self.runner = Runner(loaded.model, KvCache(GENEROUS.capacity))
+        self.runner.measure_row_counts()
+        rng = np.random.default_rng(0)
+        self.requests = [self._request(index, rng) for index in range(REQUESTS)]
+        self._alone: dict[int, list[Delta]] = {}
+
+    def alone(self, index: int) -> list[Delta]:
+        if index not in self._alone:
+            (self._alone[index],) = self.run(Schedule(GENEROUS, [index], [0], [None], 0.0, 0)).values()
+        return self._alone[index]
+
+    def run(self, schedule: "Schedule") -> dict[int, list[Delta]]:
+        """Deltas by place in the schedule."""
+        limits = schedule.limits
+        scheduler: Scheduler[Sequence] = Scheduler(
+            ExtentAllocator(limits.capacity),
+            max_sequences=limits.max_sequences,
+            step_rows=limits.step_rows,
+            prefill_chunk=CHUNK,
+        )
+        decoder = Decoder(max_branches=20)
+        rng = np.random.default_rng(schedule.seed)
+        deltas: dict[int, list[Delta]] = {place: [] for place in range(len(schedule.requests))}
+        places: dict[Sequence, int] = {}
+        passes = 0
+        while len(places) < len(deltas) or scheduler.running or scheduler.waiting:
+            for place, arrival in enumerate(schedule.arrivals):
+                if arrival == passes:
+                    request = self.requests[schedule.requests[place]]
+                    sequence = Sequence(request, self.loaded.tokenizer, self.loaded.eos_token_ids)
+                    places[sequence] = place
+                    scheduler.add(sequence)
+            for sequence in [*scheduler.running, *scheduler.waiting]:
+                if schedule.cancellations[places[sequence]] == passes:
+                    scheduler.remove(sequence)
+            for sequence in list(scheduler.running):
+                if rng.random() < schedule.preemption:
+                    scheduler.preempt(sequence)
+            step = scheduler.plan()
+            for move in step.moves:
+                self.runner.move(move.source, move.target, move.length)
+            passes += 1
+            if not step.works:
+                continue
+            pieces, owners = [], []
+            for work in step.works:
+                pieces += pieces_of(work)
+                owners += [work.sequence] * len(pieces_of(work))
+            logits = self.runner.forward(pieces)
+            for work in step.works:
+                if work.pieces:
+                    work.sequence.cached = work.pieces[-1].stop
+            computed = [Computed(o, rows) for o, rows in zip(owners, logits, strict=True) if len(rows)]
+            for sequence, outcome in decoder.advance(computed).items():
+                assert not isinstance(outcome, SequenceFailed), outcome
+                deltas[places[sequence]].append(outcome)
+                if outcome.finish_reason:
+                    scheduler.remove(sequence)
+        return deltas
+
+    def _request(self, index: int, rng: np.random.Generator) -> GenerationRequest:
+        block_size = 1 + index % 3
+        scheme = "gumbel" if block_size == 1 and index % 4 == 3 else SCHEMES[index % 3]
+        watermark = Watermark(scheme, block_size, int(rng.integers(1, 5)))
+        sampling = SamplingParams(
+            max_tokens=int(rng.integers(1, 40)),
+            temperature=float(rng.choice([0.0, 0.7, 1.0], p=[0.1, 0.3, 0.6])),
+            top_k=int(rng.choice([0, 4, 20])),
+            top_p=float(rng.choice([0.8, 0.95])),
+            seed=index,
+            stop=(" ",) if index % 5 == 0 else (),
+            ignore_eos=bool(index % 2),
+            presence_penalty=0.5 * (index % 7 == 0),
+            logprobs=2 if index % 6 == 0 else None,
+            max_branches=int(rng.choice([3, 12])),
+        )
+        prompt = rng.integers(1, 300, int(rng.integers(1, 60))).tolist()
+        marking = Marking("key", 1, "profile", watermark, rng.bytes(16)) if index % 8 else None
+        return GenerationRequest(str(index), tuple(prompt), sampling, marking)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    limits: Limits
+    requests: list[int]
+    arrivals: list[int]
+    cancellations: list[int | None]
+    preemption: float
+    seed: int
+
+    @classmethod
+    def draw(cls, seed: int) -> "Schedule":
+        rng = np.random.default_rng([9, seed])
+        count = int(rng.integers(2, 7))
+        arrivals = rng.integers(0, 30, count).tolist()
+        return cls(
+            Limits(
+                max_sequences=int(rng.integers(1, 7)),
+                step_rows=int(rng.choice([16, 40, 100, 400])),
+                capacity=int(rng.choice([110, 200, 4000])),
+            ),
+            rng.integers(0, REQUESTS, count).tolist(),
+            arrivals,
+            [a + int(rng.integers(1, 40)) if rng.random() < 0.2 else None for a in arrivals],
+            float(rng.choice([0.0, 0.02, 0.2])),
+            seed,
+        )
+
+
+@pytest.fixture(scope="module")
+def bench(model_folder: Path) -> Bench:
+    return Bench(load_model(str(model_folder), EngineSettings()))
+
+
+def check(bench: Bench, seeds: range) -> None:
+    for seed in seeds:
+        schedule = Schedule.draw(seed)
+        for place, deltas in bench.run(schedule).items():
+            expected = bench.alone(schedule.requests[place])
+            if schedule.cancellations[place] is not None:
+                expected = expected[: len(deltas)]
+            assert deltas == expected, f"schedule {seed}, request {place}"
+
+
+def test_any_schedule_gives_each_request_what_it_gets_alone(bench: Bench) -> None:
+    check(bench, range(TIER))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_thousand_schedules_give_each_request_what_it_gets_alone(bench: Bench) -> None:
+    check(bench, range(TIER, TIER + FULL_TIER))
