@@ -2,7 +2,7 @@
 
 import typer
 
-from evaluation.cli import direct, robustness, side_effects
+from evaluation.cli import direct, everything, pairs, report, robustness, side_effects
 from evaluation.cli.with_lab import with_lab
 
 app = typer.Typer(
@@ -26,3 +26,6 @@ for command in (
     direct.calibrate,
 ):
     app.command()(with_lab(command))
+app.command("all")(with_lab(everything.everything))
+app.command()(pairs.pairs)
+app.command()(report.report)

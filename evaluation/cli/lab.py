@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from evaluation.calibration import calibrate
 from evaluation.cli.options import model_path, prompts_path
+from evaluation.edits.endpoint import EndpointError
 from evaluation.entropy import EntropyReport
 from evaluation.kept import read_kept, write_kept
 from evaluation.manifest import ManifestMismatch, describe
@@ -31,7 +32,7 @@ from shared.tokenization import TokenizerMissing
 PLAIN_WIDTH = 160
 ENTROPY_TEXTS = 30
 CALIBRATION_TEXTS = 150
-EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, TokenizerMissing)
+EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, EndpointError, TokenizerMissing)
 
 
 @dataclass(frozen=True, slots=True)

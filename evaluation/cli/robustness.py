@@ -1,5 +1,7 @@
 """`ttmark eval edits`, `beta` and `localized`: watermarks in edited texts and in parts of documents."""
 
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -17,17 +19,24 @@ from evaluation.cli.options import (
     Schemes,
     Texts,
 )
+from evaluation.edits.endpoint import Endpoint, Usage, open_endpoint
 from evaluation.edits.offline import EDITS, Material
+from evaluation.edits.paraphrase import PROMPTS, EndpointEdit
 from evaluation.experiments.beta import beta_figure, beta_table
-from evaluation.experiments.edits import EditPlan, edit_table, measure_edit, offline_edit
+from evaluation.experiments.edits import EditPlan, EditRow, EditTexts, edit_table, measure_edit, offline_edit
 from evaluation.experiments.localized import LocalizedPlan, localized_table, measure_localized
 from evaluation.human import read_human_texts
+from evaluation.report.table import Table
 from evaluation.settings import Setting
 
 BETAS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)
 
 EditNames = Annotated[
-    list[str] | None, typer.Option("--edit", help=f"May be repeated: unedited, {', '.join(EDITS)}.")
+    list[str] | None,
+    typer.Option(
+        "--edit",
+        help=f"May be repeated: unedited, {', '.join(EDITS)}; with an endpoint {', '.join(PROMPTS)}.",
+    ),
 ]
 Share = Annotated[float, typer.Option(min=0.0, max=0.9, help="Share of the passage that is edited.")]
 
@@ -42,8 +51,16 @@ def edits(
     length: Length = 400,
     texts: Texts = 300,
     human: Human = HUMAN,
+    endpoint: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible, up to and with /v1; adds its edits.")
+    ] = None,
+    endpoint_model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
+    endpoint_key: Annotated[Path | None, typer.Option(help="File with the endpoint's API key.")] = None,
+    endpoint_chat: Annotated[bool, typer.Option(help="Chat completions, or plain ones.")] = True,
+    prompt_price: Annotated[float, typer.Option(help="Of a million prompt tokens there.")] = 0.0,
+    completion_price: Annotated[float, typer.Option(help="Of a million completion tokens.")] = 0.0,
 ) -> None:
-    """Detection by alignment after edits (the paper's Table 3, with edits that need no other model)."""
+    """Detection by alignment after edits, offline or through an endpoint (the paper's Table 3)."""
     plan = EditPlan(
         tuple(scheme or SCHEMES),
         tuple(block_size or [1, 2]),
@@ -54,12 +71,29 @@ def edits(
     )
     note = lab.entropy_note(plan.setting, length, texts)
     material = Material.of(read_human_texts(human))
-    tables, data = [], []
-    for name in edit or ["unedited", *EDITS]:
-        editor = offline_edit(name, share, material, lab.run.seed)
+    usage = Usage()
+    service = None
+    if endpoint:
+        key = endpoint_key.read_text().strip() if endpoint_key else ""
+        service = Endpoint(
+            endpoint.rstrip("/"), endpoint_model, key, endpoint_chat, prompt_price, completion_price
+        )
+    tables: list[Table] = []
+    data: list[EditRow] = []
+    for name in edit or ["unedited", *EDITS, *(PROMPTS if service else ())]:
+        if name in PROMPTS and service:
+            opened = partial(open_endpoint, service, lab.run.folder / "endpoint", usage)
+            editor: EditTexts = EndpointEdit(name, share, lab.run.seed, opened)
+        else:
+            editor = offline_edit(name, share, material, lab.run.seed)
         rows = measure_edit(lab.run, plan, name, editor, lab.source.tokenizer)
         tables.append(edit_table(rows, plan, (note,)))
         data += rows
+    if service:
+        lab.console.print(
+            f"endpoint: {usage.requests} requests, {usage.cached} answers from the cache,"
+            f" {usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {usage.cost(service):.4f}"
+        )
     lab.finish("edits", tables, [], data)
 
 

@@ -45,7 +45,7 @@ Edit = Callable[[str, float, Material, np.random.Generator], str]
 def substitute(text: str, share: float, material: Material, generator: np.random.Generator) -> str:
     """Single words become other words."""
     words = words_of(text)
-    for position in _chosen(len(words), share, generator):
+    for position in chosen_positions(len(words), share, generator):
         words[position] = material.run(1, generator)[0]
     return "".join(words)
 
@@ -53,15 +53,15 @@ def substitute(text: str, share: float, material: Material, generator: np.random
 def delete(text: str, share: float, _: Material, generator: np.random.Generator) -> str:
     """Single words disappear."""
     words = words_of(text)
-    gone = set(_chosen(len(words), share, generator))
+    gone = set(chosen_positions(len(words), share, generator))
     return "".join(word for position, word in enumerate(words) if position not in gone)
 
 
 def insert(text: str, share: float, material: Material, generator: np.random.Generator) -> str:
-    """Single words are added; `share` counts them against the words that were there."""
+    """Single words are added after others; `share` counts them against the words that were there."""
     words = words_of(text)
-    for position in sorted(_chosen(len(words), share, generator), reverse=True):
-        words[position:position] = material.run(1, generator)
+    for position in sorted(chosen_positions(len(words), share, generator), reverse=True):
+        words[position + 1 : position + 1] = material.run(1, generator)
     return "".join(words)
 
 
@@ -69,18 +69,15 @@ def rewrite(text: str, share: float, material: Material, generator: np.random.Ge
     """Runs of about a sentence's length become other text, as in the paper's rephrasing of 30 %."""
     words = words_of(text)
     runs = [words[start : start + WORDS_PER_RUN] for start in range(0, len(words), WORDS_PER_RUN)]
-    for position in _chosen(len(runs), share, generator):
+    for position in chosen_positions(len(runs), share, generator):
         runs[position] = material.run(len(runs[position]), generator)
     return "".join(word for run in runs for word in run)
 
 
 def swap_sentences(text: str, share: float, _: Material, generator: np.random.Generator) -> str:
     """Sentences change places among each other; runs of words do where there are no sentences."""
-    sentences = SENTENCE_END.split(text)
-    if len(sentences) < 3:
-        words = words_of(text)
-        sentences = ["".join(words[i : i + WORDS_PER_RUN]) for i in range(0, len(words), WORDS_PER_RUN)]
-    chosen = _chosen(len(sentences), share, generator)
+    sentences = sentences_of(text)
+    chosen = chosen_positions(len(sentences), share, generator)
     moved = generator.permutation(chosen).tolist()
     result = list(sentences)
     for target, source in zip(chosen, moved, strict=True):
@@ -93,7 +90,7 @@ def dilute(text: str, share: float, material: Material, generator: np.random.Gen
     words = words_of(text)
     added = material.run(round(len(words) * share / (1 - share)), generator)
     before = int(generator.integers(len(added) + 1))
-    return "".join(added[:before] + words + added[before:])
+    return "".join([*added[:before], " " if before else "", *words, *added[before:]])
 
 
 EDITS: dict[str, Edit] = {
@@ -111,7 +108,17 @@ def words_of(text: str) -> list[str]:
     return WORD.findall(text)
 
 
-def _chosen(count: int, share: float, generator: np.random.Generator) -> Sequence[int]:
+def sentences_of(text: str) -> list[str]:
+    """Sentences with the white space before them; runs of words where there are no three."""
+    sentences = SENTENCE_END.split(text)
+    if len(sentences) >= 3:
+        return sentences
+    words = words_of(text)
+    return ["".join(words[i : i + WORDS_PER_RUN]) for i in range(0, len(words), WORDS_PER_RUN)]
+
+
+def chosen_positions(count: int, share: float, generator: np.random.Generator) -> list[int]:
     """`share` of the positions 0..count-1, in order."""
     picked = generator.choice(count, size=round(share * count), replace=False)
-    return sorted(picked.tolist())
+    positions: list[int] = sorted(picked.tolist())
+    return positions

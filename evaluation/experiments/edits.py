@@ -59,9 +59,11 @@ class EditRow:
 
 
 def offline_edit(name: str, share: float, material: Material, seed: int) -> EditTexts:
-    """One of the edits that need no model, or none for `unedited`."""
+    """One of the edits that need no model, or none for `unedited`; ValueError for another name."""
     if name == "unedited":
         return lambda _, texts: texts
+    if name not in EDITS:
+        raise ValueError(f"unknown edit {name!r}; known: unedited, {', '.join(EDITS)}")
 
     def edit_all(cell: str, texts: list[str]) -> list[str]:
         generator = np.random.default_rng(sampling_seed(seed, "edit", name, cell))

@@ -1,0 +1,99 @@
+"""`ttmark eval all`: every experiment, in one run that resumes."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from evaluation.cli import direct, robustness, side_effects
+from evaluation.cli.lab import Lab
+from evaluation.cli.options import HUMAN, PAPER_SCHEMES, SCHEMES, Human
+from evaluation.settings import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of everything.
+
+    Attributes:
+        texts: of a main cell; side experiments take `few`.
+        lengths: in tokens; edits and spans use texts of the greatest.
+        schemes: of the main tables; side experiments take `side_schemes`.
+        documents: with a span, per scheme, block size and document length.
+    """
+
+    texts: int
+    few: int
+    lengths: list[int]
+    block_sizes: list[int]
+    schemes: list[str]
+    side_schemes: list[str]
+    settings: list[Setting]
+    documents: int
+    document_tokens: list[int]
+    spans: list[int]
+    completions: int
+    context_widths: list[int] | None
+
+
+QUICK = Scale(
+    texts=24,
+    few=12,
+    lengths=[100, 200],
+    block_sizes=[1, 2],
+    schemes=list(PAPER_SCHEMES),
+    side_schemes=["synthid"],
+    settings=[Setting.STRICT],
+    documents=16,
+    document_tokens=[2_000],
+    spans=[1],
+    completions=20,
+    context_widths=None,
+)
+FULL = Scale(
+    texts=500,
+    few=200,
+    lengths=[200, 400],
+    block_sizes=[1, 2, 3],
+    schemes=list(SCHEMES),
+    side_schemes=list(SCHEMES),
+    settings=[Setting.STRICT, Setting.QWEN3, Setting.LLAMA3],
+    documents=300,
+    document_tokens=[500, 2_000, 5_000, 10_000],
+    spans=[1, 3],
+    completions=1_000,
+    context_widths=[2, 4, 8],
+)
+
+
+def everything(
+    lab: Lab,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small samples: under 15 minutes on two cores.")
+    ] = False,
+    human: Human = HUMAN,
+) -> None:
+    """Every experiment; `ttmark eval report` makes one document of the results."""
+    scale = QUICK if quick else FULL
+    longest = max(scale.lengths)
+    side = scale.side_schemes
+    direct.blocks(
+        lab, scheme=scale.schemes, block_size=scale.block_sizes, length=scale.lengths, texts=scale.texts
+    )
+    direct.strict(lab, scale.settings, scale.schemes, texts=scale.texts)
+    direct.direct(lab, scheme=side, texts=scale.few)
+    direct.topp(lab, scheme=side[:3], length=min(scale.lengths), texts=scale.few)
+    robustness.edits(lab, scheme=scale.schemes, length=longest, texts=scale.texts, human=human)
+    robustness.beta(lab, scheme=side[:3], length=longest, texts=scale.few, human=human)
+    robustness.localized(
+        lab,
+        scale.document_tokens,
+        scale.spans,
+        scheme=side[:3],
+        documents=scale.documents,
+        human=human,
+    )
+    side_effects.quality(lab, scheme=side, length=min(scale.lengths), texts=scale.texts)
+    side_effects.repeated(lab, scheme=side, completions=scale.completions, context_width=scale.context_widths)
+    side_effects.runtime(lab, scheme=side[:3], repeats=1 if quick else 5)
+    side_effects.cost(lab, texts=scale.few)

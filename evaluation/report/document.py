@@ -1,0 +1,64 @@
+"""One document of a run's results: what each experiment asks, its tables, plots and command."""
+
+import shutil
+from pathlib import Path
+
+import orjson
+
+from evaluation.manifest import FILE as MANIFEST
+from evaluation.report.result import Result
+
+SECTIONS = {
+    "blocks": ("Blocks of one, two and three tokens", "The paper's Tables 1 and 7."),
+    "direct": ("The gain of pairs by sampling setting", "Strict sampling beside temperature 1."),
+    "strict": ("Strict sampling", "The paper's Table 2, and the length at which single tokens nearly fail."),
+    "topp": ("Top-p", "The paper's Figure 3."),
+    "runtime": ("Time", "The paper's Figure 4."),
+    "edits": ("Edits", "The paper's Table 3, with edits that need no other model."),
+    "beta": ("Skip penalty", "The paper's Figure 5."),
+    "localized": ("Spans in documents", "The paper's Table 4."),
+    "quality": ("Quality", "The paper's Table 6, as perplexity and distribution tests on any model."),
+    "pairs": ("Quality against references", "The paper's Table 6."),
+    "repeated": ("Repeated queries", "What one key does to many completions of the same prompt."),
+    "cost": ("Power against cost", "What the rows of a forward pass buy."),
+}
+FINDINGS = "findings.md"
+
+
+def write_document(run: Path, target: Path) -> list[str]:
+    """Writes `<target>/README.md` with the findings beside it on top; gives the experiments it holds.
+
+    Raises:
+        ValueError: the run has no result.
+    """
+    found = [name for name in SECTIONS if (run / f"{name}.json").is_file()]
+    if not found:
+        raise ValueError(f"{run} holds no result; run `ttmark eval` first")
+    target.mkdir(parents=True, exist_ok=True)
+    parts = ["# Measured results\n"]
+    findings = target / FINDINGS
+    if findings.is_file():
+        parts.append(findings.read_text())
+    parts.append(_provenance(run))
+    for name in found:
+        title, source = SECTIONS[name]
+        result = Result.load(run / f"{name}.json")
+        parts.append(f"## {title}\n\n{source}\n\n{result.markdown()}")
+        shutil.copyfile(run / f"{name}.json", target / f"{name}.json")
+        for figure in result.figures:
+            shutil.copyfile(run / f"{figure.name}.png", target / f"{figure.name}.png")
+    (target / "README.md").write_text("\n".join(parts))
+    return found
+
+
+def _provenance(run: Path) -> str:
+    manifest = orjson.loads((run / MANIFEST).read_bytes())
+    machine = manifest["machine"]
+    versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
+    return (
+        "## How it was measured\n\n"
+        f"- Model `{manifest['model']}` (SHA-256 of its folder {manifest['model_sha256'][:12] or 'unknown'}),"
+        f" prompts {manifest['prompts_sha256'][:12]}, seed {manifest['seed']}.\n"
+        f"- {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {versions}.\n"
+        "- Texts run to their full length: an end of text is a token like others, except under Quality.\n"
+    )

@@ -1,0 +1,32 @@
+"""The document of a run."""
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.manifest import describe
+from evaluation.report.document import write_document
+from evaluation.report.result import Result
+from evaluation.report.table import Table
+
+
+def test_the_document_holds_findings_tables_and_commands(tmp_path: Path) -> None:
+    run, target = tmp_path / "run", tmp_path / "results"
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "a"}\n')
+    describe("owner/name", prompts, 64, 0, {}).save(run)
+    Result("strict", "ttmark eval strict", (Table("T", ("a",), (("1",),)),), (), ()).save(run)
+    target.mkdir()
+    (target / "findings.md").write_text("What we found.\n")
+    assert write_document(run, target) == ["strict"]
+    text = (target / "README.md").read_text()
+    assert "What we found." in text
+    assert "Made by `ttmark eval strict`." in text
+    assert "`owner/name`" in text
+    assert str(tmp_path) not in text
+    assert (target / "strict.json").is_file()
+
+
+def test_a_run_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no result"):
+        write_document(tmp_path, tmp_path / "results")

@@ -1,0 +1,66 @@
+"""Edits through an OpenAI-compatible endpoint: cached, counted, refused clearly."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from evaluation.edits.endpoint import Endpoint, EndpointError, Usage, open_endpoint
+from evaluation.edits.paraphrase import EndpointEdit
+
+ENDPOINT = Endpoint("http://endpoint/v1", "m", "secret", prompt_price=2.0, completion_price=10.0)
+TEXTS = [" One two.  Three four. Five six. Seven eight."]
+
+
+def answer(request: httpx.Request) -> httpx.Response:
+    assert request.headers["authorization"] == "Bearer secret"
+    prompt = orjson.loads(request.content)["messages"][0]["content"]
+    message = {"content": prompt.partition("\n\n")[2].upper()}
+    usage = {"prompt_tokens": 100, "completion_tokens": 50}
+    return httpx.Response(200, json={"choices": [{"message": message}], "usage": usage})
+
+
+def edit_texts(name: str, cache: Path, handler: Any) -> tuple[list[str], Usage]:
+    usage = Usage()
+    opened = partial(open_endpoint, ENDPOINT, cache, usage, httpx.MockTransport(handler))
+    return EndpointEdit(name, 0.5, 0, opened)("cell", TEXTS), usage
+
+
+def test_the_share_of_the_sentences_is_rewritten_and_the_spaces_stay(tmp_path: Path) -> None:
+    edited, _ = edit_texts("paraphrase", tmp_path, answer)
+    assert edited[0].lower() == TEXTS[0].lower()
+    assert sum(sentence.isupper() for sentence in edited[0].split(".")) == 2
+
+
+def test_answers_are_asked_once_and_priced(tmp_path: Path) -> None:
+    first, usage = edit_texts("back-translation", tmp_path, answer)
+    assert (usage.requests, usage.cached) == (4, 0)
+    assert usage.cost(ENDPOINT) == pytest.approx(4 * (100 * 2.0 + 50 * 10.0) / 1e6)
+    again, cached = edit_texts("back-translation", tmp_path, answer)
+    assert again == first
+    assert (cached.requests, cached.cached, cached.cost(ENDPOINT)) == (0, 4, 0.0)
+
+
+def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
+    refused = []
+
+    def busy_once(request: httpx.Request) -> httpx.Response:
+        if request.content not in refused:
+            refused.append(request.content)
+            return httpx.Response(429, headers={"retry-after": "0"})
+        return answer(request)
+
+    _, usage = edit_texts("paraphrase", tmp_path, busy_once)
+    assert usage.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [(httpx.Response(401, text="no key"), "401 no key"), (httpx.Response(200, json={}), "without text")],
+)
+def test_what_is_no_answer_is_an_error(tmp_path: Path, response: httpx.Response, message: str) -> None:
+    with pytest.raises(EndpointError, match=message):
+        edit_texts("paraphrase", tmp_path, lambda _: response)

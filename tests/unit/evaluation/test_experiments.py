@@ -1,0 +1,72 @@
+"""The other experiments on a model that costs nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluation.cells import Cell
+from evaluation.experiments.cost import Contender, cost_figure, cost_table, measure_cost, pareto
+from evaluation.experiments.localized import LocalizedPlan, localized_table, measure_localized
+from evaluation.experiments.repeated import (
+    RepeatedPlan,
+    collision_rate,
+    distinct_share,
+    measure_repeated,
+    positional_distance,
+    repeated_table,
+)
+from evaluation.experiments.runtime import RuntimePlan, measure_runtime, runtime_figure, runtime_table
+from evaluation.run import Run
+from evaluation.settings import SamplingSetting
+
+SETTING = SamplingSetting(50, 0.95, 1.0)
+
+
+def test_spans_of_pairs_are_found_in_a_document_by_people(open_run: Callable[[], Run]) -> None:
+    human = [np.random.default_rng(10).integers(0, 12, size=2_000)]
+    plan = LocalizedPlan(("synthid",), (2,), SETTING, 4, 600, methods=("scan",))
+    rows = measure_localized(open_run(), plan, human)
+    assert rows[0].fnr.estimate == 0.0
+    assert rows[0].iou.estimate > 0.6
+    assert len(localized_table(rows, SETTING, ()).rows) == 1
+
+
+def test_completions_under_one_key_resemble_each_other_more_than_unwatermarked_ones(
+    open_run: Callable[[], Run],
+) -> None:
+    plan = RepeatedPlan(("gumbel",), (1,), SETTING, 12, prompts=2, completions=40)
+    rows = measure_repeated(open_run(), plan)
+    assert [row.scheme for row in rows] == [None, "gumbel"]
+    assert rows[1].collision.estimate > rows[0].collision.estimate
+    assert len(repeated_table(rows, plan, ()).rows) == 2
+
+
+def test_measures_of_repetition_agree_with_counting_by_hand() -> None:
+    texts = np.array([[1, 2], [1, 2], [1, 3]])
+    assert distinct_share(texts) == pytest.approx(2 / 3)
+    assert collision_rate(texts) == pytest.approx((1 + 1 / 3) / 2)
+    assert positional_distance(texts, np.array([[1, 2], [1, 3], [1, 3]])) == pytest.approx((0 + 1 / 3) / 2)
+
+
+def test_cost_counts_rows_without_the_prompts(open_run: Callable[[], Run]) -> None:
+    contenders = (Contender("synthid", 1), Contender("synthid", 2))
+    rows = measure_cost(open_run(), SETTING, contenders, (20, 40), 6, prompt_rows=[40] * 6)
+    assert {row.rows for row in rows} == {2.0}
+    assert {row.contender.block_size for row in pareto(rows)} <= {1, 2}
+    assert len(cost_table(rows, SETTING, ()).rows) == 4
+    assert len(cost_figure(rows).panels) == 2
+
+
+def test_runtime_visits_every_kind_at_every_number_of_candidates(source: Any) -> None:
+    plan = RuntimePlan(("synthid",), (1, 2), batch=2, tokens=8, repeats=1, candidates=(2, 4))
+    rows = measure_runtime(source, plan, 0)
+    assert len(rows) == 6
+    assert len(runtime_table(rows, plan, ()).rows) == 3
+    assert len(runtime_figure(rows).panels[0].series) == 3
+
+
+def test_a_cell_without_a_watermark_has_none() -> None:
+    with pytest.raises(ValueError, match="without a watermark"):
+        Cell(None, 1, SETTING, 20).watermark()

@@ -1,0 +1,43 @@
+"""Quality measures."""
+
+import numpy as np
+import pytest
+
+from evaluation.quality.measures import count_matrix, distinct_n, has_loop, permutation_p, total_variation
+
+
+def test_distinct_n_counts_the_first_of_each_kind() -> None:
+    assert distinct_n([1, 2, 1, 2, 1], 2) == pytest.approx(2 / 4)
+    assert distinct_n([1], 2) == 1.0
+
+
+def test_a_loop_is_a_run_that_comes_three_times() -> None:
+    run = list(range(8))
+    assert has_loop([*run, 99, *run, 98, *run])
+    assert not has_loop([*run, 99, *run])
+    assert not has_loop([])
+
+
+def test_counts_keep_rare_tokens_together() -> None:
+    assert count_matrix([[5, 5, 7], [9]], [5, 7]).tolist() == [[2, 1, 0], [0, 0, 1]]
+
+
+def test_total_variation_compares_shapes_and_not_sizes() -> None:
+    assert total_variation(np.array([1.0, 1.0]), np.array([10.0, 10.0])) == 0.0
+    assert total_variation(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == 1.0
+
+
+def test_permutation_p_values_are_uniform_without_and_small_with_a_difference() -> None:
+    generator = np.random.default_rng(6)
+    equal = [
+        permutation_p(
+            generator.multinomial(50, [0.5, 0.3, 0.2], size=20) * 1.0,
+            generator.multinomial(50, [0.5, 0.3, 0.2], size=20) * 1.0,
+            permutations=99,
+        )
+        for _ in range(60)
+    ]
+    assert sum(p <= 0.1 for p in equal) <= 14  # Binomial(60, 0.1) exceeds 14 with p < 1e-3
+    first = generator.multinomial(50, [0.5, 0.3, 0.2], size=20) * 1.0
+    second = generator.multinomial(50, [0.3, 0.4, 0.3], size=20) * 1.0
+    assert permutation_p(first, second, permutations=999) == pytest.approx(0.001)
