@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from shared.watermark import ContextTracker, Watermark, key_lanes
 
 MASK = (1 << 64) - 1
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -56,3 +59,27 @@ def siphash_reference() -> Callable[[bytes, bytes], bytes]:
 def golden() -> Callable[[str], Any]:
     """Loads a golden-vector file by name."""
     return lambda name: json.loads((GOLDEN / f"{name}.json").read_text())
+
+
+def _generate(
+    watermark: Watermark, prf_key: bytes, length: int, seed: int, candidates: int = 40
+) -> list[int]:
+    """Watermarked text of a toy model: every block uniform over random candidates."""
+    rng = np.random.default_rng(seed)
+    tracker = ContextTracker(watermark.block_size, watermark.context_width)
+    tokens: list[int] = []
+    while len(tokens) + watermark.block_size <= length:
+        blocks = np.unique(rng.integers(0, 60, (candidates, watermark.block_size)), axis=0)
+        probs = np.full(len(blocks), 1 / len(blocks))
+        context = tracker.next_context(tokens)
+        if context is not None:
+            offsets = np.array([0, len(blocks)])
+            probs = watermark.reweight(key_lanes(prf_key)[None], np.array([context]), blocks, probs, offsets)
+        tokens += blocks[rng.choice(len(blocks), p=probs)].tolist()
+    return tokens
+
+
+@pytest.fixture(scope="session")
+def generate() -> Callable[..., list[int]]:
+    """Writes watermarked tokens: generate(watermark, prf_key, length, seed, candidates)."""
+    return _generate

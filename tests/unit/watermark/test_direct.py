@@ -6,39 +6,21 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from shared.watermark import ContextTracker, Watermark, detect_direct, key_lanes, scheme_names
+from shared.watermark import Watermark, detect_direct, scheme_names
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
-VOCABULARY = 60
-
-
-def generate(watermark, prf_key, length, seed):
-    """Watermarked text of a toy model: every block uniform over 40 random candidates."""
-    rng = np.random.default_rng(seed)
-    tracker = ContextTracker(watermark.block_size, watermark.context_width)
-    tokens: list[int] = []
-    while len(tokens) + watermark.block_size <= length:
-        blocks = rng.integers(0, VOCABULARY, (40, watermark.block_size))
-        blocks = np.unique(blocks, axis=0)
-        probs = np.full(len(blocks), 1 / len(blocks))
-        context = tracker.next_context(tokens)
-        if context is not None:
-            offsets = np.array([0, len(blocks)])
-            probs = watermark.reweight(key_lanes(prf_key)[None], np.array([context]), blocks, probs, offsets)
-        tokens += blocks[rng.choice(len(blocks), p=probs)].tolist()
-    return tokens
 
 
 @pytest.mark.parametrize("scheme", scheme_names())
 @pytest.mark.parametrize("block_size", [1, 2, 3])
-def test_watermarked_text_is_found_under_its_key_alone(scheme, block_size):
+def test_watermarked_text_is_found_under_its_key_alone(generate, scheme, block_size):
     watermark = Watermark(scheme, block_size)
     tokens = generate(watermark, KEY, 120, seed=1)
     assert detect_direct(watermark, KEY, tokens).log10_p < -5
     assert detect_direct(watermark, OTHER_KEY, tokens).log10_p > -3
 
 
-def test_every_scored_block_is_a_block_that_was_marked():
+def test_every_scored_block_is_a_block_that_was_marked(generate):
     watermark = Watermark("gumbel", 2)
     evidence = detect_direct(watermark, KEY, generate(watermark, KEY, 60, seed=2))
     assert evidence.tokens == 60
@@ -46,7 +28,7 @@ def test_every_scored_block_is_a_block_that_was_marked():
     assert evidence.scores.min() > 0.5
 
 
-def test_cut_text_is_found_by_trying_all_phases_and_pays_for_it():
+def test_cut_text_is_found_by_trying_all_phases_and_pays_for_it(generate):
     watermark = Watermark("synthid", 2)
     tokens = generate(watermark, KEY, 200, seed=3)[1:]
     shifted = detect_direct(watermark, KEY, tokens, phase=1)

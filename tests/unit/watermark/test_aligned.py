@@ -1,0 +1,58 @@
+"""Aligned detection: power after edits, sound p-values, odd inputs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shared.watermark import Watermark, detect_aligned, detect_direct, scheme_names
+
+KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
+# A scheme whose score distribution ships without a table.
+WITHOUT_TABLE = Watermark("synthid", 2, parameters={"depth": 7})
+
+
+@pytest.mark.parametrize("scheme", scheme_names())
+def test_text_with_deleted_tokens_is_found_where_direct_detection_fails(generate, scheme):
+    watermark = Watermark(scheme, 2)
+    tokens = generate(watermark, KEY, 300, seed=1)
+    edited = [token for i, token in enumerate(tokens) if i not in (31, 100, 181)]
+    assert detect_aligned(watermark, KEY, edited).log10_p <= -math.log10(1001)
+    assert detect_aligned(watermark, KEY, edited).log10_p < detect_direct(watermark, KEY, edited).log10_p
+    assert detect_aligned(watermark, OTHER_KEY, edited).log10_p > -3
+
+
+def test_unedited_text_scores_as_direct_detection_does(generate):
+    watermark = Watermark("gumbel", 2)
+    tokens = generate(watermark, KEY, 100, seed=2)
+    aligned, direct = detect_aligned(watermark, KEY, tokens), detect_direct(watermark, KEY, tokens)
+    assert aligned.z * math.sqrt(50) == pytest.approx(direct.z * math.sqrt(direct.scored_blocks))
+
+
+@pytest.mark.parametrize("tokens", [[], [1], [1, 2, 3, 4, 5]])
+def test_text_without_a_scored_position_is_too_short_to_tell(tokens):
+    evidence = detect_aligned(Watermark("synthid", 2), KEY, tokens)
+    assert (evidence.log10_p, evidence.z, evidence.scored_blocks, evidence.null) == (0.0, 0.0, 0, "none")
+
+
+def test_a_distribution_without_a_table_falls_back_to_decoys_and_says_so(generate):
+    tokens = generate(WITHOUT_TABLE, KEY, 200, seed=3)
+    evidence = detect_aligned(WITHOUT_TABLE, KEY, tokens)
+    assert evidence.null == "decoys"
+    assert evidence.log10_p == -math.log10(1001)
+
+
+def test_another_beta_than_the_tables_falls_back_to_decoys():
+    tokens = np.random.default_rng(0).integers(0, 99, 100)
+    assert detect_aligned(Watermark("synthid", 2), KEY, tokens, beta=2.0).null == "decoys"
+
+
+@pytest.mark.parametrize("beta", [-1.0, math.inf, math.nan])
+def test_a_beta_that_is_no_price_is_refused(beta):
+    with pytest.raises(ValueError, match="beta"):
+        detect_aligned(Watermark("synthid", 2), KEY, [1] * 9, beta=beta)
+
+
+def test_answers_are_the_same_on_every_replica():
+    tokens = np.random.default_rng(1).integers(0, 99, 150)
+    assert detect_aligned(WITHOUT_TABLE, KEY, tokens) == detect_aligned(WITHOUT_TABLE, KEY, tokens)

@@ -1,0 +1,126 @@
+"""The recurrences of the aligned and localized detectors against slow searches over all alignments."""
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+
+from shared.watermark.detectors.alignment import aligned_score, aligned_scores
+from shared.watermark.detectors.scan import DRIFT_PER_TOKEN, SKIP, best_peak, best_scores, scan_peaks
+from shared.watermark.detectors.segments import Peak, disjoint, log10_expected, log10_family
+from shared.watermark.detectors.waterseeker import waterseeker_peaks
+
+
+def slow_aligned_score(scores, block_size, beta):
+    """Algorithm 2 as printed, by recursion from the end."""
+
+    @cache
+    def best(t):
+        if t == 0:
+            return 0.0
+        kept = best(t - block_size) + scores[t - block_size] if t >= block_size else -math.inf
+        return max(best(t - 1) - beta, kept)
+
+    return best(len(scores) + block_size - 1)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("beta", [0.0, 0.7, 5.0])
+def test_aligned_score_equals_algorithm_2(block_size, beta):
+    rng = np.random.default_rng(block_size)
+    for size in (1, 2, 3, 10, 101):
+        scores = rng.normal(size=size)
+        expected = slow_aligned_score(tuple(scores), block_size, beta)
+        assert aligned_score(scores, block_size, beta) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+def test_many_sequences_at_once_give_the_scores_of_each_alone(block_size):
+    scores = np.random.default_rng(0).normal(size=(57, 8))
+    chunks = (scores[:20], scores[20:21], scores[21:])
+    aligned = aligned_scores(chunks, block_size, 1.5, 8)
+    assert aligned == pytest.approx([aligned_score(column, block_size, 1.5) for column in scores.T])
+    drift, end = DRIFT_PER_TOKEN * block_size, 57 + block_size - 1
+    local = [best_peak(column, block_size, drift, 0, end).score for column in scores.T.tolist()]
+    assert best_scores(chunks, block_size, 8) == pytest.approx(local)
+
+
+def slow_best_score(values, block_size):
+    """The best sum over every start and every sequence of kept blocks and skips."""
+    tokens = len(values) + block_size - 1
+
+    @cache
+    def best_from(t):
+        options = [0.0]
+        if t + block_size <= tokens:
+            options.append(values[t] + best_from(t + block_size))
+        if t < tokens:
+            options.append(best_from(t + 1) - SKIP)
+        return max(options)
+
+    return max(best_from(t) for t in range(tokens + 1))
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+def test_best_peak_has_the_best_score_of_all_local_alignments(block_size):
+    rng = np.random.default_rng(block_size)
+    for size in (1, 2, 5, 30, 30, 30):
+        values = (rng.normal(size=size) * 2).tolist()
+        peak = best_peak(values, block_size, 0.4, 0, size + block_size - 1)
+        shifted = tuple(value - 0.4 for value in values)
+        assert peak.score == pytest.approx(slow_best_score(shifted, block_size))
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+def test_the_score_of_a_peak_is_reached_within_its_span(block_size):
+    values = (np.random.default_rng(5).normal(size=200) * 2).tolist()
+    peak = best_peak(values, block_size, 0.1, 0, 200 + block_size - 1)
+    inside = best_peak(values, block_size, 0.1, peak.start, peak.end)
+    assert inside == peak
+
+
+def test_strong_spans_far_apart_are_not_joined_and_near_ones_are():
+    for gap, joined in ((60, True), (300, False)):
+        scores = np.zeros(2000)
+        scores[200:600:2] = 3.0
+        scores[600 + gap : 1000 + gap : 2] = 3.0
+        assert len([p for p in scan_peaks(scores, 2, lambda x: x > 10.0) if p.score > 10.0]) == 2 - joined
+
+
+def test_spans_are_found_apart_at_either_parity():
+    scores = np.full(2000, -0.1)
+    scores[300:500:2] = 1.0
+    scores[1101:1401:2] = 1.0
+    peaks = scan_peaks(scores, 2, lambda score: score > 10.0)
+    found = [(peak.start, peak.end) for peak in peaks if peak.score > 10.0]
+    assert found == [(1101, 1401), (300, 500)]
+
+
+def test_noise_has_one_unreported_peak():
+    peaks = scan_peaks(np.random.default_rng(0).normal(size=500), 2, lambda score: score > 100.0)
+    assert len(peaks) == 1
+
+
+def test_waterseeker_finds_a_span_whose_signal_is_at_one_parity():
+    scores = np.random.default_rng(1).normal(size=4000) * 0.5
+    scores[1001:1301:2] += 1.5
+    best = waterseeker_peaks(scores, 2, lambda total, blocks: -(total / math.sqrt(blocks)))[0]
+    assert abs(best.start - 1001) < 20
+    assert abs(best.end - 1301) < 20
+
+
+@pytest.mark.parametrize("size", [1, 10, 49, 60, 120])
+def test_waterseeker_takes_short_texts(size):
+    assert waterseeker_peaks(np.zeros(size), 2, lambda total, blocks: 0.0) == []
+
+
+def test_overlapping_peaks_give_way_to_the_better_one():
+    peaks = [Peak(10, 20, 9.0), Peak(15, 30, 8.0), Peak(20, 25, 7.0)]
+    assert list(disjoint(peaks)) == [peaks[0], peaks[2]]
+
+
+@pytest.mark.parametrize("log10_e", [-300.0, -16.0, -14.0, -2.0, 0.0, 1.0])
+def test_e_value_and_family_p_value_are_inverse(log10_e):
+    assert log10_expected(log10_family(log10_e)) == pytest.approx(log10_e, rel=1e-6, abs=1e-9)
+    assert log10_family(log10_e) <= 0.0
