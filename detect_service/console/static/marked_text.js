@@ -14,14 +14,26 @@ const LONGEST_PIECE = 4000;
 /** The class of a score: none (negative), 1 to 4. */
 export const heatLevel = (score) => (score < 0 ? "none" : score < 1 ? "1" : score < 2 ? "2" : score < 3 ? "3" : "4");
 
-/** Blocks and segments of a result with positions in the string and a colour for each key. */
+/**
+ * Blocks and segments of a result with positions in the string and a colour for each key.
+ *
+ * Where passages were found, the heat map covers them alone: the scores outside are chance.
+ */
 export function place(text, result) {
   const at = codePointIndex(text);
   const colors = new Map();
+  const passages = result.segments ?? [];
+  const isColored = (block) => passages.length === 0 || passages.some((s) => s.start_token <= block.start_token && block.end_token <= s.end_token);
   const blocks = (result.evidence ?? [])
     .filter((block) => block.start_char !== null)
-    .map((block) => ({ start: at(block.start_char), end: at(block.end_char), score: block.score, token: block.start_token }));
-  const segments = (result.segments ?? [])
+    .map((block) => ({
+      start: at(block.start_char),
+      end: at(block.end_char),
+      score: block.score,
+      token: block.start_token,
+      colored: isColored(block),
+    }));
+  const segments = passages
     .filter((segment) => segment.start_char !== null)
     .map((segment, index) => {
       const name = keyName(segment.key);
@@ -55,6 +67,7 @@ export class MarkedText {
     this.container.replaceChildren(...this.#chunks(segments));
     this.container.scrollTop = 0;
     this.heat(withHeat);
+    if (segments.length) this.goTo(segments[0].start);
   }
 
   /** Switches the heat map on or off. */
@@ -63,7 +76,7 @@ export class MarkedText {
     if (!globalThis.CSS?.highlights) return;
     const ranges = Object.fromEntries(LEVELS.map((level) => [level, []]));
     if (on) {
-      for (const block of this.blocks) ranges[heatLevel(block.score)].push(this.#range(block));
+      for (const block of this.blocks) if (block.colored) ranges[heatLevel(block.score)].push(this.#range(block));
     }
     for (const level of LEVELS) {
       const highlight = new Highlight();

@@ -70,7 +70,7 @@ export class ResultView {
       ...[
         ["p-value (corrected)", scientific(result.log10_p)],
         ["log₁₀ p", result.log10_p.toFixed(3)],
-        ["z", result.z.toFixed(3)],
+        ...(result.z === null ? [] : [["z", result.z.toFixed(3)]]),
         ["Blocks scored", count(result.scored_blocks)],
         ["Tokens", count(result.tokens)],
         ["Hypotheses tried", count(result.hypotheses)],

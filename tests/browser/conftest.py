@@ -1,0 +1,176 @@
+"""A running detection service over English-looking words, and a Chromium that looks at it."""
+
+import asyncio
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, sync_playwright
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from detect_service.api.app import create_detection_app
+from detect_service.backend import DetectionBackend
+from detect_service.tokenizers import TokenizerSet
+from shared.http.health import Readiness
+from shared.http.limits import HttpLimits
+from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, Scope, TokenRegistry, UnlockedKey, open_store
+from shared.schemas.profile import Profile
+from shared.tokenization import TextTokenizer
+from shared.watermark import ContextTracker, key_lanes
+
+SYLLABLES = [first + second for first in "bcdfglmnprst" for second in ("a", "e", "in", "or", "u")]
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def word_tokenizer() -> TextTokenizer:
+    """One token for each of 600 words, which are written with a space before them."""
+    words = [first + second for first in SYLLABLES for second in SYLLABLES[::6]]
+    vocabulary = {"[UNK]": 0} | {"\u2581" + word: number + 1 for number, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    return TextTokenizer(tokenizer)
+
+
+@dataclass(frozen=True)
+class Site:
+    """The service's address, its access tokens by what they allow, and texts."""
+
+    url: str
+    tokens: dict[str, str]
+    tokenizer: TextTokenizer
+    keys: dict[str, UnlockedKey]
+
+    def marked(self, key_id: str, tokens: int) -> str:
+        """A text whose pairs of words are drawn from a watermarked uniform distribution."""
+        key = self.keys[key_id]
+        assert key.primary is not None
+        watermark, lanes = key.profile.watermark(), key_lanes(key.primary.prf_key)[None, :]
+        generator = np.random.default_rng(7)
+        tracker = ContextTracker(2, watermark.context_width)
+        written: list[int] = []
+        while len(written) < tokens:
+            pairs = generator.integers(1, self.tokenizer.vocab_size, size=(64, 2))
+            probabilities = np.full(64, 1 / 64)
+            context = tracker.next_context(written)
+            if context is not None:
+                contexts = np.array([context], dtype=np.int64)
+                probabilities = watermark.reweight(lanes, contexts, pairs, probabilities, np.array([0, 64]))
+            written += pairs[generator.choice(64, p=probabilities)].tolist()
+        return self.tokenizer.decode(written)
+
+    def human(self, tokens: int, seed: int = 1) -> str:
+        """A text of no key."""
+        generator = np.random.default_rng(seed)
+        return self.tokenizer.decode(generator.integers(1, self.tokenizer.vocab_size, size=tokens).tolist())
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The service on a port of the loopback interface, until the tests are over."""
+    folder = tmp_path_factory.mktemp("site")
+    started: list[Site] = []
+    ready, stop = threading.Event(), threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(folder, started, ready, stop)), daemon=True)
+    thread.start()
+    assert ready.wait(60), "the service did not start"
+    yield started[0]
+    stop.set()
+    thread.join(30)
+
+
+async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop: threading.Event) -> None:
+    tokenizer = word_tokenizer()
+    kek = KeyEncryptionKey(bytes(32))
+    store = open_store(f"sqlite:///{folder / 'keys.db'}")
+    ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
+    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
+    for key_id in ("press-room", "help-desk"):
+        await ring.create(key_id, tenant="a", profile=profile)
+    scopes = {
+        "full": {Scope.DETECT, Scope.DETECT_EVIDENCE},
+        "verdict": {Scope.DETECT},
+        "generate": {Scope.GENERATE},
+    }
+    tokens = {
+        name: (await registry.create(tenant="a", scopes=granted))[0] for name, granted in scopes.items()
+    }
+    cache = KeyCache(ring)
+    await cache.start()
+    app = create_detection_app(
+        DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=30_000),
+        authenticate=registry.authenticate,
+        limits=HttpLimits(),
+        readiness=lambda: Readiness({"keys": cache.ready}),
+    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    keys = {key_id: await ring.open(key_id) for key_id in ("press-room", "help-desk")}
+    started.append(Site(f"http://127.0.0.1:{listener.getsockname()[1]}", tokens, tokenizer, keys))
+    ready.set()
+    await asyncio.to_thread(stop.wait)
+    server.should_exit = True
+    await serving
+    await cache.stop()
+    await store.close()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The system's Chromium; `make test` installs it where it is missing."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.fail("the browser tests need chromium: run `deploy/system_packages.sh chromium`")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Browser, site: Site) -> Iterator[Page]:
+    """The console, freshly opened; anything that the browser complains about fails the test."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on(
+        "request",
+        lambda request: (
+            None
+            if request.url.startswith((site.url, "blob:"))
+            else complaints.append(f"asked for {request.url}")
+        ),
+    )
+    page.set_default_timeout(20_000)
+    page.goto(site.url)
+    yield page
+    context.close()
+    # Chromium logs every answer of 400 and above; those are what some tests are about.
+    assert [text for text in complaints if "Failed to load resource" not in text] == []
+
+
+@pytest.fixture
+def connected(page: Page, site: Site) -> Page:
+    """The console after a token with all scopes of detection was entered."""
+    page.get_by_label("Access token").fill(site.tokens["full"])
+    page.get_by_role("button", name="Connect").click()
+    page.get_by_text("Connected · 2 keys · with evidence").wait_for()
+    return page

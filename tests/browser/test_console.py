@@ -1,0 +1,281 @@
+"""What a moderator does with the console, in a real browser."""
+
+import io
+import json
+from itertools import pairwise
+
+import docx
+import pytest
+from playwright.sync_api import Page, expect
+
+
+def check(page: Page, text: str, mode: str = "Unedited", fpr: str | None = None) -> None:
+    """Pastes a text and asks for a verdict."""
+    page.get_by_label("Text to check").fill(text)
+    page.get_by_role("radio", name=mode).check(force=True)
+    if fpr:
+        page.get_by_label("False alarms").select_option(fpr)
+    page.get_by_role("button", name="Check the text").click()
+
+
+def headline(page: Page):
+    return page.locator("#headline")
+
+
+def test_a_marked_text_is_found_explained_and_mapped(connected: Page, site) -> None:
+    check(connected, site.marked("press-room", 120))
+    expect(headline(connected)).to_have_text("Watermark found")
+    expect(headline(connected)).to_be_focused()
+    expect(connected.locator("#explanation")).to_contain_text("our key press-room, version 1")
+    expect(connected.locator("#explanation")).to_contain_text("no more than 1 in 100,000 texts")
+    expect(connected.locator("#facts")).to_contain_text("1 in")
+    strong = connected.evaluate("['2', '3', '4'].map(l => CSS.highlights.get(`heat-${l}`).size)")
+    assert sum(strong) > 25
+    connected.get_by_text("The numbers").click()
+    expect(connected.locator("#number-list")).to_contain_text("p-value")
+    expect(connected.get_by_role("table", name="Strongest steps")).to_be_visible()
+
+
+def test_an_unmarked_text_is_not_called_human(connected: Page, site) -> None:
+    check(connected, site.human(200))
+    expect(headline(connected)).to_have_text("No watermark found")
+    expect(connected.locator("#explanation")).to_contain_text("does not show that a person wrote it")
+
+
+def test_a_short_text_says_how_much_is_needed(connected: Page) -> None:
+    check(connected, "bade bor")
+    expect(headline(connected)).to_have_text("Too short to tell")
+    expect(connected.locator("#explanation")).to_contain_text("It has 2 tokens")
+
+
+def test_an_empty_text_is_asked_for(connected: Page) -> None:
+    check(connected, "  \n ")
+    expect(connected.locator("#text-problem")).to_have_text("Paste a text or open a file first.")
+    expect(connected.get_by_label("Text to check")).to_be_focused()
+    expect(connected.get_by_label("Text to check")).to_have_attribute("aria-invalid", "true")
+    expect(connected.locator("#result")).to_be_hidden()
+
+
+def test_passages_of_two_keys_are_marked_in_the_text(connected: Page, site) -> None:
+    parts = [site.human(300, 1), site.marked("press-room", 240), site.human(300, 2)]
+    parts += [site.marked("help-desk", 240), site.human(300, 3)]
+    check(connected, " ".join(parts), "Mixed", "1e-3")
+    expect(headline(connected)).to_have_text("Watermark found in 2 passages")
+    expect(connected.locator("#passages")).to_contain_text("press-room, version 1")
+    expect(connected.locator("#passages")).to_contain_text("help-desk, version 1")
+    expect(connected.locator("#document mark")).to_have_count(2)
+    assert connected.locator("#document mark").first.get_attribute("class") == "key-0"
+    connected.locator("#passages button").nth(1).click()
+    expect(connected.locator("#passage-2")).to_be_in_viewport()
+
+
+def test_a_long_text_stays_responsive(connected: Page, site) -> None:
+    text = site.human(8_000) + "\n" + site.marked("press-room", 600) + "\n" + site.human(13_000, 2)
+    assert len(text) > 100_000
+    check(connected, text, "Mixed", "1e-3")
+    expect(headline(connected)).to_have_text("Watermark found in one passage", timeout=60_000)
+    # The longest time that the page does not react while it switches the heat map and scrolls.
+    slowest = connected.evaluate(
+        """async () => {
+            let slowest = 0, last = performance.now(), frames = 0;
+            document.getElementById("heat").click();
+            document.getElementById("document").scrollTop = 1e6;
+            document.getElementById("heat").click();
+            while (frames < 20) {
+                await new Promise(requestAnimationFrame);
+                slowest = Math.max(slowest, performance.now() - last);
+                last = performance.now();
+                frames += 1;
+            }
+            return slowest;
+        }"""
+    )
+    assert slowest < 2_000
+    connected.get_by_label("Text to check").press_sequentially("abc")
+    expect(connected.locator("#text-size")).to_contain_text("characters")
+
+
+def test_a_text_beyond_the_limit_is_refused_in_words(connected: Page, site) -> None:
+    check(connected, site.human(31_000))
+    expect(connected.locator("#failure-title")).to_have_text("The text is too long")
+    expect(connected.locator("#failure-text")).to_contain_text("the limit is 30000")
+    connected.get_by_label("Text to check").fill("a" * 2_000_000)
+    connected.get_by_role("button", name="Check the text").click()
+    expect(connected.locator("#text-problem")).to_contain_text("longer than the service takes")
+
+
+def test_a_wrong_token_is_refused_and_a_token_is_needed(page: Page, site) -> None:
+    check(page, "some text")
+    expect(page.locator("#access-problem")).to_have_text("Enter an access token first.")
+    page.get_by_label("Access token").fill("ttm_wrong")
+    page.keyboard.press("Enter")
+    expect(page.locator("#access-problem")).to_contain_text("This access token is not accepted")
+    page.get_by_label("Access token").fill(site.tokens["generate"])
+    page.keyboard.press("Enter")
+    expect(page.locator("#access-problem")).to_contain_text("does not allow that")
+    expect(page.locator("#connection")).to_be_hidden()
+
+
+def test_the_verdict_scope_shows_a_verdict_and_nothing_else(page: Page, site) -> None:
+    page.get_by_label("Access token").fill(site.tokens["verdict"])
+    page.keyboard.press("Enter")
+    page.get_by_text("verdict only").wait_for()
+    check(page, site.marked("press-room", 120))
+    expect(headline(page)).to_have_text("Watermark found")
+    expect(page.locator("#explanation")).to_contain_text("one of our keys")
+    for hidden in ("#where", "#numbers"):
+        expect(page.locator(hidden)).to_be_hidden()
+
+
+def test_a_service_that_is_away_is_named(connected: Page) -> None:
+    connected.route("**/v1/detect/**", lambda route: route.abort())
+    check(connected, "some text")
+    expect(connected.locator("#failure-title")).to_have_text("The service cannot be reached")
+
+
+def test_a_busy_service_says_when_to_come_back(connected: Page) -> None:
+    connected.route(
+        "**/v1/detect/**",
+        lambda route: route.fulfill(status=429, headers={"Retry-After": "7"}, json={"detail": "Slow down."}),
+    )
+    check(connected, "some text")
+    expect(connected.locator("#failure-text")).to_have_text("Try again in 7 seconds.")
+
+
+def test_a_check_can_be_stopped(connected: Page) -> None:
+    connected.route("**/v1/detect/**", lambda route: None)
+    check(connected, "some text")
+    expect(connected.locator("#check")).to_have_attribute("aria-busy", "true")
+    connected.locator("#check").click()
+    expect(connected.locator("#check")).to_have_attribute("aria-busy", "false")
+    expect(connected.locator("#failure")).to_be_hidden()
+
+
+def test_hidden_characters_are_reported_and_undone(connected: Page, site) -> None:
+    text = site.marked("press-room", 160).replace("a", "\u0430").replace(" ", " \u200b")
+    check(connected, text)
+    expect(headline(connected)).to_have_text("Watermark found")
+    expect(connected.locator("#hidden-note")).to_contain_text("They were undone before the check.")
+    connected.get_by_label("Undo hidden characters").uncheck()
+    connected.get_by_role("button", name="Check the text").click()
+    expect(headline(connected)).to_have_text("No watermark found")
+    expect(connected.locator("#hidden-note")).to_contain_text("They were left as they are.")
+
+
+def test_keys_can_be_chosen(connected: Page, site) -> None:
+    connected.locator("#keys summary").click()
+    connected.get_by_label("press-room").uncheck()
+    expect(connected.locator("#keys-chosen")).to_have_text("help-desk")
+    connected.keyboard.press("Escape")
+    expect(connected.locator("#key-list")).to_be_hidden()
+    check(connected, site.marked("press-room", 120))
+    expect(headline(connected)).to_have_text("No watermark found")
+
+
+@pytest.mark.parametrize("name", ["note.txt", "page.html", "letter.docx"])
+def test_a_file_is_read(connected: Page, site, name: str) -> None:
+    text = site.marked("press-room", 120)
+    document = docx.Document()
+    document.add_paragraph(text)
+    word = io.BytesIO()
+    document.save(word)
+    contents = {
+        "note.txt": text.encode(),
+        "page.html": f"<p>{text}</p>".encode(),
+        "letter.docx": word.getvalue(),
+    }
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": contents[name]}
+    connected.locator("#file").set_input_files([file])
+    expect(connected.get_by_label("Text to check")).to_have_value(text)
+
+
+def test_a_file_that_is_no_text_is_refused_in_words(connected: Page) -> None:
+    for name, content in (("a.txt", b"\xff\xfa"), ("a.docx", b"none"), ("a.pdf", b"%PDF")):
+        file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+        connected.locator("#file").set_input_files([file])
+        expect(connected.locator("#text-problem")).not_to_be_empty()
+
+
+def test_earlier_checks_of_the_tab_can_be_opened_again(connected: Page, site) -> None:
+    check(connected, site.marked("press-room", 120))
+    expect(headline(connected)).to_have_text("Watermark found")
+    check(connected, site.human(120))
+    expect(headline(connected)).to_have_text("No watermark found")
+    entries = connected.locator("#history button")
+    expect(entries).to_have_count(2)
+    entries.nth(1).click()
+    expect(headline(connected)).to_have_text("Watermark found")
+    expect(entries.nth(1)).to_have_attribute("aria-current", "true")
+    connected.get_by_role("button", name="Sign out").click()
+    expect(connected.locator("#history button")).to_have_count(0)
+    expect(connected.locator("#result")).to_be_hidden()
+
+
+def test_a_report_is_copied_and_downloaded_without_the_token(connected: Page, site) -> None:
+    text = site.marked("press-room", 120)
+    check(connected, text)
+    connected.get_by_role("button", name="Copy summary").click()
+    expect(connected.get_by_role("button", name="Copied")).to_be_visible()
+    copied = connected.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("Watermark found\nThis text was made with our key press-room, version 1.")
+    with connected.expect_download() as download:
+        connected.get_by_role("button", name="Download report").click()
+    content = download.value.path().read_text(encoding="utf-8")
+    report = json.loads(content)
+    assert report["text"] == text
+    assert report["result"]["key"]["key_id"] == "press-room"
+    assert report["options"]["fpr"] == 1e-5
+    assert site.tokens["full"] not in content
+
+
+def test_characters_beyond_the_basic_plane_do_not_shift_the_marks(connected: Page, site) -> None:
+    text = "\U0001f600\U0001f680 " * 3 + site.marked("press-room", 160)
+    check(connected, text)
+    words = connected.evaluate(
+        """() => [...CSS.highlights.get("heat-4"), ...CSS.highlights.get("heat-3")].map((r) => {
+            const range = new Range();
+            range.setStart(r.startContainer, r.startOffset);
+            range.setEnd(r.endContainer, r.endOffset);
+            return range.toString();
+        })"""
+    )
+    assert words
+    pairs = text.split()
+    known = {f"{first} {second}" for first, second in pairwise(pairs)}
+    assert all(word.strip() in known for word in words)
+
+
+def test_the_keyboard_is_enough(page: Page, site) -> None:
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the text field")).to_be_focused()
+    page.get_by_label("Access token").focus()
+    page.keyboard.type(site.tokens["full"])
+    page.keyboard.press("Enter")
+    page.get_by_text("Connected ·").wait_for()
+    page.get_by_label("Text to check").focus()
+    page.keyboard.insert_text(site.marked("press-room", 120))
+    page.keyboard.press("Control+Enter")
+    expect(headline(page)).to_have_text("Watermark found")
+    page.locator("#document").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#step")).to_contain_text("Step 2 of")
+
+
+def test_colours_follow_the_system_and_can_be_chosen(connected: Page) -> None:
+    def background() -> str:
+        return str(connected.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+
+    light = background()
+    connected.emulate_media(color_scheme="dark")
+    dark = background()
+    assert light != dark
+    connected.get_by_role("button", name="Colours: as the system").click()
+    assert background() == light
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(connected: Page, site) -> None:
+    connected.set_viewport_size({"width": 360, "height": 740})
+    check(connected, site.marked("press-room", 120))
+    expect(headline(connected)).to_have_text("Watermark found")
+    assert connected.evaluate("document.documentElement.scrollWidth") <= 360
