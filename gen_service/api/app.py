@@ -4,9 +4,11 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from opentelemetry.trace import NoOpTracerProvider, Tracer, TracerProvider
 from prometheus_client import CollectorRegistry
 
 from gen_service.api.backend import GenerationBackend
+from gen_service.api.observer import Observer
 from gen_service.api.respond import Responder
 from gen_service.api.routes import generation_router
 from shared.http.app import Lifespan, create_app
@@ -24,6 +26,7 @@ def create_generation_app(
     readiness: Callable[[], Readiness] | None = None,
     lifespan: Lifespan | None = None,
     registry: CollectorRegistry | None = None,
+    tracer_provider: TracerProvider | None = None,
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
@@ -39,10 +42,16 @@ def create_generation_app(
         readiness=readiness or (lambda: _readiness(backend)),
         lifespan=lifespan,
         registry=registry,
+        tracer_provider=tracer_provider,
     )
-    responder = Responder(GenerationMetrics(registry), keep_alive_seconds=backend.limits.keep_alive_seconds)
+    observer = Observer(GenerationMetrics(registry), _tracer(tracer_provider))
+    responder = Responder(observer, keep_alive_seconds=backend.limits.keep_alive_seconds)
     app.include_router(generation_router(backend, responder))
     return app
+
+
+def _tracer(provider: TracerProvider | None) -> Tracer:
+    return (provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
 
 
 def _readiness(backend: GenerationBackend) -> Readiness:

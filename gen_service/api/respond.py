@@ -10,14 +10,13 @@ from starlette.responses import Response
 
 from gen_service.api.disconnect import unless_disconnected
 from gen_service.api.event_stream import DONE, KEEP_ALIVE, EventStream, event
-from gen_service.api.measured import measured
 from gen_service.api.merge import Piece, merge
+from gen_service.api.observer import Observer
 from gen_service.api.outcome import Outcomes, gather
 from gen_service.api.plan import Plan
 from gen_service.api.watermark_block import watermark_block
 from shared.http.error_format import openai_envelope
 from shared.http.errors import InternalError, ServiceError
-from shared.observability.generation_metrics import GenerationMetrics
 from shared.schemas.errors import ErrorEnvelope
 from shared.schemas.sampling import Usage
 from shared.schemas.watermark_block import WatermarkBlock
@@ -39,8 +38,9 @@ class Format(Protocol):
 class Responder:
     """Runs plans and answers with what comes of them."""
 
-    def __init__(self, metrics: GenerationMetrics, *, keep_alive_seconds: float) -> None:
-        self._metrics = metrics
+    def __init__(self, observer: Observer, *, keep_alive_seconds: float) -> None:
+        self._observer = observer
+        self._metrics = observer.metrics
         self._keep_alive_seconds = keep_alive_seconds
         self._log = structlog.get_logger("ttmark.generation")
 
@@ -53,7 +53,7 @@ class Responder:
         """
         self._metrics.tokens(prompt=plan.prompt_tokens)
         events = merge(
-            [measured(plan.model.generator, each, self._metrics) for each in plan.requests],
+            [self._observer.observe(plan.model.generator, each) for each in plan.requests],
             idle_seconds=self._keep_alive_seconds,
         )
         if plan.stream:

@@ -6,13 +6,15 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.telemetry import TelemetryConfig
+from opentelemetry.trace import TracerProvider
 from prometheus_client import CollectorRegistry, ProcessCollector
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from shared.http.auth import Authenticate, BearerMiddleware
+from shared.http.auth import PROTECTED_PREFIX, Authenticate, BearerMiddleware
 from shared.http.error_format import ErrorRenderer, ErrorStyle, InvalidFields, error_renderer
 from shared.http.errors import BadRequest, InternalError, MethodNotAllowed, NotFound, ServiceError
 from shared.http.health import Readiness, health_router
@@ -39,6 +41,7 @@ def create_app(
     readiness: Callable[[], Readiness],
     lifespan: Lifespan | None = None,
     registry: CollectorRegistry | None = None,
+    tracer_provider: TracerProvider | None = None,
 ) -> FastAPI:
     """An application with request ids, access log, metrics, authentication, body limits and health routes.
 
@@ -47,6 +50,7 @@ def create_app(
         authenticate: gives the principal of a token; raises InvalidToken or another KeyStoreError.
         readiness: asked on each /readyz.
         registry: where the metrics go and what /metrics shows; a new one by default.
+        tracer_provider: makes a span of each request under `/v1`, a child of the caller's.
     """
     render = error_renderer(error_style)
     registry = registry if registry is not None else CollectorRegistry()
@@ -56,6 +60,7 @@ def create_app(
         title=title,
         version=version,
         lifespan=lifespan,
+        telemetry=_telemetry(tracer_provider),
         docs_url=None,  # its page loads scripts from a CDN
         redoc_url=None,
         redirect_slashes=False,
@@ -69,6 +74,20 @@ def create_app(
     _install_error_handlers(app, render)
     app.include_router(health_router(readiness, registry))
     return app
+
+
+def _telemetry(provider: TracerProvider | None) -> TelemetryConfig:
+    # All of it is stated: what is left out the framework takes from global providers and the environment, and
+    # its logs would hold the messages of exceptions.
+    return {
+        "tracer_provider": provider,
+        "tracing": provider is not None,
+        "operation_spans": False,
+        "metrics": False,
+        "logs": False,
+        "auto_configure": False,
+        "exclude": lambda scope: not scope["path"].startswith(PROTECTED_PREFIX),
+    }
 
 
 def _install_error_handlers(app: FastAPI, render: ErrorRenderer) -> None:

@@ -10,8 +10,9 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from shared.observability.redaction import redact
+from shared.observability.tracing import add_trace_ids
 
-_KEPT_AS_THEY_ARE = frozenset({"timestamp", "level", "logger", "request_id"})
+_KEPT_AS_THEY_ARE = frozenset({"timestamp", "level", "logger", "request_id", "trace_id", "span_id"})
 
 
 def configure_logging(level: str = "info", stream: TextIO | None = None) -> None:
@@ -56,6 +57,7 @@ def redact_event(_: WrappedLogger, __: str, event: EventDict) -> MutableMapping[
 def _shared_processors() -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
+        add_trace_ids,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

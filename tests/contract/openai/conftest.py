@@ -17,6 +17,9 @@ import pytest
 import structlog
 import uvicorn
 from fastapi import FastAPI
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import CollectorRegistry
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -220,7 +223,7 @@ class Service:
         return client
 
 
-def build_service(generator: Any, **limits: Any) -> Service:
+def build_service(generator: Any, *, tracer_provider: Any = None, **limits: Any) -> Service:
     """A service over a generator, not listening yet."""
     registry = CollectorRegistry()
     keys = _keys(generator.tokenizer.fingerprint)
@@ -231,7 +234,11 @@ def build_service(generator: Any, **limits: Any) -> Service:
         limits=GenerationLimits(max_completions=8, **limits),
     )
     app = create_generation_app(
-        backend, authenticate=authenticate, limits=HttpLimits(max_body_bytes=100_000), registry=registry
+        backend,
+        authenticate=authenticate,
+        limits=HttpLimits(max_body_bytes=100_000),
+        registry=registry,
+        tracer_provider=tracer_provider,
     )
     return Service(generator, app, keys, registry)
 
@@ -294,6 +301,20 @@ def serve() -> Iterator[Callable[[Service], Service]]:
     for server, thread in servers:
         server.should_exit = True
         thread.join(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def exporter() -> InMemorySpanExporter:
+    """What a collector would have got from the traced service."""
+    return InMemorySpanExporter()
+
+
+@pytest.fixture(scope="session")
+def traced(serve: Callable[[Service], Service], exporter: InMemorySpanExporter) -> Service:
+    """A service with tracing on, over a fake."""
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return serve(build_service(FakeGenerator(), tracer_provider=provider))
 
 
 @pytest.fixture(scope="session")

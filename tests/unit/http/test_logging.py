@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import structlog
+from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 
 from shared.observability.logging import configure_logging
 from shared.observability.redaction import REDACTED, redact
@@ -110,3 +111,14 @@ def test_a_key_in_base64_is_redacted() -> None:
 def test_ordinary_values_are_left_alone() -> None:
     event = {"route": "/v1/completions", "n": 3, "share": 0.5, "ok": True, "none": None}
     assert redact(event) == event
+
+
+def test_events_carry_the_ids_of_the_span_they_happen_in(stream: io.StringIO) -> None:
+    span = NonRecordingSpan(SpanContext(trace_id=0xA1, span_id=0xB2, is_remote=False))
+    with use_span(span):
+        structlog.get_logger().info("inside")
+    structlog.get_logger().info("outside")
+    inside, outside = _events(stream)
+    assert inside["trace_id"] == f"{0xA1:032x}"
+    assert inside["span_id"] == f"{0xB2:016x}"
+    assert "trace_id" not in outside

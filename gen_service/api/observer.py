@@ -1,0 +1,91 @@
+"""One completion's stream, measured and traced as it passes."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import cast
+
+from opentelemetry.trace import Span, StatusCode, Tracer
+
+from gen_service.api.failures import engine_errors_as_answers
+from gen_service.api.generator import Generator
+from gen_service.engine.request import Delta, GenerationRequest
+from shared.http.errors import ServiceError
+from shared.observability.generation_metrics import GenerationMetrics
+
+
+class Observer:
+    """Records latencies, tokens and ends of completions, each in a span of its own."""
+
+    def __init__(self, metrics: GenerationMetrics, tracer: Tracer) -> None:
+        self.metrics = metrics
+        self._tracer = tracer
+
+    async def observe(self, generator: Generator, request: GenerationRequest) -> AsyncGenerator[Delta, None]:
+        """The completion's pieces.
+
+        Raises:
+            ServiceError: the engine refused or failed the request.
+        """
+        progress = _Progress(self.metrics, self._span(generator, request))
+        try:
+            with engine_errors_as_answers():
+                stream = cast(AsyncGenerator[Delta, None], generator.generate(request))
+                async with aclosing(stream):
+                    async for delta in stream:
+                        progress.add(delta)
+                        yield delta
+        except Exception as error:
+            progress.failed(error)
+            raise
+        finally:
+            progress.end()
+
+    def _span(self, generator: Generator, request: GenerationRequest) -> Span:
+        return self._tracer.start_span(
+            "generate",
+            attributes={
+                "gen_ai.request.model": generator.model_id,
+                "gen_ai.usage.input_tokens": len(request.prompt_ids),
+                "gen_ai.request.max_tokens": request.sampling.max_tokens,
+                "ttmark.watermarked": request.marking is not None,
+            },
+        )
+
+
+class _Progress:
+    """How far one completion has come; `cancelled` is how it ends when nothing else is said."""
+
+    def __init__(self, metrics: GenerationMetrics, span: Span) -> None:
+        self._metrics = metrics
+        self._span = span
+        self._started = time.perf_counter()
+        self._first_at: float | None = None
+        self._tokens = 0
+        self._outcome = "cancelled"
+
+    def add(self, delta: Delta) -> None:
+        if delta.token_ids and self._first_at is None:
+            self._first_at = time.perf_counter()
+            self._metrics.first_token(self._first_at - self._started)
+            self._span.add_event("first_token")
+        self._tokens += len(delta.token_ids)
+        self._outcome = delta.finish_reason or self._outcome
+
+    def failed(self, error: Exception) -> None:
+        self._outcome = "failed"
+        if isinstance(error, ServiceError):
+            self._metrics.rejected(error.code)
+            self._outcome = "failed" if self._tokens else "rejected"
+        self._span.set_status(StatusCode.ERROR)
+        self._span.set_attribute("error.type", type(error).__name__)
+
+    def end(self) -> None:
+        ended = time.perf_counter()
+        self._metrics.completion_ended(self._outcome, ended - self._started)
+        self._metrics.tokens(completion=self._tokens)
+        if self._first_at is not None:
+            self._metrics.later_tokens(self._tokens - 1, ended - self._first_at)
+        self._span.set_attribute("gen_ai.usage.output_tokens", self._tokens)
+        self._span.set_attribute("ttmark.outcome", self._outcome)
+        self._span.end()

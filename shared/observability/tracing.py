@@ -1,0 +1,40 @@
+"""OpenTelemetry tracing: off unless a composition root makes a provider and hands it to the application."""
+
+from opentelemetry import trace
+from opentelemetry.trace import TracerProvider
+from structlog.typing import EventDict, WrappedLogger
+
+
+class TracingUnavailable(Exception):
+    """The libraries that export traces are not installed."""
+
+
+def otlp_tracer_provider(endpoint: str, *, service: str, version: str) -> TracerProvider:
+    """A provider that sends spans to an OTLP collector over HTTP, in batches in the background.
+
+    Args:
+        endpoint: URL of the collector's trace route, such as `http://collector:4318/v1/traces`.
+
+    Raises:
+        TracingUnavailable: the extra `tracing` is not installed.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise TracingUnavailable("tracing needs the extra: pip install ttmark[tracing]") from error
+    resource = Resource.create({"service.name": service, "service.version": version})
+    provider = SdkTracerProvider(resource=resource)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    return provider
+
+
+def add_trace_ids(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """The structlog processor that joins log events to the span they happen in."""
+    context = trace.get_current_span().get_span_context()
+    if context.is_valid:
+        event["trace_id"] = trace.format_trace_id(context.trace_id)
+        event["span_id"] = trace.format_span_id(context.span_id)
+    return event
