@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import orjson
 
-MAX_TOKENS = 512
+MAX_TOKENS = 256
 IN_FLIGHT = 8
 ATTEMPTS = 4
 TIMEOUT_SECONDS = 120.0

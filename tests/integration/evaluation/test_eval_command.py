@@ -1,0 +1,104 @@
+"""`ttmark eval` on a real engine, from the command line to the files."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner, Result
+
+from evaluation.cli.app import app
+from evaluation.report.result import Result as Experiment
+
+Eval = Callable[..., Result]
+
+
+@pytest.fixture
+def evaluate(model: Path, prompts: Path, tmp_path: Path) -> Eval:
+    def call(*arguments: str) -> Result:
+        shared = ["--model", str(model), "--prompts", str(prompts), "--threads", "1"]
+        return CliRunner().invoke(app, [*arguments, *shared, "--out", str(tmp_path / "run")])
+
+    return call
+
+
+def test_direct_detection_is_measured_and_a_second_call_generates_nothing(
+    evaluate: Eval, tmp_path: Path
+) -> None:
+    arguments = ("direct", "--setting", "strict", "--length", "16", "--texts", "3")
+    first = evaluate(*arguments)
+    assert first.exit_code == 0, first.output
+    assert "+ TTMark 2-token" in first.output
+    texts = sorted((tmp_path / "run" / "texts").glob("*.jsonl"))
+    assert [path.name for path in texts] == [
+        "plain-k20-p0.8-t0.7-n16.jsonl",
+        "synthid-r1-k20-p0.8-t0.7-n16.jsonl",
+        "synthid-r2-k20-p0.8-t0.7-n16.jsonl",
+    ]
+    before = [path.read_bytes() for path in texts]
+    rows = Experiment.load(tmp_path / "run" / "direct.json").data
+    assert evaluate(*arguments).exit_code == 0
+    assert [path.read_bytes() for path in texts] == before
+    assert Experiment.load(tmp_path / "run" / "direct.json").data == rows
+
+
+def test_the_texts_of_a_cell_are_watermarked_under_their_own_keys(evaluate: Eval, tmp_path: Path) -> None:
+    evaluate("direct", "--setting", "strict", "--length", "60", "--texts", "3")
+    rows = Experiment.load(tmp_path / "run" / "direct.json").data
+    assert [row["block_size"] for row in rows] == [1, 2]
+    assert all(row["z"]["estimate"] > 4 for row in rows)
+
+
+def test_strict_quality_edits_and_spans_run_and_become_one_document(
+    evaluate: Eval, human: Path, tmp_path: Path
+) -> None:
+    small = ("--scheme", "synthid", "--setting", "strict")
+    documents = ("--documents", "2", "--document-tokens", "500", "--human", str(human))
+    calls = (
+        ("strict", *small, "--length", "20", "--texts", "2"),
+        ("quality", *small, "--length", "16", "--texts", "2"),
+        ("edits", *small, "--length", "40", "--texts", "2", "--edit", "rewrite", "--human", str(human)),
+        ("localized", *small, "--block-size", "2", *documents),
+    )
+    for call in calls:
+        result = evaluate(*call)
+        assert result.exit_code == 0, result.output
+    target = tmp_path / "results"
+    result = CliRunner().invoke(app, ["report", str(target), "--out", str(tmp_path / "run")])
+    assert "strict, edits, localized, quality" in result.output
+    assert "Strict sampling" in (target / "README.md").read_text()
+
+
+def test_a_folder_of_another_seed_is_refused_in_one_line(evaluate: Eval) -> None:
+    arguments = ("direct", "--setting", "strict", "--length", "8", "--texts", "2")
+    evaluate(*arguments)
+    result = evaluate(*arguments, "--seed", "1")
+    assert result.exit_code == 1
+    assert "choose another --out" in result.output
+    assert len(result.output.strip().splitlines()) == 1
+
+
+def test_the_manifest_names_the_model_by_its_folder_and_hash(
+    evaluate: Eval, model: Path, tmp_path: Path
+) -> None:
+    evaluate("direct", "--setting", "strict", "--length", "8", "--texts", "2")
+    manifest = orjson.loads((tmp_path / "run" / "manifest.json").read_bytes())
+    assert manifest["model"] == model.name
+    assert len(manifest["model_sha256"]) == 64
+    assert str(tmp_path) not in str(manifest)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("direct", "--scheme", "rot13", "--setting", "strict"), "rot13"),
+        (("edits", "--edit", "burn", "--setting", "strict", "--texts", "2", "--length", "8"), "burn"),
+    ],
+)
+def test_an_unknown_name_is_one_line(
+    evaluate: Eval, human: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    extra = ("--human", str(human)) if arguments[0] == "edits" else ("--length", "8", "--texts", "2")
+    result = evaluate(*arguments, *extra)
+    assert result.exit_code == 1
+    assert message in result.output.splitlines()[-1]
