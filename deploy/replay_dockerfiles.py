@@ -22,7 +22,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-MOVED = ("/src", "/opt", "/models", "/tmp")  # noqa: S108 - the image's folder, not this machine's
+MOVED = ("/src", "/opt", "/models", "/state", "/tmp")  # noqa: S108 - the image's folder, not this machine's
 NEEDS_ROOT = ("useradd", "chown")
 
 

@@ -11,7 +11,7 @@ COPY shared shared
 RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect]"
 
 FROM python:3.11.13-slim-bookworm
-RUN useradd --uid 10001 --no-create-home ttmark
+RUN useradd --uid 10001 --no-create-home ttmark && mkdir /state && chown ttmark /state
 COPY --from=build /opt/ttmark /opt/ttmark
 ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001

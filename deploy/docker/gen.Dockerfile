@@ -17,7 +17,7 @@ COPY shared shared
 RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen]"
 
 FROM python:3.11.13-slim-bookworm
-RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models && chown ttmark /models
+RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models /state && chown ttmark /models /state
 COPY --from=build /opt/ttmark /opt/ttmark
 ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001

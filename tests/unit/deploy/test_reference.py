@@ -1,0 +1,106 @@
+"""The generated documentation, and the conventions that metrics keep."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TABLE_ROW = re.compile(r"^\| `(ttmark_\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.M)
+METRIC_IN_PROMQL = re.compile(r"(?<![:\w])(ttmark_\w+)(?![\w:])")
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return (root / "docs/metrics.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def metrics(page: str) -> dict[str, tuple[str, list[str], str]]:
+    """Type, labels and text of each metric of the page."""
+    return {
+        name: (kind, labels.split(", ") if labels else [], text)
+        for name, kind, labels, text in TABLE_ROW.findall(page)
+    }
+
+
+@pytest.fixture(scope="module")
+def used(root: Path) -> set[str]:
+    """Metrics that a panel or a rule reads, without the suffixes of histograms."""
+    texts = [path.read_text() for path in (root / "deploy/prometheus/rules").glob("*.yml")]
+    for path in (root / "deploy/grafana/dashboards").glob("*.json"):
+        for panel in json.loads(path.read_text())["panels"]:
+            texts += [target["expr"] for target in panel.get("targets", [])]
+    names = {name for text in texts for name in METRIC_IN_PROMQL.findall(text)}
+    return {re.sub("_(bucket|sum|count)$", "", name) for name in names}
+
+
+def test_the_documentation_is_what_the_generator_writes(root: Path) -> None:
+    code = (
+        "from deploy.reference.__main__ import DOCS, metrics_page, with_settings\n"
+        "guide = (DOCS / 'operations.md').read_text()\n"
+        "assert with_settings(guide) == guide, 'settings: run python -m deploy.reference'\n"
+        "assert metrics_page() == (DOCS / 'metrics.md').read_text(), 'metrics: as above'\n"
+    )
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_names_and_units_follow_the_conventions(metrics: dict[str, tuple[str, list[str], str]]) -> None:
+    for name, (kind, _, text) in metrics.items():
+        assert re.fullmatch(r"ttmark(_[a-z0-9]+)+", name), name
+        assert name.endswith("_total") == (kind == "counter"), name
+        assert not re.search(r"_(ms|milliseconds|minutes|percent|kb|mb)\b", name), name
+        assert text.endswith("."), name
+        if re.search(r"duration|latency|age|time_to|time_per", name):
+            assert name.removesuffix("_total").endswith("_seconds"), name
+
+
+def test_every_label_is_bounded_and_explained(
+    page: str, metrics: dict[str, tuple[str, list[str], str]]
+) -> None:
+    explained = set(re.findall(r"^\| (\w+) \| .+ \|$", page.split("## Labels")[1], re.M)) - {"label"}
+    labels = {label for _, names, _ in metrics.values() for label in names}
+    assert labels <= explained
+    assert not labels & {"le", "path", "url", "token", "tenant", "key", "key_id", "user", "request_id"}
+
+
+def test_dashboards_and_rules_read_metrics_that_there_are(
+    metrics: dict[str, tuple[str, list[str], str]], used: set[str]
+) -> None:
+    assert used - metrics.keys() == set()
+
+
+def test_every_metric_answers_a_question_of_some_panel_or_rule(
+    metrics: dict[str, tuple[str, list[str], str]], used: set[str]
+) -> None:
+    assert metrics.keys() - used == {
+        "ttmark_canary_last_ok_timestamp_seconds",
+        "ttmark_canary_step_duration_seconds",
+    }
+
+
+def test_links_between_documents_lead_somewhere(root: Path) -> None:
+    docs = root / "docs"
+    documents = [docs / "operations.md", docs / "metrics.md", *(docs / "runbooks").glob("*.md")]
+    broken = [
+        f"{path.name}: {target}"
+        for path in documents
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text())
+        if not (path.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_the_guide_names_only_settings_that_there_are(root: Path) -> None:
+    guide = (root / "docs/operations.md").read_text()
+    table, rest = guide.split("<!-- end of settings -->")
+    known = set(re.findall(r"^\| `(TTMARK_\w+)`", table, re.M))
+    compose_only = set(re.findall(r"^#?(TTMARK_\w+)=", (root / ".env.example").read_text(), re.M))
+    runbooks = [path.read_text() for path in (root / "docs/runbooks").glob("*.md")]
+    texts = [rest, table.split("<!-- settings")[0], *runbooks]
+    named = {name for text in texts for name in re.findall(r"TTMARK_[A-Z_]+", text)}
+    assert named - known - compose_only == set()
