@@ -4,6 +4,7 @@ import argparse
 import logging
 import sys
 
+from evaluation.core.golden import write_golden
 from evaluation.core.tables import write_table
 from shared.watermark import Watermark, scheme_names
 
@@ -15,7 +16,13 @@ def _tables(options: argparse.Namespace) -> None:
             write_table(Watermark(scheme, block_size), options.seed)
 
 
-EXPERIMENTS = {"tables": _tables}
+def _golden(options: argparse.Namespace) -> None:
+    """Write the golden vectors of the tests."""
+    del options
+    write_golden()
+
+
+EXPERIMENTS = {"tables": _tables, "golden": _golden}
 
 
 def main() -> int:

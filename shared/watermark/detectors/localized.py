@@ -18,6 +18,7 @@ from shared.watermark.null_tables import load_null_table
 from shared.watermark.watermark import Watermark
 
 Method = Literal["scan", "waterseeker"]
+METHODS: tuple[Method, ...] = get_args(Method)
 ExpectedSegments = Callable[[float], float]
 """log10 of the E-value of a segment score in one document."""
 
@@ -50,8 +51,8 @@ def detect_localized(
     E-values are read from the null table of the watermark, else they come from 1,000 decoys and are
     not below 1/1001. Raises ValueError for an unknown method, a bad token or a bad key.
     """
-    if method not in get_args(Method):
-        raise ValueError(f"method must be one of {', '.join(get_args(Method))}, not {method!r}")
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     tokens = check_tokens(tokens)
     scores = position_scores(watermark, prf_key, tokens)
     if scores.size == 0:

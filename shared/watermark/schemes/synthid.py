@@ -13,6 +13,7 @@ from shared.watermark.arrays import Array, namespace
 from shared.watermark.nulls import BinomialNull, Null, fair_hits
 from shared.watermark.ragged import Segments
 from shared.watermark.schemes.blend import blend, check_blend
+from shared.watermark.weighted_null import WeightedNull, weighted_hits
 
 MAX_DEPTH = 64
 
@@ -26,6 +27,7 @@ class SynthID:
 
     depth: int = 30
     blend: float = 1.0
+    weighted: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.depth <= MAX_DEPTH:
@@ -38,6 +40,8 @@ class SynthID:
 
     @property
     def null(self) -> Null:
+        if self.weighted:
+            return WeightedNull(self.depth)
         return BinomialNull(trials=self.depth, probability=0.5)
 
     def reweight(self, probs: Array, words: Array, context_words: Array, segments: Segments) -> Array:
@@ -52,6 +56,10 @@ class SynthID:
         return probs
 
     def score(self, words: Array, context_words: Array) -> NDArray[np.float64]:
-        """Number of layers in which the block's bit is 1: `depth` times the published mean."""
+        """Number of layers in which the block's bit is 1, or the sum of their weights.
+
+        `depth` times the published mean, (depth - 1) * depth times the published weighted mean.
+        """
         del context_words
-        return fair_hits(words[:, 0].astype(np.uint64), self.depth)
+        lane = words[:, 0].astype(np.uint64)
+        return weighted_hits(lane, self.depth) if self.weighted else fair_hits(lane, self.depth)

@@ -115,7 +115,7 @@ def test_mcmark_tail_is_exact_where_the_normal_approximation_is_not():
 def test_defaults_are_resolved_into_the_parameters():
     watermark = Watermark("synthid", 2, None, {"depth": 20})
     assert watermark.context_width == 4
-    assert dict(watermark.parameters) == {"depth": 20, "blend": 1.0}
+    assert dict(watermark.parameters) == {"depth": 20, "blend": 1.0, "weighted": False}
     assert watermark.warmup_blocks == 2
     assert Watermark("mcmark", 3).warmup_blocks == 1
 

@@ -1,0 +1,56 @@
+"""SynthID-Text's weighted score: exact tails against whole-number counting."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from shared.watermark import Watermark
+from shared.watermark.weighted_null import WeightedNull, layer_weights
+
+
+def slow_counts(depth, blocks):
+    """How many of the 2**(depth * blocks) outcomes give each total, with Python's whole numbers."""
+    counts = {0: 1}
+    for weight in layer_weights(depth).tolist() * blocks:
+        grown = dict(counts)
+        for total, ways in counts.items():
+            grown[total + weight] = grown.get(total + weight, 0) + ways
+        counts = grown
+    return counts
+
+
+@pytest.mark.parametrize(("depth", "blocks"), [(1, 7), (2, 5), (5, 1), (5, 40), (30, 1), (30, 6)])
+def test_tail_equals_the_count_of_outcomes(depth, blocks):
+    counts, null = slow_counts(depth, blocks), WeightedNull(depth)
+    highest = blocks * int(null.maximum)
+    for share in (0.01, 0.3, 0.45, 0.5, 0.55, 0.7, 0.9, 0.97, 0.999, 1.0):
+        threshold = max(1, round(share * highest))
+        ways = sum(count for total, count in counts.items() if total >= threshold)
+        exact = math.log10(ways) - depth * blocks * math.log10(2)
+        assert null.log10_tail(threshold, blocks) == pytest.approx(exact, rel=1e-8, abs=1e-10)
+
+
+def test_tail_goes_far_below_ten_to_minus_three_hundred():
+    null = WeightedNull(30)
+    assert null.log10_tail(0.75 * 500 * null.maximum, 500) < -500
+    assert null.log10_tail(500 * null.maximum, 500) == pytest.approx(-15_000 * math.log10(2))
+    assert null.log10_tail(500 * null.maximum + 1, 500) == -math.inf
+
+
+def test_weights_are_the_published_ones_times_depth_minus_one():
+    assert np.allclose(layer_weights(30) / 29, np.linspace(10, 1, 30))
+
+
+def test_mean_and_deviation_are_those_of_all_outcomes():
+    totals = [float(np.dot(bits, layer_weights(6))) for bits in product((0, 1), repeat=6)]
+    assert WeightedNull(6).mean == np.mean(totals)
+    assert WeightedNull(6).standard_deviation == pytest.approx(np.std(totals))
+
+
+def test_weighted_score_adds_the_weights_of_the_set_bits():
+    watermark = Watermark("synthid", 2, parameters={"weighted": True})
+    words = np.array([0b1011, 2**63 + 1, 0], dtype=np.uint64)
+    assert watermark.null.draw(words).tolist() == [290 + 281 + 263, 290, 0]
+    assert watermark.parameters["weighted"] is True
