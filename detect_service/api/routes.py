@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.concurrency import run_in_threadpool
 
 from detect_service.api.problems import BODY_PROBLEMS, problems
 from detect_service.backend import DetectionBackend
@@ -23,32 +24,49 @@ from shared.schemas.detection import (
 
 Detective = Annotated[Principal, Depends(require(Scope.DETECT))]
 
+# A request with less to read takes a few milliseconds: less than handing it to another thread and back costs
+# when requests come one after another. A larger one must not keep the others waiting.
+_INLINE_CHARACTERS = 8192
+_CHARACTERS_IN_A_TOKEN = 4
+
 
 def detection_router(backend: DetectionBackend, metrics: DetectionMetrics) -> APIRouter:
     """The three detectors."""
     router = APIRouter(prefix="/v1/detect", tags=["detection"], responses=problems(404, *BODY_PROBLEMS))
 
-    def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> DetectionResponse:
+    async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
         def observe(result: DetectionResult, finding: Finding | None) -> None:
             null_log10_p = finding.null_log10_p if finding else None
             metrics.document(mode, result.verdict, result.tokens, result.hypotheses, null_log10_p)
 
-        return detect(body, caller, backend, request_id(request.scope), observe)
+        def examine() -> Response:
+            response = detect(body, caller, backend, request_id(request.scope), observe)
+            # Serialised here: the framework would validate the model a second time.
+            return Response(response.model_dump_json(), media_type="application/json")
 
-    # Not `async`: detection is computation, so the framework runs it on its thread pool.
-    @router.post("/direct")
-    def direct(body: DirectRequest, caller: Detective, request: Request) -> DetectionResponse:
+        return examine() if _size(body) <= _INLINE_CHARACTERS else await run_in_threadpool(examine)
+
+    @router.post("/direct", response_model=DetectionResponse)
+    async def direct(body: DirectRequest, caller: Detective, request: Request) -> Response:
         """Unedited text (paper Eq. 6)."""
-        return answer("direct", body, caller, request)
+        return await answer("direct", body, caller, request)
 
-    @router.post("/aligned")
-    def aligned(body: AlignedRequest, caller: Detective, request: Request) -> DetectionResponse:
+    @router.post("/aligned", response_model=DetectionResponse)
+    async def aligned(body: AlignedRequest, caller: Detective, request: Request) -> Response:
         """Edited text (paper Algorithm 2)."""
-        return answer("aligned", body, caller, request)
+        return await answer("aligned", body, caller, request)
 
-    @router.post("/localized")
-    def localized(body: LocalizedRequest, caller: Detective, request: Request) -> DetectionResponse:
+    @router.post("/localized", response_model=DetectionResponse)
+    async def localized(body: LocalizedRequest, caller: Detective, request: Request) -> Response:
         """Watermarked passages inside a longer document."""
-        return answer("localized", body, caller, request)
+        return await answer("localized", body, caller, request)
 
     return router
+
+
+def _size(body: DetectionRequest) -> int:
+    """Characters to read, a token counted as a few."""
+    return sum(
+        len(document.text or "") + _CHARACTERS_IN_A_TOKEN * len(document.token_ids or ())
+        for document in body.inputs
+    )

@@ -58,8 +58,10 @@ class TextNormalizer:
     """Holds the tables of look-alike letters."""
 
     def __init__(self) -> None:
-        self._foreign = str.maketrans(foreign_look_alikes())
-        self._styled = str.maketrans(styled_letters())
+        foreign, styled = foreign_look_alikes(), styled_letters()
+        self._foreign = str.maketrans(foreign)
+        self._styled = str.maketrans(styled)
+        self._letters = frozenset(foreign) | frozenset(styled)
 
     def normalize(self, text: str) -> NormalizedText:
         """The text without invisible characters, look-alike letters and odd white space."""
@@ -72,7 +74,7 @@ class TextNormalizer:
         origin = _kept(len(plain), invisible + line_ends)
         if origin is not None:
             plain = _INVISIBLE.sub("", plain).replace("\r", "")
-        readable = _WORD.sub(self._plain_word, plain)
+        readable = plain if self._letters.isdisjoint(plain) else _WORD.sub(self._plain_word, plain)
         return NormalizedText(
             readable,
             TrickCounts(

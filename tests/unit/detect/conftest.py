@@ -12,6 +12,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from detect_service.api.app import create_detection_app
 from detect_service.backend import DetectionBackend
 from detect_service.tokenizers import TokenizerSet
+from shared.http.auth import Authenticate
 from shared.http.health import Readiness
 from shared.http.limits import HttpLimits
 from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, Scope, TokenRegistry, UnlockedKey, open_store
@@ -60,6 +61,7 @@ class Service:
 
     client: httpx.AsyncClient
     backend: DetectionBackend
+    authenticate: Authenticate
     tokenizer: TextTokenizer
     keys: dict[str, UnlockedKey]
     tokens: dict[str, str]
@@ -121,6 +123,6 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     )
     keys = {key_id: await ring.open(key_id) for key_id in ("a-one", "a-two", "b-one")}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
-        yield Service(client, backend, tokenizer, keys, tokens)
+        yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens)
     await cache.stop()
     await store.close()
