@@ -3,8 +3,14 @@
 import httpx
 import pytest
 
-from shared.client import ClientError, TTMarkClient
-from shared.schemas.detection import DirectRequest, Document
+from shared.client import AsyncTTMarkClient, ClientError, TTMarkClient
+from shared.schemas.detection import (
+    AlignedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    LocalizedRequest,
+)
 
 ANSWER = {
     "results": [{"id": "0", "verdict": "not_detected", "tokens": 3, "hypotheses": 1}],
@@ -70,3 +76,46 @@ def test_a_service_that_cannot_be_reached_is_named() -> None:
         pytest.raises(ClientError, match=r"127\.0\.0\.1:1"),
     ):
         service.detection_keys()
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [
+        (DirectRequest(inputs=[Document(text="a")], phase="any"), "/v1/detect/direct"),
+        (AlignedRequest(inputs=[Document(token_ids=[1])], beta=2.0), "/v1/detect/aligned"),
+        (LocalizedRequest(inputs=[Document(text="a")], method="waterseeker"), "/v1/detect/localized"),
+    ],
+)
+async def test_the_requests_type_chooses_the_route_in_both_clients(
+    request_: DetectionRequest, path: str
+) -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json=ANSWER)
+
+    transport = httpx.MockTransport(answer)
+    with TTMarkClient("http://detect", "secret", transport=transport) as service:
+        first = service.detect(request_)
+    async with AsyncTTMarkClient("http://detect", "secret", transport=transport) as service:
+        assert await service.detect(request_) == first
+    assert [request.url.path for request in seen] == [path, path]
+    assert seen[0].content == seen[1].content
+    assert type(request_).model_validate_json(seen[0].content) == request_
+
+
+async def test_the_asynchronous_client_waits_and_gives_up_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("asyncio.sleep", pause)
+    busy = httpx.Response(429, headers={"Retry-After": "2"}, json={"title": "Busy", "detail": "busy"})
+    transport = httpx.MockTransport(lambda _: busy)
+    async with AsyncTTMarkClient("http://detect", "secret", retries=2, transport=transport) as service:
+        with pytest.raises(ClientError, match="busy") as error:
+            await service.detection_keys()
+    assert error.value.status == 429
+    assert pauses == [2.0, 2.0]
