@@ -1,6 +1,8 @@
 """Both stores as fixtures: a SQLite file, and a real redis-server of the test session's own."""
 
+import asyncio
 import os
+import random
 import re
 import shutil
 import signal
@@ -20,9 +22,11 @@ from shared.keys import RecordStore, open_store
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
+    """A port below the ephemeral range: no outgoing connection takes it while the server is down."""
+    while True:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class RedisServer:
@@ -158,3 +162,115 @@ async def store(store_url: str) -> AsyncIterator[RecordStore]:
     store = open_store(store_url)
     yield store
     await store.close()
+
+
+class FaultProxy:
+    """A TCP proxy in front of a server that delays, slices, cuts, resets and swallows what passes."""
+
+    def __init__(self, target_port: int, seed: int = 1) -> None:
+        self._target_port = target_port
+        self._random = random.Random(seed)
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+        self.heal()
+
+    def heal(self) -> None:
+        """Passes everything on as it comes, from the next chunk on."""
+        self.delay_seconds = 0.0
+        self.slice_bytes = 0
+        self.swallows = False
+        self.refuses = False
+        self.reset_probability = 0.0
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> "FaultProxy":
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def cut(self) -> None:
+        """Resets every connection."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refuses:
+            writer.transport.abort()
+            return
+        try:
+            upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        both = {writer, upstream_writer}
+        self._writers |= both
+        pumps = [
+            asyncio.create_task(self._pump(reader, upstream_writer)),
+            asyncio.create_task(self._pump(upstream_reader, writer)),
+        ]
+        self._tasks |= set(pumps)
+        await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        for end in both:
+            end.transport.abort()
+        await asyncio.wait(pumps)
+        self._tasks -= set(pumps)
+        self._writers -= both
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while chunk := await reader.read(65536):
+                if self.delay_seconds:
+                    await asyncio.sleep(self._random.uniform(0, 2 * self.delay_seconds))
+                if self._random.random() < self.reset_probability:
+                    # Half of what was under way gets through, as when a server dies.
+                    writer.write(chunk[: len(chunk) // 2])
+                    return
+                if self.swallows:
+                    continue
+                size = self.slice_bytes or len(chunk)
+                for begin in range(0, len(chunk), size):
+                    writer.write(chunk[begin : begin + size])
+                    await writer.drain()
+                    if self.slice_bytes:
+                        await asyncio.sleep(0)
+        except OSError:
+            return
+
+
+@pytest.fixture
+def fault_proxy() -> type[FaultProxy]:
+    return FaultProxy
+
+
+@pytest.fixture
+def record_result() -> Callable[[str, str, str], None]:
+    """Puts a row into the table of results that TTMARK_RESULTS names; without it, does nothing."""
+
+    def record(fault: str, promise: str, measured: str) -> None:
+        if "TTMARK_RESULTS" not in os.environ:
+            return
+        path = Path(os.environ["TTMARK_RESULTS"])
+        head = ["# Reliability", "", "Written by `make soak TTMARK_RESULTS=FILE`; see `design/keys.md`.", ""]
+        rows = path.read_text().splitlines() if path.exists() else head
+        kept = [row for row in rows if not row.startswith(f"| {fault} |")]
+        if "|---|---|---|---|" not in kept:
+            kept += ["| fault | promise | measured | day |", "|---|---|---|---|"]
+        day = time.strftime("%Y-%m-%d", time.gmtime())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join([*kept, f"| {fault} | {promise} | {measured} | {day} |"]) + "\n")
+
+    return record

@@ -1,0 +1,218 @@
+"""The life cycle against a plain model, over both stores, in whatever order hypothesis finds."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from shared.keys import (
+    InvalidToken,
+    InvalidTransition,
+    KeyCache,
+    KeyEncryptionKey,
+    KeyExists,
+    KeyNotFound,
+    KeyRing,
+    KeyStoreError,
+    Scope,
+    TokenRegistry,
+    open_store,
+    verify_store,
+)
+from shared.schemas.profile import Profile
+
+PROFILE = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
+key_ids = st.sampled_from(["a", "b", "c"])
+versions = st.integers(1, 5)
+
+
+class LifeCycle(RuleBasedStateMachine):
+    """Keys and tokens in a store, and in dictionaries."""
+
+    fresh_url: Callable[[], str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.keks = [bytes([number]) * 32 for number in range(3)]
+        self.keys: dict[str, list[str]] = {}
+        self.prf_keys: dict[tuple[str, int], bytes] = {}
+        self.tokens: dict[str, tuple[str, bool]] = {}
+
+    @initialize()
+    def open(self) -> None:
+        self.url = type(self).fresh_url()
+        self.store = open_store(self.url)
+        self.reopen(rotate_kek=False)
+
+    def run(self, call: Any) -> Any:
+        return self.runner.run(call)
+
+    def expect(self, error: type[KeyStoreError] | None, call: Any) -> Any:
+        if error is None:
+            return self.run(call)
+        with pytest.raises(error):
+            self.run(call)
+        return None
+
+    @rule(rotate_kek=st.booleans())
+    def reopen(self, rotate_kek: bool) -> None:
+        """A process that has seen nothing yet; now and then with a new key-encryption key in front."""
+        if rotate_kek:
+            self.keks = [*self.keks[1:], self.keks[0]]
+        kek = KeyEncryptionKey(*self.keks)
+        self.ring = KeyRing(self.store, kek)
+        self.registry = TokenRegistry(self.store, kek, fresh_seconds=0)
+
+    @rule()
+    def rewrap(self) -> None:
+        self.run(self.ring.rewrap())
+        self.run(self.registry.rewrap())
+
+    @rule(key_id=key_ids)
+    def create(self, key_id: str) -> None:
+        error = KeyExists if key_id in self.keys else None
+        self.expect(error, self.ring.create(key_id, tenant=f"tenant-{key_id}", profile=PROFILE))
+        self.keys.setdefault(key_id, ["primary"])
+
+    @rule(key_id=key_ids)
+    def rotate(self, key_id: str) -> None:
+        states = self.keys.get(key_id)
+        error = KeyNotFound if states is None else InvalidTransition if "pending" in states else None
+        self.expect(error, self.ring.rotate(key_id))
+        if states is not None and error is None:
+            states.append("pending")
+
+    def change(self, operation: str, key_id: str, version: int, allowed: set[str], target: str) -> None:
+        states = self.keys.get(key_id)
+        error: type[KeyStoreError] | None = None
+        if states is None or version > len(states):
+            error = KeyNotFound
+        elif states[version - 1] not in allowed | {target}:
+            error = InvalidTransition
+        info = self.expect(error, getattr(self.ring, operation)(key_id, version))
+        if states is None or error is not None:
+            return
+        if operation == "promote" and states[version - 1] == "pending":
+            states[:] = ["active" if state == "primary" else state for state in states]
+        states[version - 1] = target
+        assert [found.state.value for found in info.versions] == states
+
+    @rule(key_id=key_ids, version=versions)
+    def promote(self, key_id: str, version: int) -> None:
+        self.change("promote", key_id, version, {"pending"}, "primary")
+
+    @rule(key_id=key_ids, version=versions)
+    def retire(self, key_id: str, version: int) -> None:
+        self.change("retire", key_id, version, {"pending", "active"}, "retired")
+
+    @rule(key_id=key_ids, version=versions)
+    def disable(self, key_id: str, version: int) -> None:
+        states = {"pending", "primary", "active", "retired"}
+        self.change("disable", key_id, version, states, "disabled")
+
+    @rule(tenant=st.sampled_from(["x", "y"]))
+    def issue(self, tenant: str) -> None:
+        plain, _ = self.run(self.registry.create(tenant=tenant, scopes=[Scope.DETECT]))
+        self.tokens[plain] = (tenant, True)
+
+    @rule(data=st.data())
+    def revoke(self, data: st.DataObject) -> None:
+        if self.tokens:
+            plain = data.draw(st.sampled_from(sorted(self.tokens)))
+            self.run(self.registry.revoke(plain.split("_")[1]))
+            self.tokens[plain] = (self.tokens[plain][0], False)
+
+    @rule(data=st.data())
+    def authenticate(self, data: st.DataObject) -> None:
+        if self.tokens:
+            plain = data.draw(st.sampled_from(sorted(self.tokens)))
+            tenant, valid = self.tokens[plain]
+            principal = self.expect(None if valid else InvalidToken, self.registry.authenticate(plain))
+            assert principal is None or principal.tenant == tenant
+
+    @rule()
+    def look_through_a_replica(self) -> None:
+        cache = KeyCache(KeyRing(self.store, KeyEncryptionKey(*self.keks)))
+        self.run(cache.refresh())
+        assert cache.ready == bool(self.keys)
+        for key_id, states in self.keys.items():
+            key = cache.get(key_id)
+            assert key is not None
+            assert key.tenant == f"tenant-{key_id}"
+            assert [version.state.value for version in key.versions] == states
+            assert (key.primary is None) == ("primary" not in states)
+            for version in key.versions:
+                known = self.prf_keys.setdefault((key_id, version.version), version.prf_key)
+                assert version.prf_key == known
+        assert len(set(self.prf_keys.values())) == len(self.prf_keys)
+
+    @invariant()
+    def at_most_one_primary_and_one_pending(self) -> None:
+        for states in self.keys.values():
+            assert states.count("primary") <= 1
+            assert states.count("pending") <= 1
+
+    def teardown(self) -> None:
+        report = self.run(verify_store(self.store, KeyEncryptionKey(*self.keks)))
+        assert report.problems == {}
+        assert (report.keys, report.tokens) == (len(self.keys), len(self.tokens))
+        self.run(self.store.close())
+        self.runner.close()
+
+
+def explore(urls: Callable[[], str], examples: int, steps: int) -> None:
+    machine = type("LifeCycleHere", (LifeCycle,), {"fresh_url": staticmethod(urls)})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def urls(request: pytest.FixtureRequest) -> Any:
+    """Gives the URL of an empty store at every call."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="ttmark-keys-", dir=memory if memory.is_dir() else None))
+    number = iter(range(10**9))
+
+    def fresh() -> str:
+        if request.param == "sqlite":
+            for old in folder.iterdir():
+                old.unlink()
+            return f"sqlite:///{folder / f'{next(number)}.db'}"
+        server = request.getfixturevalue("redis_server")
+        with server.client() as client:
+            client.flushall()
+        return str(server.url)
+
+    yield fresh
+    shutil.rmtree(folder)
+
+
+def test_the_life_cycle_agrees_with_its_model(urls: Callable[[], str]) -> None:
+    explore(urls, examples=25, steps=20)
+
+
+@pytest.mark.slow
+def test_the_life_cycle_agrees_with_its_model_in_very_many_histories(
+    urls: Callable[[], str], request: pytest.FixtureRequest, record_result: Callable[..., None]
+) -> None:
+    explore(urls, examples=2_000, steps=50)
+    store = request.node.callspec.params["urls"]
+    record_result(
+        f"stateful test of the life cycle, {store}", "agrees with its model", "2,000 x 50 steps agree"
+    )
