@@ -23,39 +23,57 @@ class _End:
     """A completion is over."""
 
 
+Event = Piece | _End | Exception | None
+
+
 async def merge(
     streams: Sequence[AsyncIterator[Delta]], *, idle_seconds: float
 ) -> AsyncGenerator[Piece | None, None]:
-    """Pieces of all streams as they come, and None after each `idle_seconds` without any.
+    """Pieces of all streams as they come, and None after each period of `idle_seconds` without any.
 
     The first error of a stream ends all of them and is raised here; so does closing this generator.
     """
-    queue: asyncio.Queue[Piece | _End | Exception] = asyncio.Queue(_EVENTS_AHEAD * len(streams))
+    queue: asyncio.Queue[Event] = asyncio.Queue(_EVENTS_AHEAD * len(streams))
     tasks = [asyncio.create_task(_pump(index, stream, queue)) for index, stream in enumerate(streams)]
+    clock = _IdleClock(queue, idle_seconds)
     running = len(tasks)
     try:
         while running:
-            try:
-                async with asyncio.timeout(idle_seconds):
-                    event = await queue.get()
-            except TimeoutError:
-                yield None
-                continue
+            event = await queue.get()
+            clock.idle = False
             if isinstance(event, Exception):
                 raise event
-            if isinstance(event, Piece):
-                yield event
-            else:
+            if isinstance(event, _End):
                 running -= 1
+            else:
+                yield event
     finally:
+        clock.stop()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _pump(
-    index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[Piece | _End | Exception]
-) -> None:
+class _IdleClock:
+    """Puts None into a queue after a period without events; one timer per period, not one per event."""
+
+    def __init__(self, queue: asyncio.Queue[Event], seconds: float) -> None:
+        self.idle = True
+        self._queue = queue
+        self._seconds = seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._tick)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _tick(self) -> None:
+        if self.idle and self._queue.empty():
+            self._queue.put_nowait(None)
+        self.idle = True
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._tick)
+
+
+async def _pump(index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[Event]) -> None:
     try:
         # The engine's streams are async generators: closing one frees its place in the batch at once.
         async with aclosing(cast(AsyncGenerator[Delta, None], stream)):
