@@ -69,7 +69,10 @@ class AsyncTTMarkClient:
             try:
                 response = await self._http.request(method, path, json=body)
             except httpx.HTTPError as error:
-                raise calls.unreachable(self._http.base_url, error) from error
+                if not isinstance(error, calls.RETRIED_ERRORS) or not attempts_left:
+                    raise calls.unreachable(self._http.base_url, error) from error
+                await asyncio.sleep(calls.backoff(self._retries - attempts_left))
+                continue
             if response.is_success:
                 result: dict[str, Any] = response.json()
                 return result

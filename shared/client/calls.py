@@ -1,5 +1,6 @@
 """What the synchronous and the asynchronous client have in common: routes, retries, error texts."""
 
+import random
 from typing import Any
 
 import httpx
@@ -13,6 +14,8 @@ from shared.schemas.detection import (
 )
 
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
+# The connection was refused or broke before an answer: another instance, or the next one, will answer.
+RETRIED_ERRORS = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 LONGEST_PAUSE = 30.0
 DEFAULT_TIMEOUT = 120.0
 DEFAULT_RETRIES = 3
@@ -50,6 +53,11 @@ def pause(response: httpx.Response) -> float:
         return min(LONGEST_PAUSE, max(0.0, float(response.headers["Retry-After"])))
     except (KeyError, ValueError):
         return 1.0
+
+
+def backoff(failures: int) -> float:
+    """Seconds to wait after a connection failed, as it did `failures` times before: at most 8, randomised."""
+    return min(8.0, 0.5 * (1 << failures)) * random.uniform(0.5, 1.0)  # noqa: S311
 
 
 def refusal(response: httpx.Response) -> ClientError:

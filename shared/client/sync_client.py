@@ -16,7 +16,7 @@ class TTMarkClient:
     Args:
         base_url: of the service, without `/v1`.
         token: access token.
-        retries: how many more times a request is sent that was answered 429, 502, 503 or 504.
+        retries: how many more times a request is sent that was answered 429, 502, 503 or 504, or not at all.
         timeout: seconds without a byte before a request fails.
         transport: replaces the network, for tests.
     """
@@ -82,7 +82,10 @@ class TTMarkClient:
             try:
                 response = self._http.request(method, path, json=body)
             except httpx.HTTPError as error:
-                raise calls.unreachable(self._http.base_url, error) from error
+                if not isinstance(error, calls.RETRIED_ERRORS) or not attempts_left:
+                    raise calls.unreachable(self._http.base_url, error) from error
+                time.sleep(calls.backoff(self._retries - attempts_left))
+                continue
             if response.is_success:
                 result: dict[str, Any] = response.json()
                 return result

@@ -72,10 +72,39 @@ def test_a_service_that_stays_busy_is_given_up_on(monkeypatch: pytest.MonkeyPatc
 
 def test_a_service_that_cannot_be_reached_is_named() -> None:
     with (
-        TTMarkClient("http://127.0.0.1:1", "t") as service,
+        TTMarkClient("http://127.0.0.1:1", "t", retries=0) as service,
         pytest.raises(ClientError, match=r"127\.0\.0\.1:1"),
     ):
         service.detection_keys()
+
+
+@pytest.mark.parametrize("failure", [httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError])
+async def test_a_connection_that_breaks_before_the_answer_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, failure: type[httpx.TransportError]
+) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("time.sleep", pauses.append)
+    monkeypatch.setattr("asyncio.sleep", pause)
+
+    def transport() -> httpx.MockTransport:
+        failures = [failure("gone"), failure("gone")]
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            if failures:
+                raise failures.pop()
+            return httpx.Response(200, json={"choices": []})
+
+        return httpx.MockTransport(answer)
+
+    with TTMarkClient("http://detect", "t", transport=transport()) as service:
+        assert service.complete({}) == {"choices": []}
+    async with AsyncTTMarkClient("http://detect", "t", transport=transport()) as service:
+        assert await service.complete({}) == {"choices": []}
+    assert [0.25 <= pauses[n] <= 0.5 and 0.5 <= pauses[n + 1] <= 1.0 for n in (0, 2)] == [True, True]
 
 
 @pytest.mark.parametrize(
