@@ -44,10 +44,11 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Choice:
-    """Means over sampled positions: nats of the filtered distribution, and tokens left in it."""
+    """Means over sampled positions: nats of the filtered distribution, tokens left in it, new 4-grams."""
 
     entropy: float
     candidates: float
+    novelty: float
 
 
 @torch.inference_mode()
@@ -101,7 +102,10 @@ def sample(model: LlamaForCausalLM, ids: Tensor, length: int, sampling: Sampling
     probabilities = torch.stack(output.scores).float().softmax(-1)  # [length, rows, vocab]
     entropy = torch.special.entr(probabilities).sum(-1).mean().item()
     candidates = (probabilities > 0).sum(-1).float().mean().item()
-    return output.sequences[:, ids.shape[1] :], Choice(entropy, candidates)
+    continuation = output.sequences[:, ids.shape[1] :]
+    distinct = sum(len(row.unfold(0, 4, 1).unique(dim=0)) for row in continuation)
+    novelty = distinct / (len(ids) * (length - 3))
+    return continuation, Choice(entropy, candidates, novelty)
 
 
 def prompts(folder: Path, count: int) -> Tensor:

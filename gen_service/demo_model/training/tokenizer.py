@@ -45,6 +45,7 @@ def train(folder: Path) -> None:
         "bos_token": END_OF_TEXT,
         "eos_token": END_OF_TEXT,
         "pad_token": END_OF_TEXT,
+        "padding_side": "left",
         "clean_up_tokenization_spaces": False,
         "model_max_length": 2048,
         "chat_template": CHAT_TEMPLATE,
