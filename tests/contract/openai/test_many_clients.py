@@ -1,0 +1,66 @@
+"""Many clients at once, and clients that leave in every phase of a request."""
+
+import asyncio
+import random
+import time
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+
+REQUEST = {"model": "tiny", "prompt": "Once", "top_k": 4, "ignore_eos": True}
+
+
+async def test_64_streams_at_once_all_end_well(service: Any) -> None:
+    async with service.async_client() as client:
+
+        async def tokens(seed: int) -> int:
+            stream = await client.completions.create(
+                model="tiny",
+                prompt="Once",
+                max_tokens=12,
+                seed=seed,
+                stream=True,
+                stream_options={"include_usage": True},
+                extra_body={"top_k": 4, "ignore_eos": True},
+            )
+            return int([chunk async for chunk in stream][-1].usage.completion_tokens)
+
+        assert await asyncio.gather(*(tokens(seed) for seed in range(64))) == [12] * 64
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_clients_that_leave_at_any_moment_leave_nothing_behind(service: Any, stream: bool) -> None:
+    body = orjson.dumps(REQUEST | {"max_tokens": 60, "stream": stream, "n": 2})
+    chance = random.Random(5)
+    await asyncio.gather(
+        *(_leave(service.url, body, chance.random(), chance.random() * 0.5) for _ in range(60))
+    )
+    deadline = time.monotonic() + 20
+    while service.running:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+    assert service.registry.get_sample_value("ttmark_http_requests_in_flight") == 0
+    assert service.http().post("/v1/completions", json=REQUEST | {"max_tokens": 4}).status_code == 200
+
+
+async def _leave(url: str, body: bytes, share: float, seconds: float) -> None:
+    """Sends a request, or the beginning of one, reads for a while and closes the connection."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    head = (
+        "POST /v1/completions HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer author\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    message = head + body
+    writer.write(message if share > 0.3 else message[: int(len(message) * share / 0.3)])
+    await writer.drain()
+    with suppress(TimeoutError, OSError):
+        async with asyncio.timeout(seconds):
+            while await reader.read(1000):
+                pass
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
