@@ -39,6 +39,7 @@ class Bed:
         self.folder = folder
         self.setup: LocalSetup = provision(model, store_url, folder / "state")
         self.ports = {name: free_port() for name in ("gen", "detect", "canary")}
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._settings = dict(settings or {})
         self._with_faults = with_faults
@@ -46,7 +47,7 @@ class Bed:
     @property
     def targets(self) -> dict[str, list[str]]:
         """What Prometheus scrapes, by job."""
-        return {f"ttmark-{name}": [f"127.0.0.1:{port}"] for name, port in self.ports.items()}
+        return {f"ttmark-{name}": [f"127.0.0.1:{self.ports[name]}"] for name in ("gen", "detect", "canary")}
 
     def url(self, name: str) -> str:
         """Where a service listens."""
@@ -77,7 +78,9 @@ class Bed:
                 process.kill()
 
     def start(self, name: str) -> None:
-        """Starts one process; `wait_until_ready` waits for it."""
+        """Starts one process, `gen`, `detect`, `canary`, or a further instance such as `gen-2`."""
+        service = name.split("-")[0]
+        self.ports.setdefault(name, free_port())
         setup = self.setup
         environment = os.environ | {
             "TTMARK_HOST": "127.0.0.1",
@@ -89,14 +92,14 @@ class Bed:
             "TTMARK_TOKEN_FILE": str(setup.token_file),
             "TTMARK_GEN_URL": self.url("gen"),
             "TTMARK_DETECT_URL": self.url("detect"),
-            f"TTMARK_{name.upper()}_PORT": str(self.ports[name]),
+            f"TTMARK_{service.upper()}_PORT": str(self.ports[name]),
             "TTMARK_FAULTS": str(self.folder),
             **self._settings,
         }
         module = "deploy.observe.faults" if self._with_faults else "services"
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", module, "serve", name],
+                [sys.executable, "-m", module, "serve", service],
                 cwd=Path(__file__).parents[2],
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -104,6 +107,12 @@ class Bed:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def stop(self, name: str) -> int:
+        """Sends SIGTERM, waits for the end and gives the exit code."""
+        process = self.processes.pop(name)
+        process.terminate()
+        return process.wait(STOP_SECONDS)
 
     def wait_until_ready(self, name: str) -> None:
         """Returns when the service answers /readyz with 200.
