@@ -3,38 +3,55 @@
 import argparse
 import logging
 import sys
+from collections.abc import Callable, Mapping
 
+from evaluation.core.edits import edits_table
 from evaluation.core.golden import write_golden
+from evaluation.core.power import calibration_table, power_table, search_table
+from evaluation.core.spans import spans_table
 from evaluation.core.tables import write_table
 from shared.watermark import Watermark, scheme_names
 
+Options = argparse.Namespace
 
-def _tables(options: argparse.Namespace) -> None:
-    """Build the null tables of the default parameters of each scheme."""
+
+def _tables(options: Options) -> str:
     for block_size in options.block_sizes:
         for scheme in options.schemes:
             write_table(Watermark(scheme, block_size), options.seed)
+    return "Tables written."
 
 
-def _golden(options: argparse.Namespace) -> None:
-    """Write the golden vectors of the tests."""
+def _golden(options: Options) -> str:
     del options
     write_golden()
+    return "Golden vectors written."
 
 
-EXPERIMENTS = {"tables": _tables, "golden": _golden}
+EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
+    "tables": _tables,
+    "golden": _golden,
+    "power": lambda o: power_table(o.documents, o.seed),
+    "search": lambda o: search_table(o.documents, o.seed),
+    "calibration": lambda o: calibration_table(o.documents, o.seed),
+    "spans": lambda o: spans_table(o.schemes, o.block_sizes, o.mean_score, o.documents, o.seed),
+    "edits": lambda o: edits_table(o.schemes, o.tokens, o.documents, o.seed),
+}
 
 
 def main() -> int:
-    """Run one experiment."""
+    """Run one experiment and print its table."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.core", description=__doc__)
     parser.add_argument("experiment", choices=EXPERIMENTS)
     parser.add_argument("--schemes", nargs="+", choices=scheme_names(), default=list(scheme_names()))
     parser.add_argument("--block-sizes", nargs="+", type=int, choices=(1, 2, 3), default=[2, 1, 3])
+    parser.add_argument("--documents", type=int, default=1000)
+    parser.add_argument("--tokens", type=int, default=400)
+    parser.add_argument("--mean-score", type=float, default=0.6, help="of a pair, in the span")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    EXPERIMENTS[options.experiment](options)
+    sys.stdout.write(EXPERIMENTS[options.experiment](options) + "\n")
     return 0
 
 
