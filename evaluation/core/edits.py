@@ -65,7 +65,7 @@ def edits_table(schemes: list[str], tokens: int, documents: int, seed: int) -> s
         count = tokens // 2 - watermark.warmup_blocks
         raw = document_scores(build_scheme(scheme, {}), 2, documents, count, seed, CONFIDENT_SHARE)
         blocks = watermark.standardize(raw)
-        cells: list[tuple[Edit, float]] = list(itertools.product(EDITS, RATES))
+        cells: list[tuple[Edit, float]] = [(edit, rate) for edit in EDITS for rate in RATES]
         texts = [
             [position_scores_after(watermark, row, edited(tokens, edit, rate, rng), rng) for row in blocks]
             for edit, rate in cells
@@ -75,7 +75,7 @@ def edits_table(schemes: list[str], tokens: int, documents: int, seed: int) -> s
         for (edit, rate), column in zip(cells, texts, strict=True):
             direct = np.mean([_direct_found(watermark, scores) for scores in column])
             aligned = [_aligned_rate(column, *pair) for pair in zip(BETAS, limits, strict=True)]
-            rates = [f"{100 * found:.0f}" for found in (direct, *aligned)]
+            rates = [f"{100 * found:.0f}" for found in [float(direct), *aligned]]
             rows.append([scheme, f"{edit} {rate:.0%}", *rates])
     return table(["scheme", "edit", "direct", *[f"aligned, β = {beta:g}" for beta in BETAS]], rows)
 
