@@ -17,9 +17,14 @@ from services.runtime import StartupError
 
 
 def detect_in_bulk(
-    source: Path, out: Path, options: BulkOptions, tenant: str | None, workers: int | None
+    source: Path,
+    out: Path,
+    options: BulkOptions,
+    tenant: str | None,
+    workers: int | None,
+    ray: str | None,
 ) -> None:
-    """Examines every row of `source`; goes on where an earlier run was stopped.
+    """Examines every row of `source`; without Ray it goes on where an earlier run was stopped.
 
     Raises:
         StartupError: the run cannot start.
@@ -28,6 +33,9 @@ def detect_in_bulk(
     keys = read_keys()
     tenant = only_tenant(keys, tenant)
     open_backend(keys)  # says what is missing before any process starts
+    if ray is not None:
+        on_ray(source, out, OpenExaminer(tenant, options), ray)
+        return
     job = BulkJob(source, out, options, keys.fingerprint(tenant))
     count = workers or len(os.sched_getaffinity(0))
     try:
@@ -37,6 +45,17 @@ def detect_in_bulk(
         raise StartupError(str(error)) from error
     rate = done.new_rows / max(line.seconds, 1e-9)
     typer.echo(f"{done.rows} rows in {out} ({done.new_rows} now, {rate:.0f} rows/s)", err=True)
+
+
+def on_ray(source: Path, out: Path, make: OpenExaminer, address: str) -> None:
+    """The same as a job on a Ray cluster; Ray shows the progress."""
+    from detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
+
+    try:
+        rows = run_on_ray(source, out, make, address=None if address == "local" else address)
+    except BulkError as error:
+        raise StartupError(str(error)) from error
+    typer.echo(f"{rows} rows in {out}", err=True)
 
 
 @dataclass

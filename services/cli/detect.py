@@ -57,6 +57,9 @@ def detect(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes of --bulk; default: one for each core.")
     ] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Run --bulk on this Ray cluster (an address, auto, or local).")
+    ] = None,
     tenant: Annotated[
         str | None, typer.Option(help="Whose keys --bulk tries; default: the only one.")
     ] = None,
@@ -89,7 +92,7 @@ def detect(
 
     with one_line_errors():
         options.request([Document(text="")])  # names an option that is out of range
-        detect_in_bulk(bulk, out, options, tenant, workers)
+        detect_in_bulk(bulk, out, options, tenant, workers, ray)
 
 
 def detect_files(
