@@ -1,6 +1,7 @@
 """What the model card states: held-out loss, loss by position, entropy and candidates of its own samples."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -82,6 +83,21 @@ def loss_by_position(folder: Path, model: LlamaForCausalLM) -> dict[str, float]:
     means = torch.stack([token_losses(model, row[None])[0] for row in rows]).mean(0)
     bounds = (0, 128, 512, 1024, 1536, MAX_LENGTH - 1)
     return {f"{low + 1}-{high}": means[low:high].mean().item() for low, high in pairwise(bounds)}
+
+
+def overlap(folder: Path) -> float:
+    """Share of the held-out word 13-grams that training documents contain too, as pages have editions."""
+    held_out = {
+        gram for document in corpus.read(folder / "held_out.jsonl") for gram in _grams(document["text"])
+    }
+    train = (gram for document in corpus.read(folder / "train.jsonl") for gram in _grams(document["text"]))
+    return len(held_out.intersection(train)) / len(held_out)
+
+
+def _grams(text: str) -> Iterator[int]:
+    for paragraph in text.lower().split("\n\n"):
+        words = paragraph.split()
+        yield from (hash(tuple(words[i : i + 13])) for i in range(len(words) - 12))
 
 
 def sample(model: LlamaForCausalLM, ids: Tensor, length: int, sampling: Sampling) -> tuple[Tensor, Choice]:
