@@ -12,9 +12,10 @@ from gen_service.api.observer import Observer
 from gen_service.api.respond import Responder
 from gen_service.api.routes import generation_router
 from shared.http.app import Lifespan, create_app
-from shared.http.auth import Authenticate
+from shared.http.auth import Admit, Authenticate
 from shared.http.health import Readiness
 from shared.http.limits import HttpLimits
+from shared.keys.audit import AuditSink, log_audit
 from shared.observability.generation_metrics import GenerationMetrics
 
 
@@ -27,10 +28,13 @@ def create_generation_app(
     lifespan: Lifespan | None = None,
     registry: CollectorRegistry | None = None,
     tracer_provider: TracerProvider | None = None,
+    admit: Admit | None = None,
+    audit: AuditSink = log_audit,
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
-    `readiness` left out: ready with every model warm and a usable watermark key in hand.
+    `readiness` left out: ready with every model warm and a watermark key in hand. `audit` hears of each use of
+    a key. The rest is as in `create_app`.
     """
     registry = registry if registry is not None else CollectorRegistry()
     app = create_app(
@@ -43,9 +47,10 @@ def create_generation_app(
         lifespan=lifespan,
         registry=registry,
         tracer_provider=tracer_provider,
+        admit=admit,
     )
     observer = Observer(GenerationMetrics(registry), _tracer(tracer_provider))
-    responder = Responder(observer, keep_alive_seconds=backend.limits.keep_alive_seconds)
+    responder = Responder(observer, audit, keep_alive_seconds=backend.limits.keep_alive_seconds)
     app.include_router(generation_router(backend, responder))
     return app
 

@@ -17,6 +17,9 @@ from gen_service.api.plan import Plan
 from gen_service.api.watermark_block import watermark_block
 from shared.http.error_format import openai_envelope
 from shared.http.errors import InternalError, ServiceError
+from shared.http.request_id import request_id
+from shared.keys.audit import AuditEvent, AuditSink
+from shared.keys.scopes import Principal
 from shared.schemas.errors import ErrorEnvelope
 from shared.schemas.sampling import Usage
 from shared.schemas.watermark_block import WatermarkBlock
@@ -38,13 +41,14 @@ class Format(Protocol):
 class Responder:
     """Runs plans and answers with what comes of them."""
 
-    def __init__(self, observer: Observer, *, keep_alive_seconds: float) -> None:
+    def __init__(self, observer: Observer, audit: AuditSink, *, keep_alive_seconds: float) -> None:
         self._observer = observer
         self._metrics = observer.metrics
+        self._audit = audit
         self._keep_alive_seconds = keep_alive_seconds
         self._log = structlog.get_logger("ttmark.generation")
 
-    async def respond(self, plan: Plan, form: Format, request: Request) -> Response:
+    async def respond(self, plan: Plan, form: Format, caller: Principal, request: Request) -> Response:
         """The response to a plan; its completions are cancelled when the client goes.
 
         Raises:
@@ -52,6 +56,7 @@ class Responder:
             ClientDisconnect: the client has gone.
         """
         self._metrics.tokens(prompt=plan.prompt_tokens)
+        self._audit(_key_use(plan, caller, request))
         events = merge(
             [self._observer.observe(plan.model.generator, each) for each in plan.requests],
             idle_seconds=self._keep_alive_seconds,
@@ -99,6 +104,19 @@ class Responder:
             **block.model_dump(exclude={"blocks"}),
         )
         return block
+
+
+def _key_use(plan: Plan, caller: Principal, request: Request) -> AuditEvent:
+    marking = plan.marking.marking
+    return AuditEvent(
+        "key.generate",
+        key_id=marking.key_id if marking else None,
+        version=marking.key_version if marking else None,
+        token_id=caller.token_id,
+        tenant=caller.tenant,
+        request_id=request_id(request.scope),
+        reason=plan.marking.unmarked_reason,
+    )
 
 
 async def _next(events: AsyncGenerator[Piece | None, None]) -> Piece | None:

@@ -64,15 +64,14 @@ def generation_router(backend: GenerationBackend, responder: Responder) -> APIRo
         """Continues prompts."""
         plan = await plan_completion(body, caller, backend)
         form = CompletionFormat(plan, int(time.time()), token_text(body.model), echo=bool(body.echo))
-        return await responder.respond(plan, form, request)
+        return await responder.respond(plan, form, caller, request)
 
     @router.post("/chat/completions", response_model=ChatResponse, responses=CHAT_RESPONSES)
     async def chat_completions(body: ChatRequest, caller: Author, request: Request) -> Response:
         """Writes the assistant's next message."""
         plan = await plan_chat(body, caller, backend)
-        return await responder.respond(
-            plan, ChatFormat(plan, int(time.time()), token_text(body.model)), request
-        )
+        form = ChatFormat(plan, int(time.time()), token_text(body.model))
+        return await responder.respond(plan, form, caller, request)
 
     @router.get("/models", responses={status: ERRORS[status] for status in (401, 403)})
     async def models(caller: Author) -> ModelList:

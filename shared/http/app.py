@@ -14,7 +14,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from shared.http.auth import PROTECTED_PREFIX, Authenticate, BearerMiddleware
+from shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware
 from shared.http.error_format import ErrorRenderer, ErrorStyle, InvalidFields, error_renderer
 from shared.http.errors import BadRequest, InternalError, MethodNotAllowed, NotFound, ServiceError
 from shared.http.health import Readiness, health_router
@@ -42,6 +42,7 @@ def create_app(
     lifespan: Lifespan | None = None,
     registry: CollectorRegistry | None = None,
     tracer_provider: TracerProvider | None = None,
+    admit: Admit | None = None,
 ) -> FastAPI:
     """An application with request ids, access log, metrics, authentication, body limits and health routes.
 
@@ -51,6 +52,7 @@ def create_app(
         readiness: asked on each /readyz.
         registry: where the metrics go and what /metrics shows; a new one by default.
         tracer_provider: makes a span of each request under `/v1`, a child of the caller's.
+        admit: asked with the token id of each request; `RateLimiter.admit` is one. None limits nothing.
     """
     render = error_renderer(error_style)
     registry = registry if registry is not None else CollectorRegistry()
@@ -67,7 +69,7 @@ def create_app(
         middleware=[
             Middleware(RequestIdMiddleware),
             Middleware(TelemetryMiddleware, metrics=HttpMetrics(registry, version), render=render),
-            Middleware(BearerMiddleware, authenticate=authenticate, render=render),
+            Middleware(BearerMiddleware, authenticate=authenticate, admit=admit, render=render),
             Middleware(JsonBodyMiddleware, limits=limits, render=render),
         ],
     )

@@ -11,24 +11,31 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from shared.http.error_format import ErrorRenderer
-from shared.http.errors import Forbidden, ServiceError, StoreDown, Unauthorized
+from shared.http.errors import Forbidden, ServiceError, StoreDown, TooManyRequests, Unauthorized
 from shared.keys.errors import InvalidToken, KeyStoreError
 from shared.keys.scopes import Principal, Scope
 
 Authenticate = Callable[[str], Awaitable[Principal]]
+# Token id to None when the request is within the token's limits, else the seconds after which to try again.
+Admit = Callable[[str], Awaitable[float | None]]
 PROTECTED_PREFIX = "/v1/"
 _LONGEST_TOKEN = 512
 
 
 class BearerMiddleware:
-    """Authenticates before the body is read; outside the prefix nothing is asked.
+    """Authenticates, and counts against the token's limits, before the body is read.
+
+    Outside the prefix nothing is asked.
 
     The principal is in the scope's state afterwards, its token id and tenant in the log context.
     """
 
-    def __init__(self, app: ASGIApp, authenticate: Authenticate, render: ErrorRenderer) -> None:
+    def __init__(
+        self, app: ASGIApp, authenticate: Authenticate, admit: Admit | None, render: ErrorRenderer
+    ) -> None:
         self.app = app
         self.authenticate = authenticate
+        self.admit = admit
         self.render = render
         self.log = structlog.get_logger("ttmark.auth")
 
@@ -54,12 +61,16 @@ class BearerMiddleware:
         if len(token) > _LONGEST_TOKEN:
             raise _unauthorized("The access token is not valid.", challenge)
         try:
-            return await self.authenticate(token)
+            principal = await self.authenticate(token)
+            wait = await self.admit(principal.token_id) if self.admit is not None else None
         except InvalidToken:
             raise _unauthorized("The access token is not valid or has expired.", challenge) from None
         except KeyStoreError as error:
             self.log.error("authentication_failed", error=type(error).__name__)
             raise StoreDown("Access tokens cannot be checked at the moment.", retry_after=1) from None
+        if wait is not None:
+            raise TooManyRequests("The access token's limit of requests is reached.", retry_after=wait)
+        return principal
 
 
 def _unauthorized(message: str, challenge: str) -> Unauthorized:

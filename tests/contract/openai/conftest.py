@@ -32,7 +32,7 @@ from gen_service.api import (
 )
 from gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest, MarkReport, TokenLogprob
 from shared.http import HttpLimits
-from shared.keys import InvalidToken, KeyState, Principal, Scope, UnlockedKey
+from shared.keys import AuditEvent, InvalidToken, KeyState, Principal, Scope, UnlockedKey
 from shared.keys.unlocked import UnlockedVersion
 from shared.schemas.profile import Profile
 from shared.tokenization import TextTokenizer
@@ -194,6 +194,7 @@ class Service:
     app: FastAPI
     keys: Keys
     registry: CollectorRegistry
+    audit: list[AuditEvent]
     url: str = ""
     clients: list[Any] = field(default_factory=list)
 
@@ -226,6 +227,7 @@ class Service:
 def build_service(generator: Any, *, tracer_provider: Any = None, **limits: Any) -> Service:
     """A service over a generator, not listening yet."""
     registry = CollectorRegistry()
+    audit: list[AuditEvent] = []
     keys = _keys(generator.tokenizer.fingerprint)
     backend = GenerationBackend(
         {MODEL: ServedModel(generator, ChatTemplate(TEMPLATE)), "untold": ServedModel(generator)},
@@ -239,8 +241,9 @@ def build_service(generator: Any, *, tracer_provider: Any = None, **limits: Any)
         limits=HttpLimits(max_body_bytes=100_000),
         registry=registry,
         tracer_provider=tracer_provider,
+        audit=audit.append,
     )
-    return Service(generator, app, keys, registry)
+    return Service(generator, app, keys, registry, audit)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -331,6 +334,7 @@ def _clean(service: Service) -> Iterator[Service]:
     if isinstance(service.generator, FakeGenerator):
         service.generator.reset()
     service.keys.ready = True
+    service.audit.clear()
     yield service
     while service.clients:
         service.clients.pop().close()

@@ -92,3 +92,21 @@ def test_every_engine_request_of_a_marked_response_carries_the_key(fake: Any) ->
     _post(fake, n=3)
     assert [request.marking.key_id for request in fake.generator.requests] == ["acme-main"] * 3
     assert len({request.request_id for request in fake.generator.requests}) == 3
+
+
+def test_each_use_of_a_key_is_audited_and_so_is_text_without_one(fake: Any) -> None:
+    headers = {"X-Request-ID": "r-7"}
+    fake.http("operator").post("/v1/completions", json=REQUEST, headers=headers)
+    fake.http("operator").post(
+        "/v1/completions", json=REQUEST | {"watermark": {"enabled": False}}, headers=headers
+    )
+    used, unused = fake.audit
+    assert (used.action, used.key_id, used.version) == ("key.generate", "acme-main", 3)
+    assert (used.token_id, used.tenant, used.request_id) == ("tok-operator", "acme", "r-7")
+    assert (unused.key_id, unused.reason) == (None, "disabled")
+
+
+def test_refused_requests_use_no_key(fake: Any) -> None:
+    _post(fake, max_tokens=0)
+    _post(fake, watermark={"key_id": "globex-main"})
+    assert not fake.audit

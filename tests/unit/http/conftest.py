@@ -31,6 +31,14 @@ class Settable:
     """What a test may change while the application runs."""
 
     ready = True
+    wait: float | None = None
+
+    def __init__(self) -> None:
+        self.admitted: list[str] = []
+
+    async def admit(self, token_id: str) -> float | None:
+        self.admitted.append(token_id)
+        return self.wait
 
 
 async def authenticate(token: str) -> Principal:
@@ -52,6 +60,7 @@ def build_app(style: str, settable: Settable, registry: CollectorRegistry) -> Fa
         limits=HttpLimits(max_body_bytes=2000, body_seconds=0.2, max_json_depth=8, max_json_containers=50),
         readiness=lambda: Readiness({"keys": settable.ready, "model": True}),
         registry=registry,
+        admit=settable.admit,
     )
 
     @app.post("/v1/greet")

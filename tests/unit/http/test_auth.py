@@ -1,6 +1,7 @@
 """Who gets in, and what those hear who do not."""
 
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -68,3 +69,20 @@ async def test_a_store_that_is_down_is_a_503_and_opens_nothing(
 async def test_a_good_token_gives_the_principal_to_the_route(client: httpx.AsyncClient) -> None:
     response = await client.post("/v1/greet", json={"name": "a"})
     assert response.json() == {"hello": "a", "tenant": "acme", "numbers": []}
+
+
+async def test_a_token_over_its_limit_is_a_429_before_the_body_is_read(
+    client: httpx.AsyncClient, settable: Any, code_of: Code
+) -> None:
+    settable.wait = 1.2
+    response = await client.post("/v1/greet", content=b"{")
+    assert response.status_code == 429
+    assert response.headers["retry-after"] == "2"
+    assert code_of(response) == "rate_limit_exceeded"
+
+
+async def test_only_good_tokens_count_against_limits(client: httpx.AsyncClient, settable: Any) -> None:
+    await client.post("/v1/greet", json={"name": "a"})
+    await client.post("/v1/greet", json={"name": "a"}, headers={"Authorization": "Bearer wrong"})
+    await client.get("/readyz")
+    assert settable.admitted == ["tok-1"]
