@@ -15,8 +15,11 @@ from evaluation.settings import SamplingSetting
 
 LENGTH = 200
 TARGET = math.log10(DIRECT["synthid", 1, LENGTH].median_p)
-LOWEST, HIGHEST = 0.3, 2.0
-STEPS = 6
+START, LOWEST, HIGHEST = 0.8, 0.2, 2.0
+STRIDE = 0.2
+"""Step in temperature until the target lies between two values."""
+TOLERANCE = 0.3
+"""In log10 p, below the error of a median over 100 texts."""
 
 
 def calibrate(run: Run, texts: int) -> SamplingSetting:
@@ -26,30 +29,40 @@ def calibrate(run: Run, texts: int) -> SamplingSetting:
         cell = Cell("synthid", 1, SamplingSetting(50, 0.95, temperature), LENGTH)
         return detect_texts(run, cell, run.texts(cell, texts), LENGTH).median_log10_p().estimate
 
-    return SamplingSetting(50, 0.95, solve_falling(median_log10_p, TARGET, LOWEST, HIGHEST, STEPS))
+    return SamplingSetting(50, 0.95, solve_falling(median_log10_p, TARGET))
 
 
-def solve_falling(
-    function: Callable[[float], float], target: float, low: float, high: float, steps: int
-) -> float:
-    """Where a falling function, known with noise, meets `target`: false position with a guard, to 0.01.
+def solve_falling(function: Callable[[float], float], target: float) -> float:
+    """Where a falling function, known with noise, meets `target` between LOWEST and HIGHEST, to 0.01.
 
-    `function` is asked at `low` and `high` and `steps` times between; an end is returned if it does not reach
-    the target inside.
+    Walks from START by STRIDE until the target is passed, then takes false positions; an end is returned
+    where the function does not reach the target.
     """
-    at_low, at_high = function(low), function(high)
-    if at_low <= target:
-        return low
-    if at_high >= target:
-        return high
-    for _ in range(steps):
-        share = (at_low - target) / (at_low - at_high)
-        middle = round(low + min(max(share, 0.15), 0.85) * (high - low), 2)
-        if middle in (low, high):
+    near = (START, function(START))
+    stride = STRIDE if near[1] > target else -STRIDE
+    while True:
+        temperature = round(min(max(near[0] + stride, LOWEST), HIGHEST), 2)
+        if temperature == near[0]:
+            return temperature
+        far = (temperature, function(temperature))
+        if (far[1] > target) != (near[1] > target):
             break
-        value = function(middle)
-        if value > target:
-            low, at_low = middle, value
+        near = far
+    return _between(function, target, near, far)
+
+
+def _between(
+    function: Callable[[float], float], target: float, near: tuple[float, float], far: tuple[float, float]
+) -> float:
+    """The crossing between two points (x, value) on either side of the target."""
+    while True:
+        best = min(near, far, key=lambda point: abs(point[1] - target))
+        share = min(max((near[1] - target) / (near[1] - far[1]), 0.15), 0.85)
+        middle = round(near[0] + share * (far[0] - near[0]), 2)
+        if abs(best[1] - target) <= TOLERANCE or middle in (near[0], far[0]):
+            return best[0]
+        point = (middle, function(middle))
+        if (point[1] > target) == (near[1] > target):
+            near = point
         else:
-            high, at_high = middle, value
-    return low if abs(at_low - target) < abs(at_high - target) else high
+            far = point

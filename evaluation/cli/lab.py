@@ -31,7 +31,7 @@ from shared.tokenization import TokenizerMissing
 
 PLAIN_WIDTH = 160
 ENTROPY_TEXTS = 30
-CALIBRATION_TEXTS = 150
+CALIBRATION_TEXTS = 80
 EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, EndpointError, TokenizerMissing)
 
 
