@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gen_service.decoding.likeliest import likeliest
 from gen_service.decoding.support import Support
 
 _TIE_MARGIN = 8
@@ -54,10 +55,10 @@ def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[Su
     while pending.size:
         width = int(widths[pending].max())
         selected = logits if pending.size == rows else logits[torch.from_numpy(pending).to(logits.device)]
-        top = torch.topk(selected, width, dim=1)
+        values, ids = likeliest(selected, width)
         window = _Window(
-            top.values.double().cpu().numpy(),
-            top.indices.cpu().numpy(),
+            values.double().cpu().numpy(),
+            ids.cpu().numpy(),
             [params[row] for row in pending.tolist()],
             normalizers[pending],
         )

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
@@ -38,14 +38,14 @@ class Decoder:
     An error that one sequence causes becomes that sequence's outcome and nobody else's.
     """
 
-    def __init__(self, max_branches: int) -> None:
-        self._max_branches = max_branches
+    def __init__(self, branch_limit: Callable[[], int]) -> None:
+        self._branch_limit = branch_limit
         self.reweight_seconds = 0.0
 
     @property
     def branch_budget(self) -> int:
         """Branches of a block level that may be probed together now."""
-        return self._max_branches
+        return self._branch_limit()
 
     @torch.inference_mode()
     def advance(self, computed: Items[Computed]) -> dict[Sequence, Delta | SequenceFailed]:
@@ -100,7 +100,7 @@ class Decoder:
         else:
             context = sequence.tracker.next_context(sequence.completion)
             if context is not None:
-                limit = min(self._max_branches, sequence.params.max_branches or self._max_branches)
+                limit = min(self.branch_budget, sequence.params.max_branches or self.branch_budget)
                 position = sequence.completion_length
                 sequence.context = context
                 sequence.builder = BlockBuilder(size, sequence.ends, sequence.draws, position, limit)

@@ -2,11 +2,12 @@
 
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import psutil
 import torch
 
+from gen_service.engine.cost_curve import CostCurve
 from gen_service.engine.decoder import Decoder
 from gen_service.engine.errors import ContextTooLong
 from gen_service.engine.extents import ExtentAllocator
@@ -47,7 +48,7 @@ class Engine:
             step_rows=settings.step_rows,
             prefill_chunk=settings.prefill_chunk,
         )
-        self._decoder = Decoder(min(settings.max_branches or settings.step_rows, settings.step_rows))
+        self._decoder = Decoder(self._branch_limit(scheduler))
         self._worker = Worker(
             self._runner,
             scheduler,
@@ -110,6 +111,14 @@ class Engine:
         stream = DeltaStream(lambda: self._worker.cancel(sequence))
         self._worker.submit(sequence, stream)
         return stream
+
+    def _branch_limit(self, scheduler: Scheduler[Sequence]) -> Callable[[], int]:
+        """The branch budget of the service, or the lower one that the present load allows."""
+        most = min(self._settings.max_branches or self._settings.step_rows, self._settings.step_rows)
+        if not self._settings.adaptive_branches:
+            return lambda: most
+        curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows)
+        return lambda: min(most, curve.branch_budget(len(scheduler.running)))
 
     def _check_length(self, request: GenerationRequest) -> None:
         prompt, more = len(request.prompt_ids), request.sampling.max_tokens

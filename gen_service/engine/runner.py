@@ -21,6 +21,7 @@ class Runner:
         self.model = model
         self.cache = cache
         self.row_counts = row_counts
+        self._text_config = model.config.get_text_config()
         self.device: torch.device = next(model.parameters()).device
 
     @torch.inference_mode()
@@ -39,18 +40,19 @@ class Runner:
         """Copies cache rows, for an extent that had to grow elsewhere."""
         self.cache.move(source, target, length)
 
+    def probe_once(self, rows: int) -> torch.Tensor:
+        """A pass over `rows` branches without a prefix, for measurements: logits [rows, vocab]."""
+        tokens = np.arange(rows, dtype=np.int64)[:, None] % self._text_config.vocab_size
+        pieces = [Probe(base=0, position=0, paths=part) for part in np.array_split(tokens, -(-rows // 64))]
+        return torch.cat(self.forward(pieces))
+
     def measure_row_counts(self) -> None:
         """Finds out which row counts are safe for this model on this machine."""
-        text = self.model.config.get_text_config()
-        tokens = np.arange(64, dtype=np.int64)[:, None] % int(text.vocab_size)
+        text = self._text_config
         head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
-
-        def logits_of(rows: int) -> torch.Tensor:
-            return self.forward([Probe(base=0, position=0, paths=tokens[:rows])])[0]
-
         self.row_counts = ANY_COUNT
-        self.row_counts = RowCounts.measure(logits_of, (head_dim, inner))
+        self.row_counts = RowCounts.measure(self.probe_once, (head_dim, inner))
 
     def _run(self, batch: RaggedBatch) -> torch.Tensor:
         plan: AttentionPlan = batch.attention_plan(self.cache, self.device)

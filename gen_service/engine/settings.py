@@ -10,8 +10,8 @@ class EngineSettings:
     Attributes:
         model_id: name under which the model is served; the folder's or hub name if None.
         device: "cpu", "cuda", "cuda:1", or "auto".
-        dtype: "float32", "bfloat16", "float16", or "auto" (fastest of those measured at start on a CPU, the
-            checkpoint's own on a GPU).
+        dtype: "float32", "bfloat16", "float16", or "auto" (on a CPU the faster of float32 and bfloat16,
+            measured at start; on a GPU the checkpoint's own).
         threads: CPU threads of torch; None leaves torch's choice.
         context_length: upper limit of prompt and completion in tokens; None is the model's own.
         max_sequences: sequences that are generated at the same time.
@@ -21,6 +21,8 @@ class EngineSettings:
         prefill_chunk: tokens of a prompt that are computed in one piece.
         max_branches: candidates of a block level that are probed together (head of the branch budget); None
             is as many as the filters leave, up to `step_rows`.
+        adaptive_branches: lower the budget further while many sequences run, so that a pass stays where rows
+            cost next to nothing. The text of a seed then depends on the load.
         request_seconds: time after which a request is failed, from its arrival; None is no limit.
     """
 
@@ -35,6 +37,7 @@ class EngineSettings:
     step_rows: int = 512
     prefill_chunk: int = 256
     max_branches: int | None = None
+    adaptive_branches: bool = False
     request_seconds: float | None = None
 
     def __post_init__(self) -> None:

@@ -1,8 +1,9 @@
 """Whatever runs beside it, a request gets the tokens that it gets alone.
 
 A schedule is a mix of requests (block size, filters, lengths, stop strings, budgets), of arrival times, of
-cancellations, of forced preemptions and of engine limits (places, rows of a pass, cache). It is run on the real
-model, pass by pass on one thread, so that a failing schedule can be run again. fp32 on a CPU, to the last token.
+cancellations, of forced preemptions and of engine limits (places, rows of a pass, cache). It is run on a real
+model, pass by pass on one thread, so that a failing schedule can be run again. fp32 on a CPU, to the last
+token and the last bit of the log probabilities.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from shared.watermark import Watermark
 CHUNK = 16
 REQUESTS = 24
 TIER = 20
-FULL_TIER = 1000
+FULL_TIER = 500
 SCHEMES = ("synthid", "dipmark", "mcmark", "gumbel")
 
 
@@ -66,7 +67,7 @@ class Bench:
             step_rows=limits.step_rows,
             prefill_chunk=CHUNK,
         )
-        decoder = Decoder(max_branches=20)
+        decoder = Decoder(lambda: 20)
         rng = np.random.default_rng(schedule.seed)
         deltas: dict[int, list[Delta]] = {place: [] for place in range(len(schedule.requests))}
         places: dict[Sequence, int] = {}
@@ -176,5 +177,5 @@ def test_any_schedule_gives_each_request_what_it_gets_alone(bench: Bench) -> Non
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_a_thousand_schedules_give_each_request_what_it_gets_alone(bench: Bench) -> None:
+def test_five_hundred_schedules_give_each_request_what_it_gets_alone(bench: Bench) -> None:
     check(bench, range(TIER, TIER + FULL_TIER))

@@ -178,6 +178,31 @@ async def test_logprobs_are_those_of_the_model_whatever_the_filters_are(
         assert [token for token, _ in plain.top] == [token for token, _ in entry.top]
 
 
+async def test_a_branch_budget_bounds_the_probes_and_keeps_the_watermark(start_engine: StartEngine) -> None:
+    engine = start_engine(max_branches=6)
+    mark = marking(2)
+    deltas = await collect(engine, ask(engine, mark=mark, max_tokens=120, top_k=50))
+    assert engine.stats.rows < 120 + 60 * 6 + 20
+    assert detect_direct(mark.watermark, KEY, tokens(deltas)).log10_p < -10
+
+
+async def test_a_request_may_lower_the_branch_budget_and_not_raise_it(start_engine: StartEngine) -> None:
+    engine = start_engine(max_branches=6)
+    of_the_service = tokens(await collect(engine, ask(engine, mark=marking(2))))
+    assert tokens(await collect(engine, ask(engine, mark=marking(2), max_branches=99))) == of_the_service
+    assert tokens(await collect(engine, ask(engine, mark=marking(2), max_branches=2))) != of_the_service
+
+
+async def test_the_adaptive_budget_shrinks_while_many_sequences_run(start_engine: StartEngine) -> None:
+    engine = start_engine(adaptive_branches=True)
+    idle = engine._decoder.branch_budget
+    streams = [engine.generate(ask(engine, mark=marking(2), max_tokens=200)) for _ in range(30)]
+    await until(lambda: engine.stats.running == 30)
+    assert engine._decoder.branch_budget <= idle
+    for stream in streams:
+        await stream.aclose()
+
+
 async def test_closing_the_iterator_frees_the_cache(engine: Engine) -> None:
     stream = engine.generate(ask(engine, max_tokens=200))
     await anext(stream)

@@ -135,3 +135,11 @@ def test_settings_out_of_range_name_the_field(name: str, value: int) -> None:
 def test_bfloat16_runs(tiny_model: Path) -> None:
     engine = Engine.load(str(tiny_model), EngineSettings(dtype="bfloat16"))
     assert next(engine._runner.model.parameters()).dtype == torch.bfloat16
+
+
+def test_the_dtype_is_chosen_by_measurement_without_harm_to_the_weights(tiny_model: Path) -> None:
+    model = Engine.load(str(tiny_model), EngineSettings(dtype="auto"))._runner.model
+    own = Engine.load(str(tiny_model), EngineSettings(dtype=str(model.dtype).removeprefix("torch.")))
+    for chosen, expected in zip(model.parameters(), own._runner.model.parameters(), strict=True):
+        assert torch.equal(chosen, expected)
+    assert model.model.rotary_emb.inv_freq.dtype == torch.float32

@@ -1,0 +1,39 @@
+"""The likeliest tokens by groups against torch's topk on whole rows."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gen_service.decoding.likeliest import likeliest
+
+
+@given(
+    rows=st.integers(1, 4),
+    vocab=st.integers(1, 3000),
+    share=st.floats(0, 1),
+    levels=st.sampled_from([0, 3, 50]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_values_are_those_of_topk_and_the_ids_point_at_them(
+    rows: int, vocab: int, share: float, levels: int, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn((rows, vocab), generator=generator)
+    if levels:
+        logits = torch.round(logits * levels) / levels
+    width = 1 + int(share * min(vocab - 1, 80))
+    values, ids = likeliest(logits, width)
+    assert torch.equal(values, torch.topk(logits, width, dim=1).values)
+    assert torch.equal(logits.gather(1, ids), values)
+    assert all(len(set(row)) == width for row in ids.tolist())
+
+
+@pytest.mark.parametrize("vocab", [100, 4000])
+def test_nan_comes_first(vocab: int) -> None:
+    logits = torch.randn((2, vocab), generator=torch.Generator().manual_seed(0))
+    logits[1, vocab // 2] = float("nan")
+    values, _ = likeliest(logits, 5)
+    assert torch.isnan(values[1, 0])
+    assert torch.isfinite(values[0]).all()

@@ -1,0 +1,27 @@
+"""The branch budget that follows from what a pass costs."""
+
+import pytest
+
+from gen_service.engine.cost_curve import CostCurve
+
+CURVE = CostCurve((1, 2, 4, 8, 16, 32, 64, 128), (1.0, 1.0, 1.1, 1.2, 1.4, 1.9, 2.9, 5.0))
+
+
+def test_the_knee_is_where_a_pass_costs_twice_that_of_a_row() -> None:
+    assert CURVE.knee == 32
+
+
+def test_a_pass_that_costs_by_the_row_has_its_knee_at_two_rows() -> None:
+    assert CostCurve((1, 2, 4), (1.0, 2.0, 4.0)).knee == 2
+
+
+@pytest.mark.parametrize(("sequences", "budget"), [(0, 32), (1, 32), (4, 8), (8, 4), (500, 4)])
+def test_the_budget_shares_the_rows_below_the_knee(sequences: int, budget: int) -> None:
+    assert CURVE.branch_budget(sequences) == budget
+
+
+def test_every_power_of_two_up_to_the_limit_is_timed() -> None:
+    seen: list[int] = []
+    curve = CostCurve.measure(seen.append, 20)
+    assert curve.rows == (1, 2, 4, 8, 16)
+    assert sorted(set(seen)) == [1, 2, 4, 8, 16]
