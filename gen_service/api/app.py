@@ -33,8 +33,8 @@ def create_generation_app(
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
-    `readiness` left out: ready with every model warm and a watermark key in hand. `audit` hears of each use of
-    a key. The rest is as in `create_app`.
+    `readiness` left out: ready with every model warm and a watermark key in hand. `audit` hears of each use
+    of a key. The rest is as in `create_app`.
     """
     registry = registry if registry is not None else CollectorRegistry()
     app = create_app(

@@ -31,13 +31,20 @@ async def test_64_streams_at_once_all_end_well(service: Any) -> None:
         assert await asyncio.gather(*(tokens(seed) for seed in range(64))) == [12] * 64
 
 
+@pytest.mark.parametrize("clients", [60, pytest.param(5_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_clients_that_leave_at_any_moment_leave_nothing_behind(service: Any, stream: bool) -> None:
+async def test_clients_that_leave_at_any_moment_leave_nothing_behind(
+    service: Any, stream: bool, clients: int
+) -> None:
     body = orjson.dumps(REQUEST | {"max_tokens": 60, "stream": stream, "n": 2})
     chance = random.Random(5)
-    await asyncio.gather(
-        *(_leave(service.url, body, chance.random(), chance.random() * 0.5) for _ in range(60))
-    )
+    at_once = asyncio.Semaphore(60)
+
+    async def come_and_go(share: float, seconds: float) -> None:
+        async with at_once:
+            await _leave(service.url, body, share, seconds)
+
+    await asyncio.gather(*(come_and_go(chance.random(), chance.random() / 2) for _ in range(clients)))
     deadline = time.monotonic() + 20
     while service.running:
         assert time.monotonic() < deadline
