@@ -5,11 +5,15 @@ import logging
 import sys
 from collections.abc import Callable, Mapping
 
+from evaluation.core import false_positives
+from evaluation.core.distortion import distortion_table, theorem_table
 from evaluation.core.edits import edits_table
 from evaluation.core.golden import write_golden
 from evaluation.core.power import calibration_table, power_table, search_table
 from evaluation.core.spans import spans_table
+from evaluation.core.speed import speed_table
 from evaluation.core.tables import write_table
+from evaluation.core.text_false_positives import texts_table
 from shared.watermark import Watermark, scheme_names
 
 Options = argparse.Namespace
@@ -35,6 +39,12 @@ EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "search": lambda o: search_table(o.documents, o.seed),
     "calibration": lambda o: calibration_table(o.documents, o.seed),
     "spans": lambda o: spans_table(o.schemes, o.block_sizes, o.mean_score, o.documents, o.seed),
+    "distortion": lambda o: distortion_table(o.schemes, o.block_sizes, o.keys, o.seed),
+    "theorem": lambda o: theorem_table(o.keys, o.seed),
+    "fpr-direct": lambda o: false_positives.direct_table(o.schemes, o.trials, o.seed),
+    "fpr-search": lambda o: false_positives.search_table(o.schemes, o.block_sizes, o.trials, o.seed),
+    "fpr-texts": lambda o: texts_table(o.schemes, o.documents, o.seed),
+    "speed": lambda o: speed_table(o.schemes[0], o.seed),
     "edits": lambda o: edits_table(o.schemes, o.tokens, o.documents, o.seed),
 }
 
@@ -46,6 +56,8 @@ def main() -> int:
     parser.add_argument("--schemes", nargs="+", choices=scheme_names(), default=list(scheme_names()))
     parser.add_argument("--block-sizes", nargs="+", type=int, choices=(1, 2, 3), default=[2, 1, 3])
     parser.add_argument("--documents", type=int, default=1000)
+    parser.add_argument("--keys", type=int, default=10_000)
+    parser.add_argument("--trials", type=int, default=1_000_000)
     parser.add_argument("--tokens", type=int, default=400)
     parser.add_argument("--mean-score", type=float, default=0.6, help="of a pair, in the span")
     parser.add_argument("--seed", type=int, default=1)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ RARE_SKIPS, MANY_SKIPS, MANY_SKIPS_LENGTH = 0.03, 0.25, 256
 DRAWS = 8192
 # Effective draws that a threshold must rest on.
 ENOUGH = 100
+# Bounds within this factor of the estimate support the line beyond them, over this many decades.
+SHARP, CHORD_DECADES = 1.4, 2.0
 LOCAL_TOKENS = 10_000
 LOCAL_DOCUMENTS: dict[Method, int] = {"scan": 8 * LANES, "waterseeker": 8000}
 
@@ -58,14 +61,16 @@ def write_table(watermark: Watermark, seed: int) -> Path:
 
 def _aligned(watermark: Watermark, seed: int) -> dict[str, Any]:
     lengths = aligned_lengths(watermark.block_size)
-    thresholds = {n: np.full(len(LOG10_LEVELS), np.inf) for n in lengths}
+    sampled = {n: np.full(len(LOG10_LEVELS), np.inf) for n in lengths}
+    sharp = {n: np.full(len(LOG10_LEVELS), np.inf) for n in lengths}
     for proposal, reach in _proposals(watermark):
         reached = [n for n in lengths if n <= reach]
         samples = sample_aligned(watermark, BETA, proposal, reached, DRAWS, seed)
         for n, sample in samples.items():
-            thresholds[n] = np.minimum(thresholds[n], _thresholds(sample))
+            sampled[n] = np.minimum(sampled[n], _thresholds(sample, math.inf))
+            sharp[n] = np.minimum(sharp[n], _thresholds(sample, SHARP))
         log.info("aligned %s r=%d %s", watermark.null.name, watermark.block_size, proposal)
-    rows = [np.maximum.accumulate(thresholds[n]) for n in lengths]
+    rows = [_extended(np.maximum.accumulate(sampled[n]), sharp[n]) for n in lengths]
     return {
         "beta": BETA,
         "log10_levels": LOG10_LEVELS,
@@ -79,15 +84,18 @@ def _proposals(watermark: Watermark) -> Iterator[tuple[Proposal, float]]:
     for theta in THETAS:
         # The moment of an exponential score ends at 1.
         if theta < 1.0 or isinstance(watermark.null, BinomialNull):
-            reach = max(16.0, (REACH / theta) ** 2) if theta else LONGEST_ALIGNED
-            yield Proposal(theta, RARE_SKIPS), min(reach, LONGEST_ALIGNED)
+            reach = max(16.0, (REACH / theta) ** 2) if theta else math.inf
+            yield Proposal(theta, RARE_SKIPS), reach
             yield Proposal(theta, MANY_SKIPS), min(reach, MANY_SKIPS_LENGTH)
 
 
-def _thresholds(sample: WeightedSample) -> NDArray[np.float64]:
-    """The least score whose upper bound on P(D >= score) meets each level; inf where unknown."""
-    scores, _, upper, effective = tail_bounds(sample)
-    usable = effective >= ENOUGH
+def _thresholds(sample: WeightedSample, sharpness: float) -> NDArray[np.float64]:
+    """The least score whose upper bound on P(D >= score) meets each level; inf where unknown.
+
+    Only bounds within a factor `sharpness` of the estimate count.
+    """
+    scores, estimate, upper, effective = tail_bounds(sample)
+    usable = (effective >= ENOUGH) & (upper <= sharpness * estimate)
     scores, upper = scores[usable], np.maximum.accumulate(upper[usable])
     last = np.searchsorted(upper, 10.0 ** np.array(LOG10_LEVELS), side="right") - 1
     if scores.size == 0:
@@ -95,11 +103,30 @@ def _thresholds(sample: WeightedSample) -> NDArray[np.float64]:
     return np.where(last >= 0, scores[np.maximum(last, 0)], np.inf)
 
 
+def _extended(sampled: NDArray[np.float64], sharp: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Thresholds with a straight line in log p beyond the last sharp one, where that is lower.
+
+    ln P(D >= x) is concave in its tail, so its chord, a tenth flatter, lies above its continuation.
+    """
+    levels = np.array(LOG10_LEVELS)
+    known = np.flatnonzero(np.isfinite(sharp))
+    if known.size == 0:
+        return sampled
+    last = int(known[-1])
+    base = int(np.argmin(np.abs(levels - (levels[last] + CHORD_DECADES))))
+    rise = sharp[last] - sampled[base]
+    if not np.isfinite(rise) or rise <= 0.0 or levels[base] - levels[last] < CHORD_DECADES / 2.0:
+        return sampled
+    slope = 0.9 * (levels[base] - levels[last]) / rise
+    line = sharp[last] + (levels[last] - levels) / slope
+    return np.where(np.arange(levels.size) > last, np.minimum(sampled, line), sampled)
+
+
 def aligned_lengths(block_size: int) -> list[int]:
     """Geometric numbers of blocks, each with every remainder of tokens."""
-    blocks = {1}
-    while max(blocks) * block_size < LONGEST_ALIGNED:
-        blocks.add(max(max(blocks) + 1, round(max(blocks) * LENGTH_RATIO)))
+    blocks, most = [1], LONGEST_ALIGNED // block_size
+    while blocks[-1] < most:
+        blocks.append(min(most, max(blocks[-1] + 1, round(blocks[-1] * LENGTH_RATIO))))
     return sorted(block_size * count + rest for count in blocks for rest in range(block_size))
 
 

@@ -1,0 +1,131 @@
+"""Measured against promised false-positive rates on simulated scores of unwatermarked text."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.core.local_null import sample_best
+from evaluation.core.markdown import clopper_pearson, table
+from evaluation.core.tilting import null_scores
+from shared.watermark import Watermark
+from shared.watermark.detectors.aligned import BETA
+from shared.watermark.detectors.alignment import aligned_scores
+from shared.watermark.detectors.localized import Method
+from shared.watermark.detectors.segments import log10_family
+from shared.watermark.null_tables import LocalNull, NullTable, load_null_table
+
+DIRECT_LEVELS = (1e-3, 1e-4, 1e-5, 1e-6)
+SEARCH_LEVELS = (1e-2, 1e-3, 1e-4)
+BLOCKS = (4, 20, 98)
+CHUNK = 1 << 18
+LANES, CHUNK_POSITIONS = 8192, 32
+# Share of the trials that each length gets: the long ones are dear.
+SHARES = {50: 0.5, 200: 0.3, 1000: 0.14, 5000: 0.04, 10_000: 0.02}
+WATERSEEKER_SHARE = 0.01
+
+
+def direct_table(schemes: list[str], trials: int, seed: int) -> str:
+    """Exact tails of sums of scores; `trials` texts over all schemes and lengths."""
+    rows = []
+    for scheme in schemes:
+        for blocks in BLOCKS:
+            watermark, rng = Watermark(scheme, 2), np.random.default_rng(seed)
+            limits = [_least_total(watermark, blocks, level) for level in DIRECT_LEVELS]
+            found, done = np.zeros(len(limits), dtype=int), 0
+            while done < trials // (len(schemes) * len(BLOCKS)):
+                totals = np.zeros(CHUNK)
+                for _ in range(blocks):
+                    totals += watermark.null.draw(rng.integers(0, 2**64, CHUNK, dtype=np.uint64))
+                found += [int(np.count_nonzero(totals >= limit)) for limit in limits]
+                done += CHUNK
+            cells = [_cell(int(hits), done, level) for hits, level in zip(found, DIRECT_LEVELS, strict=True)]
+            rows.append([scheme, blocks, f"{done:,}", *cells])
+    return table(["scheme", "scored blocks", "trials", *[f"at {level:g}" for level in DIRECT_LEVELS]], rows)
+
+
+def search_table(schemes: list[str], block_sizes: list[int], trials: int, seed: int) -> str:
+    """Aligned and localized detection from null tables; `trials` texts per detector and watermark."""
+    rows = []
+    for scheme in schemes:
+        for block_size in block_sizes:
+            watermark = Watermark(scheme, block_size)
+            null = load_null_table(watermark.null.name, block_size)
+            if null is None:
+                raise FileNotFoundError(f"no null table for {scheme}, r = {block_size}")
+            for length, share in SHARES.items():
+                tokens, count = length - watermark.context_width, int(trials * share)
+                for name, scores, log10_p in _detectors(watermark, null, tokens, count, seed):
+                    limits = [_least_score(log10_p, math.log10(level)) for level in SEARCH_LEVELS]
+                    cells = [
+                        _cell(int(np.count_nonzero(scores >= limit)), scores.size, level)
+                        for limit, level in zip(limits, SEARCH_LEVELS, strict=True)
+                    ]
+                    rows.append([scheme, block_size, name, length, f"{scores.size:,}", *cells])
+    header = ["scheme", "r", "detector", "tokens", "trials", *[f"at {level:g}" for level in SEARCH_LEVELS]]
+    return table(header, rows)
+
+
+Detector = tuple[str, NDArray[np.float64], Callable[[float], float]]
+
+
+def _detectors(
+    watermark: Watermark, null: NullTable, tokens: int, count: int, seed: int
+) -> Iterator[Detector]:
+    """Scores of `count` unwatermarked texts and their p-value, for each detector."""
+    runs = -(-count // LANES)
+    rng = np.random.default_rng(seed)
+    aligned = [
+        aligned_scores(_chunks(watermark, tokens, rng), watermark.block_size, BETA, LANES)
+        for _ in range(runs)
+    ]
+    yield "aligned", np.concatenate(aligned), lambda score: _aligned_p(watermark, null, tokens, score)
+    methods: tuple[tuple[Method, int], ...] = (
+        ("scan", runs * LANES),
+        ("waterseeker", int(count * WATERSEEKER_SHARE)),
+    )
+    for method, documents in methods:
+        local = null.scan if method == "scan" else null.waterseeker
+        best = sample_best(watermark, method, tokens, documents, seed)
+        yield method, best, partial(_local_p, local, tokens)
+
+
+def _local_p(null: LocalNull, tokens: int, score: float) -> float:
+    return log10_family(null.log10_e(tokens, score))
+
+
+def _aligned_p(watermark: Watermark, null: NullTable, tokens: int, score: float) -> float:
+    log10_p = null.aligned.log10_p(watermark.block_size, tokens, score)
+    if log10_p is None:
+        raise ValueError(f"the null table does not cover {tokens} tokens")
+    return log10_p
+
+
+def _chunks(watermark: Watermark, tokens: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
+    positions = tokens - watermark.block_size + 1
+    for start in range(0, positions, CHUNK_POSITIONS):
+        yield null_scores(watermark.null, rng, (min(CHUNK_POSITIONS, positions - start), LANES))
+
+
+def _least_total(watermark: Watermark, blocks: int, level: float) -> float:
+    def log10_p(total: float) -> float:
+        return watermark.log10_p_value(total, blocks)
+
+    return _least_score(log10_p, math.log10(level), blocks * watermark.null.maximum)
+
+
+def _least_score(log10_p: Callable[[float], float], level: float, high: float = 1e5) -> float:
+    """The smallest score whose p-value meets the level, by bisection."""
+    low = -1e3
+    while high - low > 1e-7:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if log10_p(middle) <= level else (middle, high)
+    return high
+
+
+def _cell(hits: int, trials: int, level: float) -> str:
+    """Measured rate, and a mark where even its lower 99 % bound exceeds the promise."""
+    low, _ = clopper_pearson(hits, trials)
+    return f"{hits / trials:.2e}" + (" **above**" if low > level else "")
