@@ -119,7 +119,8 @@ class KeyCache:
             if self.last_error is None:
                 retry_seconds = _FIRST_RETRY_SECONDS
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), self._refresh_seconds)
+                    async with asyncio.timeout(self._refresh_seconds):
+                        await self._changed.wait()
             else:
                 await asyncio.sleep(retry_seconds)
                 retry_seconds = min(2 * retry_seconds, self._refresh_seconds, _LAST_RETRY_SECONDS)

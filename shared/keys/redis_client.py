@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from redis.asyncio.connection import Connection
 from redis.exceptions import (
     AskError,
     AuthenticationError,
@@ -23,6 +22,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from shared.keys.errors import StoreUnavailable
 from shared.keys.redis_address import RedisAddress
 from shared.keys.redis_connections import RedisConnections
+from shared.keys.redis_conversation import Conversation
 
 T = TypeVar("T")
 
@@ -55,8 +55,8 @@ class RedisClient:
             address, connect_seconds=connect_seconds, reply_seconds=reply_seconds, size=connections
         )
 
-    async def run(self, conversation: Callable[[Connection], Awaitable[T]]) -> T:
-        """The result of `conversation`, which is repeated on a new connection when the old one fails.
+    async def run(self, work: Callable[[Conversation], Awaitable[T]]) -> T:
+        """The result of `work`, which is repeated on a new connection when the old one fails.
 
         Raises:
             StoreUnavailable: the budget is spent, or the server refuses.
@@ -67,8 +67,8 @@ class RedisClient:
             async with asyncio.timeout(self._budget_seconds):
                 while True:
                     try:
-                        async with self._connections.borrow() as connection:
-                            return await conversation(connection)
+                        async with self._connections.borrow() as conversation:
+                            return await work(conversation)
                     except _PASSING as error:
                         if _is_refusal(error):
                             raise
@@ -85,15 +85,15 @@ class RedisClient:
             raise StoreUnavailable(f"{self.address.name} refused: {error}") from error
 
     @asynccontextmanager
-    async def borrow(self) -> AsyncIterator[Connection]:
+    async def borrow(self) -> AsyncIterator[Conversation]:
         """A connection for a conversation without a budget.
 
         Raises:
             StoreUnavailable: from the block, when the connection breaks.
         """
         try:
-            async with self._connections.borrow() as connection:
-                yield connection
+            async with self._connections.borrow() as conversation:
+                yield conversation
         except (RedisError, OSError) as error:
             raise StoreUnavailable(f"{self.address.name}: {error}") from error
 

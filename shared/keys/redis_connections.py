@@ -5,7 +5,7 @@ out, cut) must never serve another caller, who would read the reply to somebody 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,15 +13,15 @@ from redis.asyncio.connection import Connection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from shared.keys.redis_address import RedisAddress
+from shared.keys.redis_conversation import Command, Conversation
 from shared.keys.redis_location import locate
-
-Command = Sequence[str | bytes | int]
 
 
 class RedisConnections:
-    """At most `size` connections to one address; each wait in a conversation ends after `reply_seconds`."""
+    """At most `size` connections to one address."""
 
     def __init__(
         self, address: RedisAddress, *, connect_seconds: float, reply_seconds: float, size: int
@@ -30,21 +30,23 @@ class RedisConnections:
         self._options: dict[str, Any] = {
             **address.options,
             "socket_connect_timeout": connect_seconds,
-            "socket_timeout": reply_seconds,
+            "socket_timeout": None,
             "retry": Retry(NoBackoff(), 0),
             "protocol": 2,
         }
+        self._connect_seconds = connect_seconds
+        self._reply_seconds = reply_seconds
         self._slots = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
         self._server: tuple[str, int] | None = None
 
     @asynccontextmanager
-    async def borrow(self) -> AsyncIterator[Connection]:
+    async def borrow(self) -> AsyncIterator[Conversation]:
         """A connection for one conversation; it is kept only if the block ends without an exception."""
         async with self._slots:
             connection = self._idle.pop() if self._idle else await self._connect()
             try:
-                yield connection
+                yield Conversation(connection, reply_seconds=self._reply_seconds)
             except BaseException:
                 await connection.disconnect(nowait=True)
                 raise
@@ -69,7 +71,7 @@ class RedisConnections:
         connection = await self._open(self._server)
         if self._address.topology == "sentinel":
             try:
-                (role,) = await converse(connection, ("ROLE",))
+                (role,) = await Conversation(connection, reply_seconds=self._reply_seconds).ask(("ROLE",))
                 if role[0] != b"master":
                     raise ReadOnlyError("the server that the Sentinels named is no primary")
             except BaseException:
@@ -82,7 +84,11 @@ class RedisConnections:
         options = {**self._options, **overrides}
         connection = self._address.connection_class(host=host, port=port, **options)
         try:
-            await connection.connect()  # type: ignore[no-untyped-call]
+            async with asyncio.timeout(self._connect_seconds + self._reply_seconds):
+                await connection.connect()  # type: ignore[no-untyped-call]
+        except TimeoutError as error:
+            await connection.disconnect(nowait=True)
+            raise RedisTimeoutError(f"{host}:{port} does not let us in") from error
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
@@ -94,17 +100,7 @@ class RedisConnections:
         overrides = {"username": None, "password": None, "db": 0} if is_sentinel else {}
         connection = await self._open(endpoint, **overrides)
         try:
-            (reply,) = await converse(connection, command)
+            (reply,) = await Conversation(connection, reply_seconds=self._reply_seconds).ask(command)
         finally:
             await connection.disconnect(nowait=True)
         return reply
-
-
-async def converse(connection: Connection, *commands: Command) -> list[Any]:
-    """Sends the commands in one write and reads one reply for each.
-
-    Raises:
-        RedisError: the connection broke, no reply came in time, or the server refused a command.
-    """
-    await connection.send_packed_command(connection.pack_commands(commands))
-    return [await connection.read_response() for _ in commands]

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 
-from redis.asyncio.connection import Connection
-
 from shared.keys.redis_address import RedisAddress
 from shared.keys.redis_client import RedisClient
-from shared.keys.redis_connections import Command, converse
+from shared.keys.redis_conversation import Command, Conversation
 from shared.keys.redis_location import HASH_TAG
 
 
@@ -35,8 +33,8 @@ class RedisCounters:
                 ("PEXPIRE", counter, int(1000 * lifetime_seconds)),
             ]
 
-        async def add(connection: Connection) -> dict[str, int]:
-            replies = await converse(connection, *commands)
+        async def add(redis: Conversation) -> dict[str, int]:
+            replies = await redis.ask(*commands)
             return dict(zip(amounts, replies[::2], strict=True))
 
         return await self._client.run(add)

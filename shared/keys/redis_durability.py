@@ -2,12 +2,12 @@
 
 import logging
 
-from redis.asyncio.connection import Connection
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from shared.keys.errors import StoreUnavailable
 from shared.keys.redis_address import RedisAddress
+from shared.keys.redis_conversation import Conversation
 
 _log = logging.getLogger(__name__)
 
@@ -20,20 +20,20 @@ class Durability:
         self._wait_milliseconds = int(1000 * wait_seconds)
         self._warned = False
 
-    async def confirm(self, connection: Connection) -> None:
+    async def confirm(self, redis: Conversation) -> None:
         """Returns when the last change made on this connection is on disk, here and on enough replicas.
 
         Raises:
             RedisTimeoutError: it is not confirmed in time; whether it will last is unknown.
             StoreUnavailable: the address demands the confirmation and the server cannot give it.
         """
-        await connection.send_command("WAITAOF", 1, self._address.replicas, self._wait_milliseconds)
+        command = ("WAITAOF", 1, self._address.replicas, self._wait_milliseconds)
         try:
-            reply = await connection.read_response(timeout=2 * self._wait_milliseconds / 1000)
+            ((local, replicas),) = await redis.ask(command, seconds=2 * self._wait_milliseconds / 1000)
         except ResponseError as error:
             self._refused(error)
             return
-        if reply is None or reply[0] < 1 or reply[1] < self._address.replicas:
+        if local < 1 or replicas < self._address.replicas:
             raise RedisTimeoutError(f"a change was not confirmed on disk within {self._wait_milliseconds} ms")
 
     def _refused(self, error: ResponseError) -> None:

@@ -5,12 +5,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from redis.asyncio.connection import Connection
-
 from shared.keys.errors import RevisionConflict
 from shared.keys.redis_address import RedisAddress
 from shared.keys.redis_client import RedisClient
-from shared.keys.redis_connections import converse
+from shared.keys.redis_conversation import Conversation
 from shared.keys.redis_durability import Durability
 from shared.keys.redis_location import HASH_TAG
 from shared.keys.store import Stored
@@ -47,8 +45,8 @@ class RedisStore:
     async def get(self, kind: str, record_id: str) -> Stored | None:
         """The record, or None."""
 
-        async def read(connection: Connection) -> Stored | None:
-            (value,) = await converse(connection, ("HGET", _hash(kind), record_id))
+        async def read(redis: Conversation) -> Stored | None:
+            (value,) = await redis.ask(("HGET", _hash(kind), record_id))
             return _decode(value)
 
         return await self._client.run(read)
@@ -56,8 +54,8 @@ class RedisStore:
     async def scan(self, kind: str) -> list[tuple[str, Stored]]:
         """All records of a kind, ordered by id."""
 
-        async def read(connection: Connection) -> list[tuple[str, Stored]]:
-            (flat,) = await converse(connection, ("HGETALL", _hash(kind)))
+        async def read(redis: Conversation) -> list[tuple[str, Stored]]:
+            (flat,) = await redis.ask(("HGETALL", _hash(kind)))
             records = zip(flat[::2], flat[1::2], strict=True)
             return sorted((name.decode(), stored) for name, value in records if (stored := _decode(value)))
 
@@ -67,25 +65,22 @@ class RedisStore:
         """Compare and set in one transaction; a retry recognises the change that it made already."""
         intended = Stored(expected_revision + 1, payload)
 
-        async def write(connection: Connection) -> int:
+        async def write(redis: Conversation) -> int:
             while True:
-                _, value = await converse(
-                    connection, ("WATCH", _hash(kind)), ("HGET", _hash(kind), record_id)
-                )
+                _, value = await redis.ask(("WATCH", _hash(kind)), ("HGET", _hash(kind), record_id))
                 current = _decode(value)
                 if (current.revision if current else 0) != expected_revision and current != intended:
-                    await converse(connection, ("UNWATCH",))
+                    await redis.ask(("UNWATCH",))
                     raise RevisionConflict(f"{kind} {record_id} is not at revision {expected_revision}")
                 # Written again even if it is there already: only a connection that wrote can confirm.
-                *_, done = await converse(
-                    connection,
+                *_, done = await redis.ask(
                     ("MULTI",),
                     ("HSET", _hash(kind), record_id, _encode(intended)),
                     ("PUBLISH", CHANGES_CHANNEL, kind),
                     ("EXEC",),
                 )
                 if done is not None:
-                    await self._durability.confirm(connection)
+                    await self._durability.confirm(redis)
                     return intended.revision
                 await asyncio.sleep(random.uniform(0, 0.005))  # noqa: S311 - spreads out other writers
 
@@ -93,21 +88,20 @@ class RedisStore:
 
     async def watch(self, changed: Callable[[str], None]) -> None:
         """Subscribes to the channel until the connection breaks."""
-        async with self._client.borrow() as connection:
-            await converse(connection, ("SUBSCRIBE", CHANGES_CHANNEL))
+        async with self._client.borrow() as redis:
+            await redis.ask(("SUBSCRIBE", CHANGES_CHANNEL))
             while True:
-                message = await connection.read_response(timeout=_SILENCE_SECONDS)
+                message = await redis.next_message(_SILENCE_SECONDS)
                 if message is None:
-                    await connection.send_command("PING")
-                    message = await connection.read_response()
+                    (message,) = await redis.ask(("PING",))
                 if message[0] == b"message":
                     changed(message[2].decode())
 
     async def ping(self) -> None:
         """One PING within the budget."""
 
-        async def ping(connection: Connection) -> None:
-            await converse(connection, ("PING",))
+        async def ping(redis: Conversation) -> None:
+            await redis.ask(("PING",))
 
         await self._client.run(ping)
 
