@@ -46,10 +46,9 @@ async def test_clients_that_leave_at_any_moment_leave_nothing_behind(
 
     await asyncio.gather(*(come_and_go(chance.random(), chance.random() / 2) for _ in range(clients)))
     deadline = time.monotonic() + 20
-    while service.running:
+    while service.running or service.registry.get_sample_value("ttmark_http_requests_in_flight"):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.02)
-    assert service.registry.get_sample_value("ttmark_http_requests_in_flight") == 0
     assert service.http().post("/v1/completions", json=REQUEST | {"max_tokens": 4}).status_code == 200
 
 
