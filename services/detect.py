@@ -13,6 +13,7 @@ from gen_service.demo_model import DEMO_MODEL_PATH
 from services.key_access import KeyAccess
 from services.runtime import StartupError
 from services.settings import DetectionSettings
+from services.tracing import open_tracing
 from shared.http.health import Readiness
 from shared.http.limits import HttpLimits
 from shared.observability.key_metrics import watch_keys
@@ -47,4 +48,5 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         readiness=lambda: Readiness({"keys": access.cache.ready}),
         lifespan=lifespan,
         registry=registry,
+        tracer_provider=open_tracing(settings, "ttmark-detect"),
     )

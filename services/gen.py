@@ -15,6 +15,7 @@ from services.key_access import KeyAccess
 from services.model_folder import model_id, resolve_model
 from services.runtime import StartupError
 from services.settings import GenerationSettings
+from services.tracing import open_tracing
 from shared.http.limits import HttpLimits
 from shared.observability.engine_metrics import EngineMetrics
 from shared.observability.key_metrics import watch_keys
@@ -64,4 +65,5 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         limits=HttpLimits(max_body_bytes=settings.max_body_bytes),
         lifespan=lifespan,
         registry=registry,
+        tracer_provider=open_tracing(settings, "ttmark-gen"),
     )

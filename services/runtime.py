@@ -1,5 +1,6 @@
 """What the composition roots share: one clear line and exit code 1 when a service cannot start."""
 
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,6 +48,9 @@ def serve(app: FastAPI, listener: socket.socket, *, drain_seconds: float) -> Non
     """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish."""
     # It would be a second series for each counter, which Prometheus has no use for.
     disable_created_metrics()  # type: ignore[no-untyped-call]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # The server raises it again once it has shut down: spans would be lost and the exit code be 143.
+        signal.signal(number, lambda *_: None)
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -20,6 +20,10 @@ class ServiceSettings(BaseSettings):
         default=15.0, gt=0, description="How often keys are read again from the store."
     )
     max_body_bytes: int = Field(default=8 * 2**20, gt=0, description="Largest request body.")
+    traces_endpoint: str | None = Field(
+        default=None,
+        description="OTLP collector, such as http://collector:4318/v1/traces; left out: no tracing.",
+    )
 
 
 class GenerationSettings(ServiceSettings):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from fastapi import FastAPI
+from opentelemetry.trace import TracerProvider
 from prometheus_client import CollectorRegistry
 
 from detect_service.api.extract import extraction_router
@@ -26,6 +27,7 @@ def create_detection_app(
     readiness: Callable[[], Readiness],
     lifespan: Lifespan | None = None,
     registry: CollectorRegistry | None = None,
+    tracer_provider: TracerProvider | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`."""
     registry = registry if registry is not None else CollectorRegistry()
@@ -38,6 +40,7 @@ def create_detection_app(
         readiness=readiness,
         lifespan=lifespan,
         registry=registry,
+        tracer_provider=tracer_provider,
     )
     app.include_router(detection_router(backend, DetectionMetrics(registry)))
     app.include_router(keys_router(backend, limits))

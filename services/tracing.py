@@ -1,0 +1,23 @@
+"""Where traces go, from the settings."""
+
+from importlib.metadata import version
+
+from opentelemetry.trace import TracerProvider
+
+from services.runtime import StartupError
+from services.settings import ServiceSettings
+from shared.observability.tracing import TracingUnavailable, otlp_tracer_provider
+
+
+def open_tracing(settings: ServiceSettings, service: str) -> TracerProvider | None:
+    """The provider of the process; None where no collector is named. It is flushed when the process ends.
+
+    Raises:
+        StartupError: a collector is named and the libraries are not installed.
+    """
+    if settings.traces_endpoint is None:
+        return None
+    try:
+        return otlp_tracer_provider(settings.traces_endpoint, service=service, version=version("ttmark"))
+    except TracingUnavailable as error:
+        raise StartupError(str(error)) from error
