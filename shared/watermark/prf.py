@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.watermark import siphash_numpy
 from shared.watermark.arrays import Array, is_numpy, namespace
 from shared.watermark.siphash import Lanes, compress, finalize, initial_lanes
-from shared.watermark.siphash_numpy import compress_and_finalize
 
 TOKEN_BITS = 32
 TOKEN_MASK = (1 << TOKEN_BITS) - 1
@@ -50,7 +50,8 @@ def absorb_context(keys: Array, contexts: Array) -> ContextState:
     lanes = initial_lanes(keys[:, 0], keys[:, 1])
     words = [_pack(contexts[:, i], contexts[:, i + 1]) for i in range(0, width - 1, 2)]
     pending = contexts[:, width - 1] if width % 2 else None
-    return ContextState(compress(lanes, words), pending, width)
+    absorb = siphash_numpy.compress if is_numpy(contexts) else compress
+    return ContextState(absorb(lanes, words), pending, width)
 
 
 def prf_words(state: ContextState, suffix: Array | None = None) -> Array:
@@ -66,7 +67,7 @@ def prf_words(state: ContextState, suffix: Array | None = None) -> Array:
     length_word = _signed((length & 0xFF) << 56)
     words.append((tokens[-1] & TOKEN_MASK) | length_word if len(tokens) % 2 else length_word)
     if is_numpy(state.lanes[0]):
-        return compress_and_finalize(state.lanes, words)
+        return siphash_numpy.compress_and_finalize(state.lanes, words)
     return finalize(compress(state.lanes, words))
 
 

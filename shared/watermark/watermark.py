@@ -58,7 +58,9 @@ class Watermark:
         segments = Segments(offsets)
         state = absorb_context(keys, contexts)
         words = self._block_words(state.take(segments.ids), blocks)
-        weighted = self._scheme.reweight(segments.normalize(probs), words, prf_words(state), segments)
+        weighted = self._scheme.reweight(
+            segments.normalize(probs), words, self._context_words(state, contexts), segments
+        )
         return segments.normalize(weighted)
 
     def score(
@@ -74,7 +76,7 @@ class Watermark:
         words that no generator uses, so that all scores of a text are independent without watermark.
         """
         state = absorb_context(keys, contexts)
-        shared = prf_words(state)
+        shared = self._context_words(state, contexts)
         scores: NDArray[np.float64] = self._scheme.score(self._block_words(state, blocks), shared)
         if occurrences is not None and (repeated := np.flatnonzero(occurrences)).size:
             words = self._repeated_words(state.take(repeated), blocks[repeated], occurrences[repeated])
@@ -107,6 +109,10 @@ class Watermark:
         while self.log10_p_value(blocks * self.null.maximum, blocks) > log10_p:
             blocks += 1
         return blocks
+
+    def _context_words(self, state: ContextState, contexts: Array) -> Array:
+        """The words of each context [S, 2], or [S, 0] for a scheme that reads none."""
+        return prf_words(state) if self._scheme.uses_context_words else contexts[:, :0]
 
     def _block_words(self, state: ContextState, blocks: Array) -> Array:
         """The words of each block [N, 2 * prf_calls]: of the block, then of block || counter."""

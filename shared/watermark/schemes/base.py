@@ -21,6 +21,8 @@ class Scheme(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: ClassVar[str]
     default_context_width: ClassVar[int]
+    uses_context_words: ClassVar[bool]
+    """Whether `reweight` and `score` read `context_words`; others may be given none."""
 
     @property
     def prf_calls(self) -> int:

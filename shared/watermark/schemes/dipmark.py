@@ -24,6 +24,7 @@ class DiPmark:
 
     name: ClassVar[str] = "dipmark"
     default_context_width: ClassVar[int] = 2
+    uses_context_words: ClassVar[bool] = False
 
     layers: int = 5
     alpha: float = 0.3

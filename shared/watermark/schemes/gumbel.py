@@ -22,6 +22,7 @@ class Gumbel:
 
     name: ClassVar[str] = "gumbel"
     default_context_width: ClassVar[int] = 4
+    uses_context_words: ClassVar[bool] = False
 
     blend: float = 1.0
 

@@ -27,6 +27,7 @@ class MCMark:
 
     name: ClassVar[str] = "mcmark"
     default_context_width: ClassVar[int] = 2
+    uses_context_words: ClassVar[bool] = True
 
     layers: int = 5
     channels: int = 20

@@ -24,6 +24,7 @@ class SynthID:
 
     name: ClassVar[str] = "synthid"
     default_context_width: ClassVar[int] = 4
+    uses_context_words: ClassVar[bool] = False
 
     depth: int = 30
     blend: float = 1.0
