@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from shared.http import HttpLimits
 from shared.http.errors import MalformedJson
-from shared.http.json_body import parse_json
+from shared.http.strict_json import parse_json
 
 Code = Callable[[httpx.Response], str]
 JSON = {"Content-Type": "application/json"}
