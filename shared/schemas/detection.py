@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
 
-TokenId = Annotated[int, Field(ge=0, lt=2**32)]
+TokenId = Annotated[int, Field(ge=0, lt=2**32 - 1)]  # the last value of 32 bits stands for no token
 KeyId = Annotated[str, Field(min_length=1, max_length=128)]
 Verdict = Literal["watermarked", "not_detected", "too_short"]
 

@@ -38,9 +38,17 @@ export function place(text, result) {
     .map((segment, index) => {
       const name = keyName(segment.key);
       if (!colors.has(name)) colors.set(name, colors.size % 4);
-      return { ...segment, start: at(segment.start_char), end: at(segment.end_char), number: index + 1, name, color: colors.get(name) };
+      const [start, end] = withoutOuterSpace(text, at(segment.start_char), at(segment.end_char));
+      return { ...segment, start, end, number: index + 1, name, color: colors.get(name) };
     });
   return { length: Math.max(1, text.length), blocks, segments };
+}
+
+/** A range without the white space at its ends, unless it is nothing else. */
+function withoutOuterSpace(text, start, end) {
+  const piece = text.slice(start, end);
+  const inner = piece.trim();
+  return inner === "" ? [start, end] : [start + piece.indexOf(inner), start + piece.indexOf(inner) + inner.length];
 }
 
 export class MarkedText {

@@ -19,12 +19,12 @@ import psutil
 
 async def run(options: argparse.Namespace, bodies: list[bytes]) -> tuple[np.ndarray, int, float]:
     """Latencies in seconds, number of failures, and the time from first to last."""
-    host, port = options.url.removeprefix("http://").split(":")
+    addresses = [url.removeprefix("http://").split(":") for url in options.url.split(",")]
     latencies: list[float] = []
     failures = 0
     queue: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue(maxsize=0 if options.rate else 1)
 
-    async def connection() -> None:
+    async def connection(host: str, port: str) -> None:
         nonlocal failures
         reader, writer = await asyncio.open_connection(host, int(port))
         while (item := await queue.get()) is not None:
@@ -37,7 +37,10 @@ async def run(options: argparse.Namespace, bodies: list[bytes]) -> tuple[np.ndar
             failures += not head.startswith(b"HTTP/1.1 200")
         writer.close()
 
-    tasks = [asyncio.create_task(connection()) for _ in range(options.connections)]
+    tasks = [
+        asyncio.create_task(connection(*addresses[number % len(addresses)]))
+        for number in range(options.connections)
+    ]
     started = time.perf_counter()
     for number in range(options.requests):
         if options.rate:
@@ -68,12 +71,9 @@ def request_bytes(options: argparse.Namespace, text: str) -> bytes:
     return "\r\n".join([*head, "", ""]).encode() + content
 
 
-def cpu_seconds(pid: int | None) -> float:
-    """CPU time of a process and its children so far."""
-    if pid is None:
-        return 0.0
-    processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    return sum(sum(process.cpu_times()[:2]) for process in processes)
+def cpu_seconds(pids: list[int]) -> float:
+    """CPU time of processes so far."""
+    return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--url", default="http://127.0.0.1:8001")
+    parser.add_argument("--url", default="http://127.0.0.1:8001", help="several replicas: with commas")
     parser.add_argument("--token", required=True)
     parser.add_argument("--texts", type=Path, required=True, help="JSONL with `text`")
     parser.add_argument("--mode", default="direct")
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--rate", type=float, help="requests per second; default: as fast as possible")
-    parser.add_argument("--pid", type=int, help="process of the service, to measure its CPU time")
+    parser.add_argument("--pid", type=int, nargs="*", default=[], help="the service's, for its CPU time")
     options = parser.parse_args()
     lines = options.texts.read_text(encoding="utf-8").splitlines()
     bodies = [request_bytes(options, json.loads(line)["text"]) for line in lines]
