@@ -133,6 +133,12 @@ class Workload:
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
 
+    async def change_every_key(self) -> None:
+        for key_id, history in self.histories.items():
+            if "pending" not in history.states:
+                await self._apply(history, "rotate", 1)
+            await self._apply(history, "promote", history.states.index("pending") + 1)
+
     async def _write(self, key_id: str, operations: int) -> None:
         history = self.histories[key_id]
         answered = 0
@@ -338,7 +344,7 @@ async def test_a_store_that_went_back_in_time_is_noticed_by_everyone_and_a_backu
     await workload.run(60)
     stale = own_redis.folder / "stale"
     shutil.copytree(own_redis.folder / "appendonlydir", stale)
-    await workload.run(60)
+    await workload.change_every_key()
     for cache in workload.caches:
         await cache.refresh()
     backup = await create_backup(workload.stores[0], KEK)
