@@ -1,8 +1,13 @@
 """Bad input gets the documented error with the field named, and never a 500."""
 
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from shared.http.errors import ServiceError
 
 GOOD_COMPLETION = {"model": "tiny", "prompt": "Once", "max_tokens": 4}
 GOOD_CHAT = {"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
@@ -186,3 +191,17 @@ def test_no_route_opens_without_a_good_token(fake: Any, path: str, token: str) -
     response = fake.http().request("GET" if "models" in path else "POST", path, headers=headers)
     assert response.status_code == 401
     assert response.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_the_guide_lists_every_error_code_that_a_route_can_answer_with() -> None:
+    guide = Path(__file__).parents[3].joinpath("docs", "generation.md").read_text()
+    codes = set(re.findall(r"`([a-z_]+)`", guide[guide.index("## Errors") :]))
+    # Not of these routes: paths and methods that do not exist, and problem documents.
+    others = {"not_found", "method_not_allowed", "invalid_field", "unavailable", "internal_error"}
+    assert {error.code for error in _tree(ServiceError)} - others <= codes
+
+
+def _tree(root: type[ServiceError]) -> Iterator[type[ServiceError]]:
+    for child in root.__subclasses__():
+        yield child
+        yield from _tree(child)
