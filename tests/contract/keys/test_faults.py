@@ -134,7 +134,7 @@ class Workload:
         await asyncio.gather(reader, return_exceptions=True)
 
     async def change_every_key(self) -> None:
-        for key_id, history in self.histories.items():
+        for history in self.histories.values():
             if "pending" not in history.states:
                 await self._apply(history, "rotate", 1)
             await self._apply(history, "promote", history.states.index("pending") + 1)

@@ -170,3 +170,26 @@ async def test_a_token_needs_a_scope_a_tenant_and_a_time_zone(registry: TokenReg
 async def test_revoking_an_unknown_token_is_an_error(registry: TokenRegistry) -> None:
     with pytest.raises(InvalidToken, match="there is no token"):
         await registry.revoke("0" * 16)
+
+
+async def test_whatever_the_token_two_hashes_are_compared_once_in_constant_time(
+    registry: TokenRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    compared: list[tuple[int, int]] = []
+
+    def spy(left: str, right: str) -> bool:
+        compared.append((len(left), len(right)))
+        return left == right
+
+    await registry.authenticate(plain)
+    monkeypatch.setattr("shared.keys.tokens.hmac.compare_digest", spy)
+    prefix, token_id, secret = plain.split("_")
+    wrong_secrets = ["0" * 64, secret[:32] + "0" * 32, secret[:-1] + ("0" if secret[-1] != "0" else "1")]
+    tokens = [f"{prefix}_{token_id}_{wrong}" for wrong in wrong_secrets] + [f"{prefix}_{'0' * 16}_{secret}"]
+    # What is compared are hashes, of which a guess at the beginning of the secret reveals nothing.
+    for token in tokens:
+        compared.clear()
+        with pytest.raises(InvalidToken):
+            await registry.authenticate(token)
+        assert compared == [(64, 64)]
