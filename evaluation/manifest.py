@@ -12,7 +12,7 @@ import orjson
 
 FILE = "manifest.json"
 PACKAGES = ("ttmark", "torch", "transformers", "tokenizers", "numpy", "scipy")
-IDENTITY = ("model", "model_sha256", "prompts_sha256", "prompt_tokens", "seed")
+IDENTITY = ("model_sha256", "prompts_sha256", "prompt_tokens", "seed")
 
 
 class ManifestMismatch(Exception):
@@ -24,7 +24,7 @@ class Manifest:
     """Everything that the figures of a run depend on.
 
     Attributes:
-        model: name of the folder, or hub id.
+        model: what the user called it: `demo`, name of the folder, or hub id.
         model_sha256: of the weights, configuration and tokenizer; empty for a hub id.
     """
 
@@ -46,7 +46,7 @@ class Manifest:
         path = folder / FILE
         if path.is_file():
             stored = orjson.loads(path.read_bytes())
-            for name in IDENTITY:
+            for name in IDENTITY if self.model_sha256 else ("model", *IDENTITY):
                 if stored[name] != getattr(self, name):
                     raise ManifestMismatch(
                         f"{folder} holds results with {name} {stored[name]!r}, not {getattr(self, name)!r};"
@@ -56,10 +56,12 @@ class Manifest:
         path.write_bytes(orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def describe(model: str, prompts: Path, prompt_tokens: int, seed: int, engine: dict[str, Any]) -> Manifest:
-    """The manifest of a run on this machine."""
+def describe(
+    name: str, model: str, prompts: Path, prompt_tokens: int, seed: int, engine: dict[str, Any]
+) -> Manifest:
+    """The manifest of a run on this machine; `name` is what the user called the folder or hub id `model`."""
     return Manifest(
-        model=Path(model).name if Path(model).is_dir() else model,
+        model=Path(name).name if Path(name).is_dir() else name,
         model_sha256=_folder_hash(Path(model)),
         prompts_sha256=hashlib.sha256(prompts.read_bytes()).hexdigest(),
         prompt_tokens=prompt_tokens,

@@ -7,16 +7,18 @@ import orjson
 import typer
 from rich.console import Console
 
+from evaluation.bench.cli import app as engine
 from evaluation.report.compare import compare_documents
 
-app = typer.Typer(help="Benchmarks side by side with their peers.", no_args_is_help=True)
+app = typer.Typer(
+    help="Benchmarks side by side with their peers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.registered_commands += engine.registered_commands
 
-Document = Annotated[Path, typer.Argument(help="JSON that a benchmark wrote.")]
-
-
-@app.callback()
-def main() -> None:
-    """Benchmarks side by side with their peers."""
+Document = Annotated[Path, typer.Argument(help="JSON that a benchmark or an experiment wrote.")]
 
 
 @app.command()

@@ -88,7 +88,7 @@ def open_lab(
     path = prompts_path(prompts)
     try:
         source = EngineSource(model_path(model), path, settings)
-        describe(source.model, path, MAX_TOKENS, seed, asdict(settings)).save(out)
+        describe(model, source.model, path, MAX_TOKENS, seed, asdict(settings)).save(out)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         try:
             with Progress(*columns, console=console, transient=True) as progress:

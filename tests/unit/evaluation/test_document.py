@@ -14,7 +14,7 @@ def test_the_document_holds_findings_tables_and_commands(tmp_path: Path) -> None
     run, target = tmp_path / "run", tmp_path / "results"
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text('{"prompt": "a"}\n')
-    describe("owner/name", prompts, 64, 0, {}).save(run)
+    describe("owner/name", "owner/name", prompts, 64, 0, {}).save(run)
     Result("strict", "ttmark eval strict", (Table("T", ("a",), (("1",),)),), (), ()).save(run)
     target.mkdir()
     (target / "findings.md").write_text("What we found.\n")

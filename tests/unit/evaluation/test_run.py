@@ -69,7 +69,7 @@ def test_a_text_survives_the_file(tmp_path: Path) -> None:
 def test_a_folder_of_another_seed_is_refused(tmp_path: Path) -> None:
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text('{"prompt": "a"}\n')
-    describe("owner/name", prompts, 64, 0, {}).save(tmp_path / "run")
-    describe("owner/name", prompts, 64, 0, {"threads": 2}).save(tmp_path / "run")
+    describe("owner/name", "owner/name", prompts, 64, 0, {}).save(tmp_path / "run")
+    describe("owner/name", "owner/name", prompts, 64, 0, {"threads": 2}).save(tmp_path / "run")
     with pytest.raises(ManifestMismatch, match="seed 0, not 1"):
-        describe("owner/name", prompts, 64, 1, {}).save(tmp_path / "run")
+        describe("owner/name", "owner/name", prompts, 64, 1, {}).save(tmp_path / "run")
