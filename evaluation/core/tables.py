@@ -29,13 +29,13 @@ THETAS = (0.0, 0.025, 0.045, 0.075, 0.13, 0.22, 0.37, 0.6, 0.95, 1.5, 2.5)
 REACH = 17.0
 # Few skips fit long texts; many fit short ones, where each remainder of tokens matters.
 RARE_SKIPS, MANY_SKIPS, MANY_SKIPS_LENGTH = 0.03, 0.25, 256
-DRAWS = 8192
+DRAWS = 4096
 # Effective draws that a threshold must rest on.
 ENOUGH = 100
 # Bounds within this factor of the estimate support the line beyond them, over this many decades.
 SHARP, CHORD_DECADES = 1.4, 2.0
 LOCAL_TOKENS = 10_000
-LOCAL_DOCUMENTS: dict[Method, int] = {"scan": 8 * LANES, "waterseeker": 8000}
+LOCAL_DOCUMENTS: dict[Method, int] = {"scan": 4 * LANES, "waterseeker": 3000}
 
 
 def build_table(watermark: Watermark, seed: int) -> dict[str, Any]:

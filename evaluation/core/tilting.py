@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -36,11 +37,31 @@ class TiltedBinomial:
         return self.null.trials * grown - step * self.null.mean
 
     def draw(self, rng: np.random.Generator, count: int) -> Scores:
+        limits, aliases = self._alias_table
+        position = rng.random(count) * limits.size
+        hits = position.astype(np.int64)
+        hits = np.where(position - hits < limits[hits], hits, aliases[hits])
+        return (hits.astype(np.float64) - self.null.mean) / self.null.standard_deviation
+
+    @cached_property
+    def _alias_table(self) -> tuple[Scores, NDArray[np.int64]]:
+        """Walker's alias method: each hit count keeps its cell up to a limit and gives the rest away."""
         weight = self.null.probability * math.exp(self.theta / self.null.standard_deviation)
         probability = weight / (1.0 - self.null.probability + weight)
-        below = binom.cdf(np.arange(self.null.trials), self.null.trials, probability)
-        hits = np.searchsorted(below, rng.random(count), side="right")
-        return (hits.astype(np.float64) - self.null.mean) / self.null.standard_deviation
+        cells = self.null.trials + 1
+        limits = binom.pmf(np.arange(cells), self.null.trials, probability) * cells
+        aliases = np.arange(cells)
+        low, high = (
+            [i for i in range(cells) if limits[i] < 1.0],
+            [i for i in range(cells) if limits[i] >= 1.0],
+        )
+        while low and high:
+            aliases[low[-1]] = high[-1]
+            limits[high[-1]] -= 1.0 - limits[low.pop()]
+            if limits[high[-1]] < 1.0:
+                low.append(high.pop())
+        limits[low + high] = 1.0
+        return limits, aliases
 
 
 @dataclass(frozen=True)
