@@ -16,7 +16,8 @@ from shared.watermark.schemes.registry import build_scheme
 TOKENS = 10_000
 SHORTEST, LONGEST = 100, 400
 FALSE_POSITIVE_RATE = 0.01
-POOL = 40_000
+# Blocks to draw from, of a model with more entropy than any span needs.
+POOL, POOL_CONFIDENT = 40_000, 0.3
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,12 @@ def block_pool(watermark: Watermark, mean: float, rng: np.random.Generator) -> N
     A block of lower entropy scores like unwatermarked text, so mixing lowers the entropy.
     """
     scores = document_scores(
-        build_scheme(watermark.scheme, watermark.parameters), watermark.block_size, POOL // 100, 100, 1, 0.5
+        build_scheme(watermark.scheme, watermark.parameters),
+        watermark.block_size,
+        POOL // 100,
+        100,
+        1,
+        POOL_CONFIDENT,
     )
     pool = watermark.standardize(scores).ravel()
     share = mean / pool.mean()
