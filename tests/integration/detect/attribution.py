@@ -26,6 +26,7 @@ from gen_service.engine import Engine, EngineSettings, GenerationRequest, Markin
 from shared.http.health import Readiness
 from shared.http.limits import HttpLimits
 from shared.keys import KeyEncryptionKey, KeyRing, Principal, Scope, UnlockedKey, open_store
+from shared.observability.logging import configure_logging
 from shared.schemas.profile import Profile
 from shared.tokenization import TextTokenizer
 
@@ -159,6 +160,7 @@ def retokenisation(documents: list[dict[str, Any]], tokenizer: TextTokenizer) ->
 async def run(options: argparse.Namespace) -> dict[str, Any]:
     """Generates where needed, examines, reports."""
     options.state.mkdir(parents=True, exist_ok=True)
+    configure_logging("warning")
     tokenizer = TextTokenizer.load(options.model)
     keys = await open_keys(options.state, tokenizer.fingerprint)
     corpus = options.state / "documents.jsonl"
@@ -170,11 +172,14 @@ async def run(options: argparse.Namespace) -> dict[str, Any]:
     report: dict[str, Any] = {"retokenisation": retokenisation(documents, tokenizer)}
     texts = [{"id": d["id"], "text": d["text"]} for d in documents]
     ids = [{"id": d["id"], "token_ids": d["token_ids"]} for d in documents]
-    report["direct, from the generated tokens"] = attribution(
-        documents, await examine(keys, tokenizer, ids, "direct")
-    )
+    changed = {d["id"] for d in documents if d["token_ids"] != tokenizer.encode(d["text"])}
+    answers = {"direct, from the generated tokens": await examine(keys, tokenizer, ids, "direct")}
     for mode in MODES:
-        report[mode] = attribution(documents, await examine(keys, tokenizer, texts, mode))
+        answers[mode] = await examine(keys, tokenizer, texts, mode)
+    for name, results in answers.items():
+        report[name] = attribution(documents, results)
+        pairs = [(d, r) for d, r in zip(documents, results, strict=True) if d["id"] in changed]
+        report[name]["of those read as other tokens"] = attribution(*map(list, zip(*pairs, strict=True)))
     report["fpr promised"] = FPR
     report["hypotheses"] = math.prod((KEYS, VERSIONS))
     return report
