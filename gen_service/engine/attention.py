@@ -230,6 +230,13 @@ def _attend(
     if query.device.type == "cpu":
         out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, scale=scale)
         return out, lse.float()
+    return attend_portably(query, key, value, scale)
+
+
+def attend_portably(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What `_attend` computes on devices whose kernels keep the log-sum-exp to themselves, in fp32."""
     scores = torch.matmul(query.float() * scale, key.float().transpose(2, 3))
     lse = torch.logsumexp(scores, dim=-1)
     return torch.matmul(torch.exp(scores - lse[..., None]), value.float()).to(query.dtype), lse

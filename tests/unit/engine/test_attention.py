@@ -15,7 +15,7 @@ from transformers import (
     Qwen3Config,
 )
 
-from gen_service.engine.attention import ATTENTION_NAME, register_attention
+from gen_service.engine.attention import ATTENTION_NAME, attend_portably, register_attention
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.runner import Runner
@@ -170,6 +170,15 @@ def test_the_pass_equals_the_branch_isolating_mask_of_the_paper(model: Any) -> N
     prefill(runner, 0, TEXT[:length])
     logits = runner.forward([Probe(0, length, np.array(CANDIDATES)[:, None])])[0]
     assert largest_error(logits, list(references)) <= TOLERANCE
+
+
+@pytest.mark.parametrize("keys", [1, 7, 600])
+def test_the_portable_prefix_attention_equals_the_kernel_of_the_cpu(keys: int) -> None:
+    generator = torch.Generator().manual_seed(keys)
+    query, key, value = (torch.randn((1, 2, rows, 16), generator=generator) for rows in (9, keys, keys))
+    out, lse = attend_portably(query, key, value, 0.3)
+    expected = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, value, scale=0.3)
+    torch.testing.assert_close((out, lse), tuple(expected), atol=1e-5, rtol=1e-5)
 
 
 def _paper_mask(model: Any, positions: torch.Tensor, length: int) -> Any:

@@ -1,0 +1,99 @@
+"""Our engine under a benchmark's workload."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import CollectorRegistry
+
+from evaluation.bench.workload import Measurement, Stopwatch, Workload
+from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from shared.observability.engine_metrics import EngineMetrics
+from shared.watermark import Watermark, detect_direct
+
+_KEY = bytes(range(16))
+
+
+class OurEngine:
+    """The engine on a model, started once for all its measurements."""
+
+    def __init__(self, model: str, settings: EngineSettings) -> None:
+        self._engine = Engine.load(model, settings)
+        self._registry = CollectorRegistry()
+        self._engine.record_in(EngineMetrics(self._registry))
+        self._engine.start()
+
+    def close(self) -> None:
+        self._engine.stop(0.0)
+
+    def measure(
+        self, workload: Workload, block_size: int, *, scheme: str = "synthid", max_branches: int | None = None
+    ) -> Measurement:
+        """Throughput with blocks of `block_size` tokens, or without a watermark for 0."""
+        before = self._seen()
+        watch = Stopwatch()
+        completions = asyncio.run(self._generate(workload, block_size, scheme, max_branches))
+        rates = watch.rates(sum(map(len, completions)))
+        spent = self._seen()
+        spent.subtract(before)
+        steps = spent["forward"] + spent["reweight"] + spent["other"]
+        details = {
+            "rows_per_step": spent["rows"] / max(spent["steps"], 1),
+            "mean_candidates": spent["candidates"] / max(spent["probed"], 1),
+            "share_outside_forward": 1 - spent["forward"] / steps,
+            "share_of_reweighting": spent["reweight"] / steps,
+        }
+        if block_size:
+            watermark = Watermark(scheme, block_size)
+            details["mean_z"] = sum(detect_direct(watermark, _KEY, ids).z for ids in completions) / len(
+                completions
+            )
+        name = f"ours, r = {block_size}" if block_size else "ours, no watermark"
+        if max_branches:
+            name += f", b = {max_branches}"
+        return Measurement(name, workload, rates, details)
+
+    async def _generate(
+        self, workload: Workload, block_size: int, scheme: str, max_branches: int | None
+    ) -> list[list[int]]:
+        prompts = workload.prompts(self._engine.tokenizer)
+        marking = Marking("bench", 1, "bench", Watermark(scheme, block_size), _KEY) if block_size else None
+
+        async def one(index: int, prompt: list[int]) -> list[int]:
+            filters = workload.filters
+            sampling = SamplingParams(
+                max_tokens=workload.tokens,
+                temperature=filters["temperature"],
+                top_k=int(filters["top_k"]),
+                top_p=filters["top_p"],
+                seed=index,
+                ignore_eos=True,
+                max_branches=max_branches,
+            )
+            request = GenerationRequest(str(index), tuple(prompt), sampling, marking)
+            return [token async for delta in self._engine.generate(request) for token in delta.token_ids]
+
+        return await asyncio.gather(*(one(index, prompt) for index, prompt in enumerate(prompts)))
+
+    def _seen(self) -> "Counter[str]":
+        """Totals since the engine's start."""
+        totals: Counter[str] = Counter()
+        for name, labels, value in self._samples():
+            if name == "ttmark_engine_step_seconds_total":
+                totals[labels["part"]] = value  # type: ignore[assignment]
+            elif name in _TOTALS:
+                totals[_TOTALS[name]] = value  # type: ignore[assignment]
+        return totals
+
+    def _samples(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        for family in self._registry.collect():
+            for sample in family.samples:
+                yield sample.name, sample.labels, sample.value
+
+
+_TOTALS = {
+    "ttmark_engine_step_rows_sum": "rows",
+    "ttmark_engine_step_rows_count": "steps",
+    "ttmark_engine_candidates_sum": "candidates",
+    "ttmark_engine_candidates_count": "probed",
+}

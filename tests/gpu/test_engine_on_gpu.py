@@ -1,0 +1,66 @@
+"""The engine on a CUDA GPU: the logits of transformers, and a completion that is detected."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig
+
+from evaluation.bench.random_model import save_random_model
+from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.loading import load_model
+from gen_service.engine.ragged import Append, Probe
+from gen_service.engine.runner import Runner
+from shared.watermark import Watermark, detect_direct
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU on this machine"),
+]
+KEY = bytes(range(16))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "llama"
+    config = LlamaConfig(
+        vocab_size=300,
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        initializer_range=0.2,
+        bos_token_id=None,
+        eos_token_id=0,
+    )
+    save_random_model(path, config)
+    return path
+
+
+def test_probes_equal_independent_forwards_on_the_gpu(folder: Path) -> None:
+    loaded = load_model(str(folder), EngineSettings(device="cuda"))
+    plain = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").cuda().eval()
+    text = np.random.default_rng(0).integers(0, 300, 20).tolist()
+    runner = Runner(loaded.model, KvCache(64))
+    runner.forward([Append(0, 0, text, is_chunk=True, wants_logits=False)])
+    logits = runner.forward([Probe(0, 20, np.array([[5], [9], [77]]))])[0]
+    with torch.inference_mode():
+        expected = [plain(torch.tensor([[*text, token]]).cuda()).logits[0, -1] for token in (5, 9, 77)]
+    torch.testing.assert_close(logits, torch.stack(expected), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+async def test_a_completion_made_on_the_gpu_is_detected(folder: Path, dtype: str, block_size: int) -> None:
+    engine = Engine.load(str(folder), EngineSettings(device="cuda", dtype=dtype))
+    engine.start()
+    marking = Marking("key", 1, "profile", Watermark("synthid", block_size), KEY)
+    sampling = SamplingParams(max_tokens=120, top_k=30, seed=1, ignore_eos=True)
+    request = GenerationRequest("id", tuple(range(1, 20)), sampling, marking)
+    ids = [token async for delta in engine.generate(request) for token in delta.token_ids]
+    engine.stop(0)
+    assert detect_direct(marking.watermark, KEY, ids).log10_p < -10
