@@ -108,8 +108,9 @@ class EngineMetrics:
         self._step_rows.labels(model).observe(sum(rows.values()))
         for kind, count in rows.items():
             self._rows.labels(model, kind).inc(count)
+        of_blocks = self._candidates.labels(model)
         for count in candidates:
-            self._candidates.labels(model).observe(count)
+            of_blocks.observe(count)
 
     def seconds_spent(self, model: str, seconds: Mapping[str, float]) -> None:
         """How long the parts of a step took."""
