@@ -16,7 +16,7 @@ import httpx
 from services.local.provision import LocalSetup, provision
 
 START_SECONDS = 180.0
-STOP_SECONDS = 45.0
+STOP_SECONDS = 120.0
 
 
 class Bed:

@@ -12,6 +12,7 @@ from shared.schemas.detection import DirectRequest, Document
 
 QUIET_SECONDS = 3.0
 RETRIES = 20
+PAUSE_SECONDS = 0.05
 _WORDS = "The quick brown fox jumps over the lazy dog and reads the file that the command has written. " * 10
 
 
@@ -82,10 +83,11 @@ def _client(bed: Bed, service: str, url: str, stop: threading.Event, outcome: Ou
                 outcome.answered[service] += 1
             except ClientError as error:
                 outcome.failures.append(f"{service}: {error}")
+            stop.wait(PAUSE_SECONDS)
 
 
 def _completion(client: TTMarkClient, bed: Bed) -> Callable[[], object]:
-    body = {"model": bed.setup.model_id, "prompt": "The command reads", "max_tokens": 48}
+    body = {"model": bed.setup.model_id, "prompt": "The command reads", "max_tokens": 16}
     return lambda: client.complete(body)
 
 
