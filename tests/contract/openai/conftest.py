@@ -307,6 +307,12 @@ def serve() -> Iterator[Callable[[Service], Service]]:
 
 
 @pytest.fixture(scope="session")
+def build() -> Callable[..., Service]:
+    """`build_service`, for tests that bring a generator of their own."""
+    return build_service
+
+
+@pytest.fixture(scope="session")
 def exporter() -> InMemorySpanExporter:
     """What a collector would have got from the traced service."""
     return InMemorySpanExporter()
