@@ -22,14 +22,17 @@ TOLERANCE = 0.3
 """In log10 p, below the error of a median over 100 texts."""
 
 
-def calibrate(run: Run, texts: int) -> SamplingSetting:
-    """The paper's default setting with the temperature, to 0.01, that gives its median p-value."""
+def calibrate(run: Run, texts: int, frequency_penalty: float = 0.0) -> SamplingSetting:
+    """The paper's default filters with the temperature, to 0.01, that gives its median p-value."""
+
+    def setting(temperature: float) -> SamplingSetting:
+        return SamplingSetting(50, 0.95, temperature, frequency_penalty)
 
     def median_log10_p(temperature: float) -> float:
-        cell = Cell("synthid", 1, SamplingSetting(50, 0.95, temperature), LENGTH)
+        cell = Cell("synthid", 1, setting(temperature), LENGTH)
         return detect_texts(run, cell, run.texts(cell, texts), LENGTH).median_log10_p().estimate
 
-    return SamplingSetting(50, 0.95, solve_falling(median_log10_p, TARGET))
+    return setting(solve_falling(median_log10_p, TARGET))
 
 
 def solve_falling(function: Callable[[float], float], target: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.intervals import Interval, mean
-from evaluation.language_model import LanguageModel, supports
+from evaluation.language_model import LanguageModel, penalize, supports
 from evaluation.settings import SamplingSetting
 
 PAIRS_PER_TEXT = 8
@@ -57,7 +57,8 @@ def measure_entropy(
     generator = np.random.default_rng(seed)
     figures, pairs = [], []
     for prompt, completion in texts:
-        rows = supports(model.logits(prompt, completion), setting)
+        before = [completion[:position] for position in range(len(completion))]
+        rows = supports(penalize(model.logits(prompt, completion), setting, before), setting)
         figures.append(
             [
                 np.mean([entropy_bits(row.probs) for row in rows]),
@@ -70,10 +71,13 @@ def measure_entropy(
         for position in positions:
             first = rows[position]
             prefix = [*prompt, *completion[:position]]
-            seconds = supports(model.second_logits(prefix, first.ids.tolist()), setting)
+            candidates = first.ids.tolist()
+            paths = [[*before[position], candidate] for candidate in candidates]
+            logits = penalize(model.second_logits(prefix, candidates), setting, paths)
+            seconds = supports(logits, setting)
             joint = np.concatenate([p * row.probs for p, row in zip(first.probs, seconds, strict=True)])
             bounds.append(strength_bound(joint))
         pairs.append(np.mean(bounds))
-    bits, candidates, bound = np.array(figures).T
+    bits, counts, bound = np.array(figures).T
     tokens = sum(len(completion) for _, completion in texts)
-    return EntropyReport(tokens, mean(bits), mean(candidates), mean(bound), mean(np.array(pairs)))
+    return EntropyReport(tokens, mean(bits), mean(counts), mean(bound), mean(np.array(pairs)))

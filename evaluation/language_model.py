@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM
 
 from evaluation.settings import SamplingSetting
 from gen_service.decoding.filters import FilterParams, filter_rows
+from gen_service.decoding.penalties import LogitAdjustments
 from gen_service.decoding.support import Support
 
 
@@ -44,6 +45,16 @@ class LanguageModel:
         branches = torch.tensor(list(candidates), device=self._device)[:, None]  # [candidates, 1]
         logits: torch.Tensor = self._model(input_ids=branches, past_key_values=cache).logits[:, -1]
         return logits
+
+
+def penalize(logits: torch.Tensor, setting: SamplingSetting, before: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Logits with the setting's penalty on the tokens before each row."""
+    adjustments = LogitAdjustments(frequency=setting.frequency_penalty)
+    if adjustments.penalizes:
+        logits = logits.clone()
+        for row, tokens in enumerate(before):
+            adjustments.apply(logits[row : row + 1], tokens, [()])
+    return logits
 
 
 def supports(logits: torch.Tensor, setting: SamplingSetting) -> list[Support]:

@@ -103,6 +103,7 @@ class EngineSource:
                 temperature=cell.setting.temperature,
                 top_k=cell.setting.top_k,
                 top_p=cell.setting.top_p,
+                frequency_penalty=cell.setting.frequency_penalty,
                 seed=sampling_seed(seed, cell.name, index),
                 ignore_eos=not cell.ends,
                 **options,

@@ -42,21 +42,24 @@ def direct(
 
 def blocks(
     lab: Lab,
-    setting: OneSetting = Setting.ISO,
+    setting: Settings = None,
     scheme: Schemes = None,
     block_size: BlockSizes = None,
     length: Lengths = None,
     texts: Texts = 500,
 ) -> None:
-    """Blocks of one, two and three tokens (the paper's Tables 1 and 7), by default at its entropy."""
-    plan = DirectPlan(
-        tuple(scheme or SCHEMES),
-        tuple(block_size or [1, 2, 3]),
-        lab.setting(setting),
-        tuple(length or [200, 400]),
-        texts,
-    )
-    run_direct(lab, "blocks", [plan])
+    """Blocks of one, two and three tokens (the paper's Tables 1 and 7), at the paper's entropy."""
+    plans = [
+        DirectPlan(
+            tuple(scheme or SCHEMES),
+            tuple(block_size or [1, 2, 3]),
+            lab.setting(name),
+            tuple(length or [200, 400]),
+            texts,
+        )
+        for name in setting or [Setting.ISO, Setting.ISO_FRESH]
+    ]
+    run_direct(lab, "blocks", plans)
 
 
 def topp(
@@ -100,9 +103,9 @@ def strict(
     lab.finish("strict", tables, [], data)
 
 
-def calibrate(lab: Lab) -> None:
-    """The temperature at which single-token SynthID-Text has the paper's median p-value (setting `iso`)."""
-    lab.console.print(f"{lab.setting(Setting.ISO)}")
+def calibrate(lab: Lab, setting: OneSetting = Setting.ISO) -> None:
+    """The temperature at which single-token SynthID-Text has the paper's median p-value."""
+    lab.console.print(f"{setting}: {lab.setting(setting)}")
 
 
 def run_direct(lab: Lab, experiment: str, plans: list[DirectPlan]) -> None:

@@ -24,7 +24,7 @@ from evaluation.report.figure import Figure
 from evaluation.report.result import Result
 from evaluation.report.table import Table
 from evaluation.run import Run
-from evaluation.settings import SETTINGS, SamplingSetting, Setting
+from evaluation.settings import CALIBRATED, SETTINGS, SamplingSetting, Setting
 from evaluation.sources import EngineSource
 from gen_service.engine import EngineError, EngineSettings
 from shared.tokenization import TokenizerMissing
@@ -45,13 +45,13 @@ class Lab:
     console: Console
 
     def setting(self, name: Setting) -> SamplingSetting:
-        """The named setting; `iso` is calibrated once per run."""
-        if name is not Setting.ISO:
+        """The named setting; the temperature of `iso` and `iso-fresh` is found once per run."""
+        if name in SETTINGS:
             return SETTINGS[name]
-        path = self.run.folder / "calibration.json"
+        path = self.run.folder / f"calibration-{name}.json"
         setting = read_kept(path, SamplingSetting)
         if setting is None:
-            setting = calibrate(self.run, CALIBRATION_TEXTS)
+            setting = calibrate(self.run, CALIBRATION_TEXTS, CALIBRATED[name])
             write_kept(path, setting)
         return setting
 
