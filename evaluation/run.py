@@ -18,9 +18,13 @@ class Run:
         self.progress = progress
         self._source = source
 
+    def stored(self, cell: Cell) -> list[Completion]:
+        """All texts of a cell that are there; time and rows of a batch belong to all its texts together."""
+        return list(self._file(cell).read().values())
+
     def texts(self, cell: Cell, count: int) -> list[Completion]:
         """The first `count` texts of a cell, in order."""
-        file = CompletionFile(self.folder / "texts" / f"{cell.name}.jsonl")
+        file = self._file(cell)
         with file.lock():
             found = file.read()
             missing = [index for index in range(count) if index not in found]
@@ -28,6 +32,9 @@ class Run:
                 self._generate(cell, missing, file)
                 found = file.read()
         return [found[index] for index in range(count)]
+
+    def _file(self, cell: Cell) -> CompletionFile:
+        return CompletionFile(self.folder / "texts" / f"{cell.name}.jsonl")
 
     def _generate(self, cell: Cell, missing: list[int], file: CompletionFile) -> None:
         task = self.progress.add_task(cell.title, total=len(missing))

@@ -94,7 +94,7 @@ def strict(
         note = lab.entropy_note(chosen, length, texts)
         report = lab.entropy(chosen, length, texts)
         for at_weak_length in (False, True):
-            rows = measure_strict(lab.run, plan, lab.prompt_rows(texts), at_weak_length=at_weak_length)
+            rows = measure_strict(lab.run, plan, lab.prompt_rows, at_weak_length=at_weak_length)
             title = f"Strict sampling, {chosen}"
             if at_weak_length:
                 title += ", at the length where single tokens reach about 7.5 % at FPR 0.001 %"

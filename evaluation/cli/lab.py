@@ -63,9 +63,9 @@ class Lab:
         """The line about entropy that goes with every table."""
         return entropy_note(self.entropy(setting, tokens, texts))
 
-    def prompt_rows(self, texts: int) -> list[int]:
-        """Length of the prompt of each text."""
-        return [len(self.figures.prompt(index)) for index in range(texts)]
+    def prompt_rows(self, index: int) -> int:
+        """Length of the prompt of a text."""
+        return len(self.figures.prompt(index))
 
     def finish(
         self, experiment: str, tables: Sequence[Table], figures: Sequence[Figure], rows: Sequence[Any]

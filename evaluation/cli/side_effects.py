@@ -76,8 +76,6 @@ def cost(
 ) -> None:
     """Detection power against rows of forward passes, by scheme, block size, branch budget and layers."""
     chosen = lab.setting(setting)
-    rows = measure_cost(
-        lab.run, chosen, CONTENDERS, tuple(length or [100, 200]), texts, lab.prompt_rows(texts)
-    )
+    rows = measure_cost(lab.run, chosen, CONTENDERS, tuple(length or [100, 200]), texts, lab.prompt_rows)
     note = lab.entropy_note(chosen, max(length or [200]), texts)
     lab.finish("cost", [cost_table(rows, chosen, (note,))], [cost_figure(rows)], rows)

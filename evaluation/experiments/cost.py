@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evaluation.batch_cost import PromptRows, rows_per_token
 from evaluation.cells import Cell, Parameters
 from evaluation.detection import FPRS, detect_texts
-from evaluation.experiments.strict import rows_per_token
 from evaluation.intervals import Interval
 from evaluation.paper import SCHEME_NAMES
 from evaluation.report.figure import Figure, Panel, Series
@@ -61,7 +61,7 @@ def measure_cost(
     contenders: Sequence[Contender],
     lengths: Sequence[int],
     texts: int,
-    prompt_rows: Sequence[int],
+    prompt_rows: PromptRows,
 ) -> list[CostRow]:
     """One row per contender and length, cheapest first."""
     rows = []
@@ -75,7 +75,7 @@ def measure_cost(
             max_branches=contender.max_branches,
         )
         made = run.texts(cell, texts)
-        cost = rows_per_token(made, prompt_rows)
+        cost = rows_per_token(run.stored(cell), prompt_rows)
         for length in lengths:
             found = detect_texts(run, cell, made, length)
             median_p = found.median_log10_p().estimate

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evaluation.batch_cost import PromptRows, rows_per_token, seconds_per_thousand
 from evaluation.cells import Cell
-from evaluation.completions import Completion
 from evaluation.detection import FPRS, detect_texts
 from evaluation.entropy import EntropyReport
 from evaluation.experiments.direct import DirectPlan, DirectRow, measure_direct
@@ -35,18 +35,15 @@ class StrictRow:
 
 
 def measure_strict(
-    run: Run, plan: DirectPlan, prompt_rows: Sequence[int], *, at_weak_length: bool
+    run: Run, plan: DirectPlan, prompt_rows: PromptRows, *, at_weak_length: bool
 ) -> list[StrictRow]:
-    """Rows of the plan's first length, or per scheme of the length where single tokens are weak.
-
-    prompt_rows: tokens of the prompt of each text.
-    """
+    """Rows of the plan's first length, or per scheme of the length where single tokens are weak."""
     rows = []
     for scheme in plan.schemes:
         length = weak_length(run, plan, scheme) if at_weak_length else plan.lengths[0]
         single = DirectPlan((scheme,), plan.block_sizes, plan.setting, plan.lengths, plan.texts)
         for row in measure_direct(run, single, at=(length,)):
-            texts = run.texts(plan.cell(scheme, row.block_size), plan.texts)
+            texts = run.stored(plan.cell(scheme, row.block_size))
             rows.append(StrictRow(row, seconds_per_thousand(texts), rows_per_token(texts, prompt_rows)))
     return rows
 
@@ -61,17 +58,6 @@ def weak_length(run: Run, plan: DirectPlan, scheme: str) -> int:
         return abs(detect_texts(run, cell, texts, length).share(FPRS[-1]) - WEAK_TPR)
 
     return min(lengths, key=distance)
-
-
-def seconds_per_thousand(texts: Sequence[Completion]) -> float:
-    """Wall time per 1,000 tokens."""
-    return 1000 * sum(text.seconds for text in texts) / sum(len(text.token_ids) for text in texts)
-
-
-def rows_per_token(texts: Sequence[Completion], prompt_rows: Sequence[int]) -> float:
-    """Rows of forward passes per generated token, without the prompts'."""
-    prompts = sum(prompt_rows[text.index] for text in texts)
-    return (sum(text.rows for text in texts) - prompts) / sum(len(text.token_ids) for text in texts)
 
 
 def tpr_ratio(pair: DirectRow, single: DirectRow) -> Interval:

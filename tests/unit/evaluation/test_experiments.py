@@ -52,7 +52,7 @@ def test_measures_of_repetition_agree_with_counting_by_hand() -> None:
 
 def test_cost_counts_rows_without_the_prompts(open_run: Callable[[], Run]) -> None:
     contenders = (Contender("synthid", 1), Contender("synthid", 2))
-    rows = measure_cost(open_run(), SETTING, contenders, (20, 40), 6, prompt_rows=[40] * 6)
+    rows = measure_cost(open_run(), SETTING, contenders, (20, 40), 6, prompt_rows=lambda _: 40)
     assert {row.rows for row in rows} == {2.0}
     assert {row.contender.block_size for row in pareto(rows)} <= {1, 2}
     assert len(cost_table(rows, SETTING, ()).rows) == 4
