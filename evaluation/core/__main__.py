@@ -13,6 +13,7 @@ from evaluation.core.power import calibration_table, power_table, search_table
 from evaluation.core.spans import spans_table
 from evaluation.core.speed import speed_table
 from evaluation.core.tables import write_table
+from evaluation.core.tail_check import aligned_tail_table, scan_tail_table
 from evaluation.core.text_false_positives import texts_table
 from shared.watermark import Watermark, scheme_names
 
@@ -44,6 +45,8 @@ EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "fpr-direct": lambda o: false_positives.direct_table(o.schemes, o.trials, o.seed),
     "fpr-search": lambda o: false_positives.search_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "fpr-texts": lambda o: texts_table(o.schemes, o.documents, o.seed),
+    "aligned-tail": lambda o: aligned_tail_table(o.schemes, o.block_sizes, o.seed),
+    "scan-tail": lambda o: scan_tail_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "speed": lambda o: speed_table(o.schemes[0], o.seed),
     "edits": lambda o: edits_table(o.schemes, o.tokens, o.documents, o.seed),
 }

@@ -58,7 +58,7 @@ def search_table(schemes: list[str], block_sizes: list[int], trials: int, seed: 
             for length, share in SHARES.items():
                 tokens, count = length - watermark.context_width, int(trials * share)
                 for name, scores, log10_p in _detectors(watermark, null, tokens, count, seed):
-                    limits = [_least_score(log10_p, math.log10(level)) for level in SEARCH_LEVELS]
+                    limits = [least_score(log10_p, math.log10(level)) for level in SEARCH_LEVELS]
                     cells = [
                         _cell(int(np.count_nonzero(scores >= limit)), scores.size, level)
                         for limit, level in zip(limits, SEARCH_LEVELS, strict=True)
@@ -113,10 +113,10 @@ def _least_total(watermark: Watermark, blocks: int, level: float) -> float:
     def log10_p(total: float) -> float:
         return watermark.log10_p_value(total, blocks)
 
-    return _least_score(log10_p, math.log10(level), blocks * watermark.null.maximum)
+    return least_score(log10_p, math.log10(level), blocks * watermark.null.maximum)
 
 
-def _least_score(log10_p: Callable[[float], float], level: float, high: float = 1e5) -> float:
+def least_score(log10_p: Callable[[float], float], level: float, high: float = 1e5) -> float:
     """The smallest score whose p-value meets the level, by bisection."""
     low = -1e3
     while high - low > 1e-7:
