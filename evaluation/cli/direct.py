@@ -64,7 +64,7 @@ def blocks(
 
 def topp(
     lab: Lab,
-    setting: OneSetting = Setting.ISO,
+    setting: OneSetting = Setting.ISO_FRESH,
     scheme: Schemes = None,
     block_size: BlockSizes = None,
     length: Length = 200,

@@ -7,7 +7,7 @@ import typer
 
 from evaluation.cli import direct, robustness, side_effects
 from evaluation.cli.lab import Lab
-from evaluation.cli.options import HUMAN, PAPER_SCHEMES, SCHEMES, Human
+from evaluation.cli.options import HUMAN, PAPER_SCHEMES, SCHEMES, Human, OneSetting
 from evaluation.settings import Setting
 
 
@@ -71,29 +71,25 @@ def everything(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small samples: under 15 minutes on two cores.")
     ] = False,
+    setting: OneSetting = Setting.ISO_FRESH,
     human: Human = HUMAN,
 ) -> None:
     """Every experiment; `ttmark eval report` makes one document of the results."""
     scale = QUICK if quick else FULL
-    longest = max(scale.lengths)
-    side = scale.side_schemes
-    direct.blocks(
-        lab, scheme=scale.schemes, block_size=scale.block_sizes, length=scale.lengths, texts=scale.texts
-    )
-    direct.strict(lab, scale.settings, scale.schemes, texts=scale.texts)
+    shortest, longest = min(scale.lengths), max(scale.lengths)
+    main, side = scale.schemes, scale.side_schemes
+    direct.blocks(lab, [setting], main, scale.block_sizes, scale.lengths, scale.texts)
+    direct.strict(lab, scale.settings, main, texts=scale.texts)
     direct.direct(lab, scheme=side, texts=scale.few)
-    direct.topp(lab, scheme=side[:3], length=min(scale.lengths), texts=scale.few)
-    robustness.edits(lab, scheme=scale.schemes, length=longest, texts=scale.texts, human=human)
-    robustness.beta(lab, scheme=side[:3], length=longest, texts=scale.few, human=human)
+    direct.topp(lab, setting, side[:3], length=shortest, texts=scale.few)
+    robustness.edits(lab, setting=setting, scheme=main, length=longest, texts=scale.texts, human=human)
+    robustness.beta(lab, setting=setting, scheme=side[:3], length=longest, texts=scale.few, human=human)
     robustness.localized(
-        lab,
-        scale.document_tokens,
-        scale.spans,
-        scheme=side[:3],
-        documents=scale.documents,
-        human=human,
+        lab, scale.document_tokens, scale.spans, setting, side[:3], documents=scale.documents, human=human
     )
-    side_effects.quality(lab, scheme=side, length=min(scale.lengths), texts=scale.texts)
-    side_effects.repeated(lab, scheme=side, completions=scale.completions, context_width=scale.context_widths)
+    side_effects.quality(lab, setting, side, length=shortest, texts=scale.texts)
+    side_effects.repeated(
+        lab, setting, side, completions=scale.completions, context_width=scale.context_widths
+    )
     side_effects.runtime(lab, scheme=side[:3], repeats=1 if quick else 5)
-    side_effects.cost(lab, texts=scale.few)
+    side_effects.cost(lab, setting, [100, 200], scale.few)

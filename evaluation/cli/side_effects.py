@@ -15,7 +15,7 @@ from evaluation.settings import Setting
 
 def quality(
     lab: Lab,
-    setting: OneSetting = Setting.ISO,
+    setting: OneSetting = Setting.ISO_FRESH,
     scheme: Schemes = None,
     block_size: BlockSizes = None,
     length: Length = 200,
@@ -30,7 +30,7 @@ def quality(
 
 def repeated(
     lab: Lab,
-    setting: OneSetting = Setting.ISO,
+    setting: OneSetting = Setting.ISO_FRESH,
     scheme: Schemes = None,
     block_size: BlockSizes = None,
     length: Length = 24,
@@ -70,7 +70,7 @@ def runtime(
 
 def cost(
     lab: Lab,
-    setting: OneSetting = Setting.ISO,
+    setting: OneSetting = Setting.ISO_FRESH,
     length: Lengths = None,
     texts: Texts = 200,
 ) -> None:
