@@ -52,15 +52,18 @@ class Traffic:
 
     def _client(self, name: str, token: str) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self._bed.url(name), headers=headers, timeout=60)
+        return httpx.Client(base_url=self._bed.url(name), headers=headers, timeout=120)
 
     def _repeat(self, role: Callable[[], None]) -> None:
         while not self._stop.is_set():
-            try:
-                role()
-            except httpx.HTTPError as error:
-                self._count(type(error).__name__)
+            self._attempt(role)
             self._stop.wait(_PAUSE)
+
+    def _attempt(self, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except httpx.HTTPError as error:
+            self._count(type(error).__name__)
 
     def _count(self, name: str) -> None:
         with self._lock:
@@ -105,12 +108,11 @@ class Traffic:
 
     def _burst(self) -> None:
         """More completions at once than the queue takes, so that some are turned away."""
-        threads = [
-            threading.Thread(
-                target=self._post, args=(self._generation, "/v1/completions", self._completion())
-            )
-            for _ in range(24)
-        ]
+
+        def ask() -> None:
+            self._post(self._generation, "/v1/completions", self._completion())
+
+        threads = [threading.Thread(target=self._attempt, args=(ask,)) for _ in range(24)]
         for thread in threads:
             thread.start()
         for thread in threads:
