@@ -58,7 +58,7 @@ async def open_keys(state: Path, fingerprint: str) -> list[UnlockedKey]:
 
 
 async def generate(model: str, keys: list[UnlockedKey], documents: int, tokens: int, out: Path) -> None:
-    """Writes documents; every second one is marked, by the versions in turn."""
+    """Appends the documents that are missing; every second one is marked, by the versions in turn."""
     engine = Engine.load(model, EngineSettings())
     prompts = [json.loads(line)["prompt"] for line in PROMPTS_PATH.read_text().splitlines()]
     versions = [(key, version) for key in keys for version in key.versions]
@@ -87,8 +87,9 @@ async def generate(model: str, keys: list[UnlockedKey], documents: int, tokens: 
             "text": engine.tokenizer.decode(ids),
         }
 
-    with out.open("w") as file:
-        for first in range(0, documents, 32):
+    with out.open("a+") as file:
+        file.seek(0)
+        for first in range(len(file.readlines()), documents, 32):
             batch = await asyncio.gather(*(one(n) for n in range(first, min(first + 32, documents))))
             file.writelines(json.dumps(document) + "\n" for document in batch)
             file.flush()
