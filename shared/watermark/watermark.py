@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shared.watermark import contexts as context_rule
 from shared.watermark.arrays import Array, namespace
+from shared.watermark.nulls import Null
 from shared.watermark.prf import ContextState, absorb_context, prf_words
 from shared.watermark.ragged import Segments
 from shared.watermark.schemes.base import Parameter
@@ -43,7 +44,8 @@ class Watermark:
         self.context_width = width
         self.parameters: Mapping[str, Parameter] = MappingProxyType(scheme_parameters(self._scheme))
         self.warmup_blocks = context_rule.warmup_blocks(block_size, width)
-        self.null = self._scheme.null
+        self.null: Null = self._scheme.null
+        """The distribution of one block's score without a watermark."""
 
     def reweight(self, keys: Array, contexts: Array, blocks: Array, probs: Array, offsets: Array) -> Array:
         """Watermark S block distributions at once: P_w of each candidate block, [N] float64.
