@@ -55,10 +55,8 @@ def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[Su
     while pending.size:
         width = int(widths[pending].max())
         selected = logits if pending.size == rows else logits[torch.from_numpy(pending).to(logits.device)]
-        values, ids = likeliest(selected, width)
         window = _Window(
-            values.double().cpu().numpy(),
-            ids.cpu().numpy(),
+            *likeliest(selected, width),
             [params[row] for row in pending.tolist()],
             normalizers[pending],
         )
