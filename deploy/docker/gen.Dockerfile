@@ -14,7 +14,7 @@ COPY gen_service gen_service
 COPY detect_service detect_service
 COPY evaluation evaluation
 COPY shared shared
-RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen]"
+RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen,detect]"
 
 FROM python:3.11.13-slim-bookworm
 RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models /state && chown ttmark /models /state

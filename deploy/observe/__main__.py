@@ -19,7 +19,12 @@ from deploy.observe.prometheus import Prometheus
 from deploy.observe.traffic import Traffic
 
 # Small enough for the burst of the traffic to overflow, so that refusals are seen too.
-SETTINGS = {"TTMARK_MAX_CONCURRENCY": "4", "TTMARK_MAX_QUEUE": "8", "TTMARK_CANARY_SECONDS": "3"}
+SETTINGS = {
+    "TTMARK_MAX_CONCURRENCY": "4",
+    "TTMARK_MAX_QUEUE": "8",
+    "TTMARK_CANARY_SECONDS": "3",
+    "TTMARK_CANARY_TOKENS": "100",
+}
 
 
 def observe(folder: Path, model: str, seconds: float) -> tuple[list[Verdict], dict[str, int]]:
