@@ -10,6 +10,7 @@ from evaluation.cli.options import (
     Schemes,
     Settings,
     Texts,
+    TextsBySetting,
 )
 from evaluation.experiments.direct import DirectPlan, DirectRow, direct_figure, direct_tables, measure_direct
 from evaluation.experiments.strict import StrictRow, measure_strict, strict_table
@@ -24,18 +25,20 @@ def direct(
     scheme: Schemes = None,
     block_size: BlockSizes = None,
     length: Lengths = None,
-    texts: Texts = 100,
+    texts: TextsBySetting = None,
 ) -> None:
     """Direct detection: TPR at fixed FPR, median p-value, and the gain in mean z over single tokens."""
+    settings = setting or [Setting.STRICT, Setting.DEFAULT]
+    counts = texts or [100]
     plans = [
         DirectPlan(
             tuple(scheme or ["synthid"]),
             tuple(block_size or [1, 2]),
             lab.setting(name),
             tuple(length or [200]),
-            texts,
+            counts[min(number, len(counts) - 1)],
         )
-        for name in setting or [Setting.STRICT, Setting.DEFAULT]
+        for number, name in enumerate(settings)
     ]
     run_direct(lab, "direct", plans)
 

@@ -80,7 +80,7 @@ def everything(
     main, side = scale.schemes, scale.side_schemes
     direct.blocks(lab, [setting], main, scale.block_sizes, scale.lengths, scale.texts)
     direct.strict(lab, scale.settings, main, texts=scale.texts)
-    direct.direct(lab, scheme=side, texts=scale.few)
+    direct.direct(lab, scheme=side, texts=[scale.few])
     direct.topp(lab, setting, side[:3], length=shortest, texts=scale.few)
     robustness.edits(lab, setting=setting, scheme=main, length=longest, texts=scale.texts, human=human)
     robustness.beta(lab, setting=setting, scheme=side[:3], length=longest, texts=scale.few, human=human)

@@ -23,6 +23,10 @@ Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; default: 
 Batch = Annotated[int, typer.Option(min=1, help="Texts that are generated at the same time.")]
 
 Texts = Annotated[int, typer.Option(min=2, help="Texts per cell.")]
+TextsBySetting = Annotated[
+    list[int] | None,
+    typer.Option("--texts", min=2, help="Texts per cell; repeated: of the first setting, the second, ..."),
+]
 Schemes = Annotated[list[str] | None, typer.Option("--scheme", help="May be repeated.")]
 BlockSizes = Annotated[
     list[int] | None, typer.Option("--block-size", help="Tokens per block; may be repeated.")
