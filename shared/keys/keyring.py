@@ -39,6 +39,7 @@ class KeyRing:
     ) -> None:
         self._store = store
         self._vault = Vault(store, kek, ledger)
+        self._unlocked: dict[str, tuple[Envelope, UnlockedKey]] = {}
         self._audit = audit
         self._now = now
 
@@ -127,7 +128,18 @@ class KeyRing:
     async def open_all(self) -> tuple[dict[str, UnlockedKey], dict[str, KeyStoreError]]:
         """Every key by id, and what is wrong with those that cannot be opened."""
         envelopes, problems = await self._vault.read_all(KIND)
-        return {key_id: unlock(envelope) for key_id, envelope in envelopes.items()}, problems
+        unlocked = {}
+        for key_id, envelope in envelopes.items():
+            # The vault gives the same object as long as the record is the same.
+            before = self._unlocked.get(key_id)
+            try:
+                unlocked[key_id] = (
+                    before if before and before[0] is envelope else (envelope, unlock(envelope))
+                )
+            except KeyStoreError as error:
+                problems[key_id] = error
+        self._unlocked = unlocked
+        return {key_id: key for key_id, (_, key) in unlocked.items()}, problems
 
     async def rewrap(self) -> int:
         """Wraps the keys' data keys under the current key-encryption key; how many were changed."""

@@ -10,6 +10,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from shared.keys import (
     InvalidTransition,
     KeyCache,
     KeyEncryptionKey,
+    KeyExists,
     KeyInfo,
     KeyRing,
     RecordRolledBack,
@@ -33,8 +35,8 @@ from shared.schemas.profile import Profile
 States = tuple[str, ...]
 KEK = KeyEncryptionKey(bytes(32))
 PROFILE = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
-KEYS = [f"k{number}" for number in range(6)]
-MOST_VERSIONS = 40
+WRITERS = 6
+MOST_VERSIONS = 10
 
 
 def states_of(info: KeyInfo) -> States:
@@ -109,14 +111,14 @@ class Workload:
         self.caches = [KeyCache(KeyRing(store, KEK), refresh_seconds=0.05) for store in self.stores[1:]]
         self.random = random.Random(seed)
         self.histories: dict[str, History] = {}
+        self.current: dict[int, History] = {}
         self.served: dict[tuple[str, str, int], set[bytes]] = {}
         self.counts = {"acknowledged": 0, "refused": 0, "unanswered": 0, "noticed": 0}
         self.last_success = time.monotonic()
 
     async def start(self) -> None:
-        for key_id in KEYS:
-            info = await self.ring.create(key_id, tenant=f"tenant-of-{key_id}", profile=PROFILE)
-            self.histories[key_id] = History(key_id, info.epoch, states_of(info))
+        for writer in range(WRITERS):
+            await self._next_key(writer)
         for cache in self.caches:
             await cache.start()
 
@@ -129,7 +131,7 @@ class Workload:
     async def run(self, operations: int) -> None:
         """Every writer makes its share of `operations` that get an answer."""
         reader = asyncio.create_task(self._read_forever())
-        await asyncio.gather(*(self._write(key_id, operations // len(KEYS)) for key_id in KEYS))
+        await asyncio.gather(*(self._write(writer, operations // WRITERS) for writer in range(WRITERS)))
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
 
@@ -139,16 +141,33 @@ class Workload:
                 await self._apply(history, "rotate", 1)
             await self._apply(history, "promote", history.states.index("pending") + 1)
 
-    async def _write(self, key_id: str, operations: int) -> None:
-        history = self.histories[key_id]
+    async def _next_key(self, writer: int) -> None:
+        key_id = f"k{writer}-{len(self.histories)}"
+        while True:
+            try:
+                info = await self.ring.create(key_id, tenant=f"tenant-of-{key_id}", profile=PROFILE)
+            except StoreUnavailable:
+                continue
+            except KeyExists:  # by the attempt before, which got no answer
+                info = await self._read(key_id)
+            self.histories[key_id] = self.current[writer] = History(key_id, info.epoch, states_of(info))
+            return
+
+    async def _read(self, key_id: str) -> KeyInfo:
+        while True:
+            with suppress(StoreUnavailable):
+                return await self.ring.info(key_id)
+
+    async def _write(self, writer: int, operations: int) -> None:
         answered = 0
         while answered < operations:
+            history = self.current[writer]
             newest = len(history.states)
             operation = self.random.choice(["rotate", "promote", "promote", "retire", "disable"])
-            if newest >= MOST_VERSIONS:
-                operation = self.random.choice(["promote", "retire", "disable"])
             version = 1 if operation == "rotate" else self.random.randint(max(1, newest - 2), newest)
             answered += await self._apply(history, operation, version)
+            if newest >= MOST_VERSIONS:
+                await self._next_key(writer)
 
     async def _apply(self, history: History, operation: str, version: int) -> int:
         arguments = () if operation == "rotate" else (version,)
@@ -178,10 +197,10 @@ class Workload:
 
     def collect_served(self) -> None:
         for cache in self.caches:
-            for key_id in KEYS:
-                if (key := cache.get(key_id)) is not None:
+            for history in self.current.values():
+                if (key := cache.get(history.key_id)) is not None:
                     for version in key.versions:
-                        name = (key_id, key.tenant, version.version)
+                        name = (history.key_id, key.tenant, version.version)
                         self.served.setdefault(name, set()).add(version.prf_key)
 
     def wrong_keys(self) -> list[str]:
@@ -278,7 +297,7 @@ async def faulty_history(
         try:
             await asyncio.wait([work, nemesis], return_when=asyncio.FIRST_COMPLETED)
             while len(recoveries) < len(FAULTS) and not nemesis.done():
-                await workload.run(len(KEYS) * 5)
+                await workload.run(WRITERS * 5)
         finally:
             for task in (nemesis, work):
                 task.cancel()
@@ -348,19 +367,19 @@ async def test_a_store_that_went_back_in_time_is_noticed_by_everyone_and_a_backu
     for cache in workload.caches:
         await cache.refresh()
     backup = await create_backup(workload.stores[0], KEK)
-    before = {key_id: await workload.ring.open(key_id) for key_id in KEYS}
+    before = {key_id: await workload.ring.open(key_id) for key_id in workload.histories}
     own_redis.kill()
     own_redis.forget_everything()
     if setback == "stale":
         shutil.copytree(stale, own_redis.folder / "appendonlydir")
     own_redis.start()
 
-    for key_id in KEYS:
+    for key_id in workload.histories:
         with pytest.raises(RecordRolledBack):
             await workload.ring.rotate(key_id)
     for cache in workload.caches:
         await cache.refresh()
-        assert set(cache.problems) == set(KEYS)
+        assert set(cache.problems) == set(workload.histories)
         for key_id, key in before.items():
             known = cache.get(key_id)
             assert known is not None
@@ -382,18 +401,18 @@ async def test_replicas_serve_on_while_redis_is_away_and_recover_by_themselves(o
     await workload.start()
     own_redis.kill()
     await asyncio.sleep(1.5)
-    assert all(cache.ready and cache.get("k0") is not None for cache in workload.caches)
+    assert all(cache.ready and cache.get("k0-0") is not None for cache in workload.caches)
     cold = KeyCache(KeyRing(workload.stores[1], KEK), refresh_seconds=0.05)
     await cold.start()
     assert not cold.ready
     own_redis.start()
-    await workload.ring.rotate("k0")
+    await workload.ring.rotate("k0-0")
     begin = time.monotonic()
     while (
         not all(
             cache.ready and len(key.versions) == 2
             for cache in (*workload.caches, cold)
-            if (key := cache.get("k0")) is not None
+            if (key := cache.get("k0-0")) is not None
         )
         or not cold.ready
     ):
