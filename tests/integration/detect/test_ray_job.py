@@ -1,0 +1,72 @@
+"""Bulk detection as a Ray Data job, on a local cluster of two nodes."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from detect_service.bulk.ray_job import run_on_ray
+from detect_service.bulk.rows import InputRow
+
+ray = pytest.importorskip("ray", reason="Ray is an optional dependency")
+MODULE = """
+from detect_service.backend import DetectionBackend
+from detect_service.bulk import BulkOptions, Examiner
+from detect_service.bulk.fixed_keys import FixedKeys
+from detect_service.tokenizers import TokenizerSet
+from shared.keys import KeyState, UnlockedKey, UnlockedVersion
+from shared.schemas.profile import Profile
+from shared.tokenization import TextTokenizer
+
+class Make:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self):
+        tokenizer = TextTokenizer.load(self.folder)
+        fields = {"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint}
+        profile = Profile.model_validate(fields)
+        version = UnlockedVersion(1, KeyState.PRIMARY, bytes(16))
+        key = UnlockedKey(key_id="k", tenant="a", profile=profile, epoch=1, versions=(version,))
+        backend = DetectionBackend(FixedKeys.of([key]), TokenizerSet([tokenizer]), 1000)
+        return Examiner(backend, "a", BulkOptions())
+"""
+
+
+@pytest.fixture
+def two_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    from ray.cluster_utils import Cluster
+
+    (tmp_path / "made_for_ray.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    cluster.add_node(num_cpus=2)
+    yield cluster.address
+    ray.shutdown()
+    cluster.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray itself
+def test_two_nodes_give_the_rows_of_one_process(tmp_path: Path, two_nodes: str, words) -> None:
+    from made_for_ray import Make
+
+    (tmp_path / "tokenizer").mkdir()
+    words.backend.save(str(tmp_path / "tokenizer" / "tokenizer.json"))
+    make = Make(str(tmp_path / "tokenizer"))
+    lines = [json.dumps({"id": n, "text": f"w{n % 200} w1 w2 " * 60}) for n in range(500)]
+    lines[7] = "not json"
+    source = tmp_path / "in.jsonl"
+    source.write_text("\n".join(lines) + "\n")
+    assert run_on_ray(source, tmp_path / "out", make, address=two_nodes) == 500
+    rows = parquet.read_table(tmp_path / "out").to_pylist()
+    assert len(rows) == 500
+    contents = [InputRow(number, line.encode()) for number, line in enumerate(lines)]
+    examiner = make()
+    expected = [
+        row for start in range(0, 500, 100) for row in examiner.output_rows(contents[start : start + 100])
+    ]
+    assert sorted(map(str, rows)) == sorted(str({**row, "row": None}) for row in expected)
