@@ -1,5 +1,6 @@
 """The same examination as a Ray Data job, for corpora beyond one machine."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def run_on_ray(source: Path, out: Path, make_examiner: MakeExaminer, *, address:
         BulkError: Ray is not installed, the output exists, or the input is of another kind.
     """
     try:
-        import ray  # type: ignore[import-not-found,unused-ignore]
+        ray: Any = import_module("ray")  # optional, and only partly typed
     except ModuleNotFoundError as error:
         raise BulkError("--ray needs Ray: pip install 'ttmark[ray]'") from error
     if out.exists():
