@@ -1,6 +1,7 @@
 """From a plan to a response, whole or streamed."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Protocol
 
 import structlog
@@ -74,14 +75,15 @@ class Responder:
     ) -> AsyncGenerator[bytes, None]:
         outcomes = Outcomes(len(plan.requests))
         try:
-            async for piece in _resume(first, events):
-                if piece is None:
-                    yield KEEP_ALIVE
-                    continue
-                outcomes.add(piece)
-                last = outcomes.finished and not plan.include_usage
-                if last or _says_something(piece, plan):
-                    yield event(form.chunk(piece, self._finish(plan, outcomes) if last else None))
+            async with aclosing(_resume(first, events)) as pieces:
+                async for piece in pieces:
+                    if piece is None:
+                        yield KEEP_ALIVE
+                        continue
+                    outcomes.add(piece)
+                    last = outcomes.finished and not plan.include_usage
+                    if last or _says_something(piece, plan):
+                        yield event(form.chunk(piece, self._finish(plan, outcomes) if last else None))
             if plan.include_usage:
                 yield event(form.last_chunk(_usage(plan, outcomes), self._finish(plan, outcomes)))
             yield DONE
