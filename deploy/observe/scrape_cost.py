@@ -1,5 +1,6 @@
 """What /metrics costs while many completions are streamed."""
 
+import math
 import statistics
 import threading
 import time
@@ -34,8 +35,9 @@ class ScrapeCost:
 
     @property
     def lost_share(self) -> float:
-        """Share of the throughput that scraping once a second costs."""
-        return 1 - statistics.median(self.scraped) / statistics.median(self.plain)
+        """Share of the throughput that scraping once a second costs; NaN where nothing was generated."""
+        plain = statistics.fmean(self.plain)
+        return 1 - statistics.fmean(self.scraped) / plain if plain else math.nan
 
 
 def measure(bed: Bed, *, windows: int, seconds: float) -> ScrapeCost:
