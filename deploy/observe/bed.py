@@ -110,9 +110,10 @@ class Bed:
 
     def stop(self, name: str) -> int:
         """Sends SIGTERM, waits for the end and gives the exit code."""
-        process = self.processes.pop(name)
-        process.terminate()
-        return process.wait(STOP_SECONDS)
+        self.processes[name].terminate()
+        code = self.processes[name].wait(STOP_SECONDS)
+        del self.processes[name]
+        return code
 
     def wait_until_ready(self, name: str) -> None:
         """Returns when the service answers /readyz with 200.
