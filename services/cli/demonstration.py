@@ -1,8 +1,11 @@
 """What `ttmark up` shows: one text goes round, through HTTP, as a client would do it."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
@@ -62,7 +65,7 @@ def demonstrate(services: LocalServices, console: Console) -> Outcome:
             text = completion["choices"][0]["text"]
 
             def detect(document: str, key_id: str) -> DetectionResult:
-                request = DirectRequest(inputs=[Document(text=document)], keys=[key_id])
+                request = DirectRequest(inputs=[Document(text=document)], keys=[key_id], phase="any")
                 return detection.detect_direct(request).results[0]
 
             outcome = Outcome(
@@ -70,11 +73,9 @@ def demonstrate(services: LocalServices, console: Console) -> Outcome:
             )
     except ClientError as error:
         raise StartupError(f"the demonstration failed: {error}") from error
-    console.print(
-        Panel(PROMPT + "[bold]" + text.replace("[", r"\[") + "[/]", title=f"{TOKENS} tokens, watermarked")
-    )
+    console.print(Panel(PROMPT + "[bold]" + escape(text) + "[/]", title=f"{TOKENS} tokens, watermarked"))
     console.print(_table(outcome, setup.key_id, setup.other_key_id))
-    console.print(_commands(services), soft_wrap=True, highlight=False)
+    console.print(_commands(services), soft_wrap=True, highlight=False, markup=False)
     return outcome
 
 
@@ -92,12 +93,23 @@ def _table(outcome: Outcome, key_id: str, other_key_id: str) -> Table:
 
 
 def _commands(services: LocalServices) -> str:
-    token = f'-H "Authorization: Bearer $(cat {services.setup.token_file})"'
-    json = '-H "Content-Type: application/json"'
-    return (
-        f"\n[bold]Generate[/]\n  curl -s {services.gen_url}/v1/completions {token} {json} \\\n"
-        f"""    -d '{{"model": "{services.setup.model_id}", "prompt": "{PROMPT}", "max_tokens": 200}}'\n"""
-        f"[bold]Detect[/]\n  curl -s {services.detect_url}/v1/detect/direct {token} {json} \\\n"
-        """    -d '{"inputs": \\[{"text": "paste a text here"}]}'\n"""
-        f"[bold]Keys[/]\n  curl -s {services.detect_url}/v1/keys {token}\n"
-    )
+    """Addresses and commands to copy."""
+    setup = services.setup
+    token = f'-H "Authorization: Bearer $(cat {setup.token_file})"'
+
+    def post(url: str, body: Mapping[str, object]) -> str:
+        return f"  curl -s {url} {token} -H 'Content-Type: application/json' \\\n    -d '{json.dumps(body)}'"
+
+    completion = {"model": setup.model_id, "prompt": PROMPT, "max_tokens": TOKENS, "top_p": 0.95}
+    detection = {"inputs": [{"text": "paste a text here"}], "phase": "any"}
+    lines = [
+        "\nConsole",
+        f"  {services.detect_url}/  (its access token is in {setup.token_file})",
+        "Generate",
+        post(f"{services.gen_url}/v1/completions", completion),
+        "Detect",
+        post(f"{services.detect_url}/v1/detect/direct", detection),
+        "Keys",
+        f"  curl -s {services.detect_url}/v1/keys {token}\n",
+    ]
+    return "\n".join(lines)
