@@ -130,7 +130,8 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     await store.close()
 
 
-@pytest.fixture(scope="session")
+# Not for the session: while Playwright runs, its event loop keeps the tests that follow from starting theirs.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """The system's Chromium; `make test` installs it where it is missing."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
