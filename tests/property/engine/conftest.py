@@ -18,6 +18,7 @@ SHAPE = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
     "initializer_range": 0.3,
+    "tie_word_embeddings": False,  # tied random weights only echo the last token
     "bos_token_id": None,
     "eos_token_id": 0,
     "pad_token_id": None,

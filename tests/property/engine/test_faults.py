@@ -1,0 +1,163 @@
+"""Faults of single sequences and disconnects at any moment: neighbours get their tokens, no row is lost."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from gen_service.engine import (
+    Delta,
+    Engine,
+    EngineSettings,
+    GenerationRequest,
+    Marking,
+    SamplingParams,
+    SequenceFailed,
+)
+from shared.watermark import Watermark
+
+NEIGHBOURS = 4
+POISON = 299
+FAULTS, ALL_FAULTS = 12, 1000
+DISCONNECTS, ALL_DISCONNECTS = 60, 10_000
+
+
+class Faulty(Watermark):
+    """A watermark that fails, or gives no probabilities, from the n-th block on."""
+
+    def __init__(self, fuse: int, *, silent: bool) -> None:
+        super().__init__("synthid", 2)
+        self._fuse, self._silent = fuse, silent
+
+    def reweight(self, keys: Any, contexts: Any, blocks: Any, probs: Any, offsets: Any) -> Any:
+        self._fuse -= 1
+        if self._fuse >= 0:
+            return super().reweight(keys, contexts, blocks, probs, offsets)
+        if self._silent:
+            return np.full_like(probs, np.nan)
+        raise RuntimeError("injected")
+
+
+@pytest.fixture(scope="module")
+def engine(model_folder: Path) -> Iterator[Engine]:
+    running = Engine.load(str(model_folder), EngineSettings(max_sequences=8, kv_tokens=600))
+    _poison(running)
+    running.start()
+    yield running
+    running.stop(0)
+
+
+def _poison(engine: Engine) -> None:
+    """A pass over a prompt with the poisoned token fails, and after two of them its logits are NaN."""
+    forward = engine._runner.forward
+
+    def poisoned(pieces: Any) -> list[torch.Tensor]:
+        counts = [list(getattr(piece, "tokens", ())).count(POISON) for piece in pieces]
+        if 1 in counts:
+            raise RuntimeError("injected")
+        logits = forward(pieces)
+        return [
+            rows * float("nan") if count == 2 else rows for rows, count in zip(logits, counts, strict=True)
+        ]
+
+    engine._runner.forward = poisoned  # type: ignore[method-assign]
+
+
+def request(index: int, watermark: Watermark | None = None, **sampling: Any) -> GenerationRequest:
+    mark = Marking("key", 1, "profile", watermark or Watermark("synthid", 1 + index % 3), bytes(range(16)))
+    bias = {POISON: -1e4}
+    params = SamplingParams(20, top_k=10, seed=index, ignore_eos=True, logit_bias=bias, **sampling)
+    return GenerationRequest(str(index), tuple(range(10 + index, 30 + index)), params, mark)
+
+
+def broken_request(rng: np.random.Generator, blocks: int) -> GenerationRequest:
+    """A request that fails in one of five ways, if at a block at one of its first `blocks`."""
+    fuse = int(rng.integers(0, blocks))
+    healthy = request(1)
+    assert healthy.marking is not None
+    return [
+        lambda: request(1, Faulty(fuse, silent=False)),
+        lambda: request(1, Faulty(fuse, silent=True)),
+        lambda: replace(healthy, marking=replace(healthy.marking, prf_key=b"short")),
+        lambda: replace(healthy, prompt_ids=(5, POISON, 6)),
+        lambda: replace(healthy, prompt_ids=(5, POISON, POISON)),
+    ][int(rng.integers(0, 5))]()
+
+
+async def collect(engine: Engine, asked: GenerationRequest) -> list[Delta]:
+    return [delta async for delta in engine.generate(asked)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(4000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not come to that")
+
+
+async def inject(engine: Engine, faults: int) -> None:
+    rng = np.random.default_rng(3)
+    expected = [await collect(engine, request(index)) for index in range(NEIGHBOURS)]
+    report = expected[1][-1].report
+    assert report is not None
+    for _ in range(faults):
+        asked = [
+            *(request(index) for index in range(NEIGHBOURS)),
+            broken_request(rng, report.watermarked_blocks),
+        ]
+        results = await asyncio.gather(*(collect(engine, each) for each in asked), return_exceptions=True)
+        assert isinstance(results.pop(), SequenceFailed)
+        assert results == expected
+    await until(lambda: engine.stats.cached_tokens == 0)
+
+
+async def disconnect(engine: Engine, clients: int) -> None:
+    """Clients leave before the first token, after some, or just when they have all; one always stays."""
+    rng = np.random.default_rng(4)
+    expected = await collect(engine, request(0))
+
+    async def leave(index: int) -> None:
+        stream: Any = engine.generate(request(index % 20))
+        stay = int(rng.integers(0, 22))
+        if stay % 3 == 0:
+            await asyncio.sleep(float(rng.random()) * 0.05)
+        try:
+            for _ in range(stay):
+                await anext(stream)
+        except StopAsyncIteration:
+            return
+        await stream.aclose()
+
+    for start in range(0, clients, 12):
+        staying = asyncio.create_task(collect(engine, request(0)))
+        await asyncio.gather(*(leave(index) for index in range(start, min(clients, start + 12))))
+        assert await staying == expected
+    await until(lambda: engine.stats.running == 0 and engine.stats.cached_tokens == 0)
+
+
+async def test_faults_of_single_sequences_change_nothing_for_their_neighbours(engine: Engine) -> None:
+    await inject(engine, FAULTS)
+
+
+async def test_disconnects_at_any_moment_leave_no_cache_row_behind(engine: Engine) -> None:
+    await disconnect(engine, DISCONNECTS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+async def test_a_thousand_faults_of_single_sequences_change_nothing_for_their_neighbours(
+    engine: Engine,
+) -> None:
+    await inject(engine, ALL_FAULTS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+async def test_ten_thousand_disconnects_leave_no_cache_row_behind(engine: Engine) -> None:
+    await disconnect(engine, ALL_DISCONNECTS)
