@@ -58,7 +58,7 @@ def _draw_bars(axes: Axes, series: Series, number: int, of: int) -> None:
     positions = np.arange(len(series.x)) + (number - (of - 1) / 2) * width
     heights = [value.estimate for value in series.y]
     axes.bar(positions, heights, width, yerr=_errors(series), capsize=2, label=series.label)
-    axes.set_xticks(np.arange(len(series.x)), [str(x) for x in series.x])
+    axes.set_xticks(np.arange(len(series.x)), [str(x) for x in series.x], fontsize="x-small")
 
 
 def _errors(series: Series) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
