@@ -1,5 +1,6 @@
 """The null tables far into their tails, at lengths between their rows, against fresh samples."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,9 @@ from shared.watermark.null_tables import load_null_table
 
 LENGTHS = (38, 137, 396, 1111)
 LOG10_P = (-3.0, -4.0, -6.0, -8.0, -12.0)
-DRAWS, ENOUGH = 16_384, 200
+THETAS = (0.1, 0.2, 0.3, 0.45, 0.65, 0.9)
+# Estimates count with this many effective draws and an upper bound within this factor.
+DRAWS, ENOUGH, SHARP = 16_384, 200, 1.3
 SCAN_TOKENS = 300
 
 
@@ -27,17 +30,23 @@ def aligned_tail_table(schemes: list[str], block_sizes: list[int], seed: int) ->
             null = load_null_table(watermark.null.name, r)
             if null is None:
                 continue
-            found = {n: ["-"] * len(LOG10_P) for n in LENGTHS}
-            for theta in (0.1, 0.2, 0.35, 0.6, 0.9):
+            # By length and level: the sharpest estimate so far, as (relative bound, ratio).
+            found = {n: [(SHARP, math.nan)] * len(LOG10_P) for n in LENGTHS}
+            for theta in THETAS:
                 samples = sample_aligned(watermark, BETA, Proposal(theta, 0.03), LENGTHS, DRAWS, seed + 1000)
                 for n, sample in samples.items():
-                    scores, estimate, _, effective = tail_bounds(sample)
-                    levels = [null.aligned.log10_p(r, n, float(score)) for score in scores]
+                    scores, estimate, upper, effective = tail_bounds(sample)
+                    levels = np.array([null.aligned.log10_p(r, n, float(score)) for score in scores])
                     for column, level in enumerate(LOG10_P):
-                        reached = [i for i, p in enumerate(levels) if p is not None and p <= level]
-                        if reached and effective[reached[-1]] >= ENOUGH:
-                            found[n][column] = f"{estimate[reached[-1]] / 10.0**level:.2f}"
-            rows += [[scheme, r, n, *cells] for n, cells in found.items()]
+                        last = np.count_nonzero(levels <= level) - 1
+                        if last >= 0 and effective[last] >= ENOUGH:
+                            bound = float(upper[last] / estimate[last])
+                            ratio = float(estimate[last] / 10.0**level)
+                            found[n][column] = min(found[n][column], (bound, ratio))
+            rows += [
+                [scheme, r, n, *["-" if math.isnan(ratio) else f"{ratio:.2f}" for _, ratio in cells]]
+                for n, cells in found.items()
+            ]
     return table(["scheme", "r", "tokens", *[f"p = 1e{int(level)}" for level in LOG10_P]], rows)
 
 
