@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus
 
-.PHONY: help up test check soak bench clean
+.PHONY: help up test check soak observe bench clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,10 @@ test: $(VENV)/.dev ## The whole test suite; installs what it needs from the syst
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow --timeout=0 $(PYTEST_ARGS)
+
+observe: $(VENV)/.dev ## Check every panel and rule against the running services and a real Prometheus
+	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
+	$(BIN)/python -m deploy.observe
 
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help

@@ -34,12 +34,12 @@ class Engine:
 
     def __init__(self, loaded: LoadedModel, settings: EngineSettings) -> None:
         self.model_id = loaded.name
-        self.context_length = loaded.context_length
         self.vocab_size = loaded.vocab_size
         self.tokenizer = loaded.tokenizer
         self.eos_token_ids = loaded.eos_token_ids
         self._settings = settings
         self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, settings)
+        self.context_length = min(loaded.context_length, self.kv_tokens)
         self._runner = Runner(loaded.model, KvCache(self.kv_tokens))
         self._runner.measure_row_counts()
         scheduler: Scheduler[Sequence] = Scheduler(
@@ -122,7 +122,7 @@ class Engine:
 
     def _check_length(self, request: GenerationRequest) -> None:
         prompt, more = len(request.prompt_ids), request.sampling.max_tokens
-        limit = min(self.context_length, self.kv_tokens)
+        limit = self.context_length
         if prompt + more > limit:
             raise ContextTooLong(
                 f"the context holds {limit} tokens, but the prompt has {prompt} and max_tokens is {more}"

@@ -80,10 +80,11 @@ def _unauthorized(message: str, challenge: str) -> Unauthorized:
 _BEARER = HTTPBearer(auto_error=False, description="An access token; see `ttmark tokens create`.")
 
 
-def require(scope: Scope) -> Callable[..., Principal]:
+def require(scope: Scope) -> Callable[..., Awaitable[Principal]]:
     """A dependency that gives the caller's `Principal`, or 403 where it lacks `scope`."""
 
-    def principal_with_scope(
+    # `async`, although it awaits nothing: the framework runs a plain function on a thread.
+    async def principal_with_scope(
         request: Request,
         _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
     ) -> Principal:

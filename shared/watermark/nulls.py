@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from shared.watermark.tails import LN10, log_binomial_tail, log_gamma_tail
 
@@ -68,7 +68,7 @@ class BinomialNull:
     def draw(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
         if self.probability == 0.5 and self.trials <= 64:
             return fair_hits(words, self.trials)
-        below = binom.cdf(np.arange(self.trials), self.trials, self.probability)
+        below = bdtr(np.arange(self.trials, dtype=np.float64), self.trials, self.probability)
         limits = np.minimum(below * 2.0**64, float(2**64 - 2**11)).astype(np.uint64)
         scores = np.zeros(words.shape)
         for limit in limits:

@@ -115,9 +115,11 @@ def test_an_unknown_dtype_is_refused(tiny_model: Path) -> None:
 
 def test_what_requests_need_to_know_is_read_from_the_model(tiny_model: Path) -> None:
     engine = Engine.load(str(tiny_model), EngineSettings(context_length=100, kv_tokens=90))
-    assert (engine.model_id, engine.context_length, engine.vocab_size) == ("tiny-llama", 100, 300)
+    assert (engine.model_id, engine.vocab_size) == ("tiny-llama", 300)
     assert engine.eos_token_ids == (0,)
-    assert engine.kv_tokens == 90
+    assert (engine.context_length, engine.kv_tokens) == (90, 90)
+    roomy = Engine.load(str(tiny_model), EngineSettings(context_length=100, kv_tokens=200))
+    assert (roomy.context_length, roomy.kv_tokens) == (100, 200)
     assert Engine.load(str(tiny_model), EngineSettings(model_id="demo")).model_id == "demo"
 
 
