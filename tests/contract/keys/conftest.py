@@ -264,7 +264,12 @@ def record_result() -> Callable[[str, str, str], None]:
         if "TTMARK_RESULTS" not in os.environ:
             return
         path = Path(os.environ["TTMARK_RESULTS"])
-        head = ["# Reliability", "", "Written by `make soak TTMARK_RESULTS=FILE`; see `design/keys.md`.", ""]
+        head = [
+            "# Reliability",
+            "",
+            "Written by `make soak TTMARK_RESULTS=docs/results/reliability.md`, against a real redis-server.",
+            "",
+        ]
         rows = path.read_text().splitlines() if path.exists() else head
         kept = [row for row in rows if not row.startswith(f"| {fault} |")]
         if "|---|---|---|---|" not in kept:

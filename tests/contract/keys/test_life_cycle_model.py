@@ -214,5 +214,7 @@ def test_the_life_cycle_agrees_with_its_model_in_very_many_histories(
     explore(urls, examples=2_000, steps=50)
     store = request.node.callspec.params["urls"]
     record_result(
-        f"stateful test of the life cycle, {store}", "agrees with its model", "2,000 x 50 steps agree"
+        f"stateful test of the life cycle, {store}",
+        "agrees with its model",
+        "2,000 histories of up to 50 steps agree",
     )
