@@ -339,7 +339,7 @@ async def test_none_of_very_many_acknowledged_changes_is_lost_while_redis_and_th
     worst = max(recoveries.values())
     counts = workload.counts
     record_result(
-        "redis killed, paused, partitioned, slow, answering late, resetting, during 20,000 changes",
+        "redis killed, paused, partitioned, slow, answering late, resetting, during 20,000 operations",
         "0 acknowledged changes lost, 0 wrong keys served, recovery <= 5 s",
         f"{counts['acknowledged']:,} acknowledged, {counts['refused']:,} refused, {counts['unanswered']:,}"
         f" unanswered; {len(workload.violations)} lost, {len(workload.wrong_keys())} wrong keys;"
