@@ -231,6 +231,10 @@ def test_a_report_is_copied_and_downloaded_without_the_token(connected: Page, si
 def test_characters_beyond_the_basic_plane_do_not_shift_the_marks(connected: Page, site) -> None:
     text = "\U0001f600\U0001f680 " * 3 + site.marked("press-room", 160)
     check(connected, text)
+    # The heat map is painted after the verdict is shown.
+    connected.wait_for_function(
+        '() => CSS.highlights.get("heat-4")?.size && CSS.highlights.get("heat-3")?.size'
+    )
     words = connected.evaluate(
         """() => [...CSS.highlights.get("heat-4"), ...CSS.highlights.get("heat-3")].map((r) => {
             const range = new Range();

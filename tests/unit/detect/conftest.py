@@ -97,7 +97,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     mine = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
     foreign = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "f" * 64})
     with pytest.MonkeyPatch.context() as patch:
-        # The same secrets in every run: a promised false positive rate of 1 % would fail one run in a hundred.
+        # The same secrets in every run: at a false positive rate of 1 % one run in a hundred would fail.
         patch.setattr("shared.keys.key_codec.os.urandom", random.Random(SEED).randbytes)
         for key_id, tenant, profile in (
             ("a-one", "a", mine),
