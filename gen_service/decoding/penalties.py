@@ -35,9 +35,20 @@ class LogitAdjustments:
         if not self.penalizes:
             return
         before = Counter(completion)
-        for row, path in enumerate(paths):
-            counts = before + Counter(path) if path else before
-            if counts:
-                ids = torch.tensor(list(counts), dtype=torch.int64, device=logits.device)
-                times = torch.tensor(list(counts.values()), dtype=logits.dtype, device=logits.device)
-                logits[row, ids] -= self.frequency * times + self.presence
+        own = [
+            (row, token, before[token] + path.count(token))
+            for row, path in enumerate(paths)
+            for token in set(path)
+        ]
+        rows, tokens, times = torch.tensor(own, dtype=torch.int64, device=logits.device).reshape(-1, 3).T
+        # Tokens of a path have a count of their own: taken from what stood there before the others' penalty.
+        penalized = logits[rows, tokens] - self._penalty(times, logits)
+        if before:
+            seen = torch.tensor([*before.items()], dtype=torch.int64, device=logits.device)  # [tokens, 2]
+            logits[:, seen[:, 0]] -= self._penalty(seen[:, 1], logits)
+        if own:
+            logits[rows, tokens] = penalized
+
+    def _penalty(self, times: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """What is taken from tokens that occurred so often, [tokens]."""
+        return self.frequency * times.to(like.dtype) + self.presence
