@@ -39,6 +39,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         max_sequences=settings.max_concurrency,
         max_waiting=settings.max_queue,
         max_branches=settings.max_branches,
+        request_seconds=settings.request_seconds,
     )
     try:
         engine = Engine.load(str(folder), engine_settings)
@@ -53,9 +54,12 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         engine.start()
         async with access:
             yield
-        await asyncio.to_thread(engine.stop, settings.drain_seconds)
+        await drain(0)
 
-    return create_generation_app(
+    async def drain(seconds: float) -> None:
+        await asyncio.to_thread(engine.stop, seconds)
+
+    app = create_generation_app(
         GenerationBackend(
             models={engine.model_id: ServedModel(engine, template)},
             keys=access.cache,
@@ -67,3 +71,5 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         registry=registry,
         tracer_provider=open_tracing(settings, "ttmark-gen"),
     )
+    app.state.drain = drain
+    return app

@@ -52,6 +52,9 @@ class GenerationSettings(ServiceSettings):
         default="auto", description="Number format of the model."
     )
     threads: int | None = Field(default=None, ge=1, description="CPU threads; empty: torch's choice.")
+    request_seconds: float = Field(
+        default=600.0, gt=0, description="Time for a completion, waiting included, before 503 is answered."
+    )
     drain_seconds: float = Field(default=30.0, gt=0, description="Time for running requests after SIGTERM.")
 
 

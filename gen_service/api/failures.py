@@ -3,18 +3,30 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gen_service.engine.errors import ContextTooLong, Draining, Overloaded, SequenceFailed
+from gen_service.engine.errors import (
+    ContextTooLong,
+    Draining,
+    EngineDied,
+    OutOfTime,
+    Overloaded,
+    SequenceFailed,
+)
 from shared.http.errors import (
     ContextLengthExceeded,
     InternalError,
     ServiceError,
     ShuttingDown,
     TooManyRequests,
+    Unavailable,
 )
 
 
 class GenerationFailed(InternalError):
     code, title = "generation_failed", "Generation failed"
+
+
+class DeadlineExceeded(Unavailable):
+    code, title = "deadline_exceeded", "Deadline exceeded"
 
 
 def as_service_error(error: Exception) -> ServiceError | None:
@@ -25,7 +37,12 @@ def as_service_error(error: Exception) -> ServiceError | None:
         case Overloaded():
             return TooManyRequests("The queue of the service is full.", retry_after=error.retry_after)
         case Draining():
-            return ShuttingDown("The service takes no new requests at the moment.", retry_after=1)
+            return ShuttingDown("The service is shutting down; send the request again.", retry_after=1)
+        case OutOfTime():
+            message = "The completion was not finished in the time that the service gives it."
+            return DeadlineExceeded(message, retry_after=1)
+        case EngineDied():
+            return Unavailable("The model has stopped unexpectedly.", retry_after=1)
         case ContextTooLong():
             return ContextLengthExceeded(f"{error}.", param="max_tokens")
         case SequenceFailed():

@@ -38,5 +38,6 @@ class Generator(Protocol):
         """Pieces of one completion, the last with `finish_reason` and `report`; closing it cancels.
 
         Raises:
-            Overloaded, Draining, ContextTooLong, SequenceFailed: see `gen_service.engine.errors`.
+            Overloaded, Draining, ContextTooLong, OutOfTime, SequenceFailed, EngineDied: see
+                `gen_service.engine.errors`.
         """

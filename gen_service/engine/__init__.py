@@ -4,8 +4,10 @@ from gen_service.engine.engine import Engine
 from gen_service.engine.errors import (
     ContextTooLong,
     Draining,
+    EngineDied,
     EngineError,
     ModelLoadError,
+    OutOfTime,
     Overloaded,
     SequenceFailed,
 )
@@ -26,6 +28,7 @@ __all__ = [
     "Delta",
     "Draining",
     "Engine",
+    "EngineDied",
     "EngineError",
     "EngineSettings",
     "EngineStats",
@@ -34,6 +37,7 @@ __all__ = [
     "MarkReport",
     "Marking",
     "ModelLoadError",
+    "OutOfTime",
     "Overloaded",
     "SamplingParams",
     "SequenceFailed",

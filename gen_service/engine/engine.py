@@ -94,7 +94,10 @@ class Engine:
         self._worker.start()
 
     def stop(self, drain_seconds: float) -> None:
-        """Takes no new requests, lets those in hand finish for at most `drain_seconds`, then ends. Blocks."""
+        """Takes no new requests, lets those in hand finish for at most `drain_seconds`, then ends. Blocks.
+
+        What is not finished by then fails with `Draining`. A second call with less time cuts the first short.
+        """
         self._worker.stop(drain_seconds)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
@@ -102,7 +105,7 @@ class Engine:
 
         Raises:
             ContextTooLong, Overloaded, Draining: at once.
-            SequenceFailed: while iterating.
+            SequenceFailed, OutOfTime, Draining, EngineDied: while iterating.
         """
         self._check_length(request)
         limit = self._settings.request_seconds

@@ -4,7 +4,9 @@ EngineError
 ├── ModelLoadError      a model cannot be served
 ├── ContextTooLong      a request does not fit the model's context or the KV cache
 ├── Overloaded          the queue is full; carries `retry_after`
-├── Draining            the engine takes no new requests
+├── Draining            the engine takes no new requests, or stops before it could finish one
+├── OutOfTime           a request was not finished within the engine's limit
+├── EngineDied          the engine's thread ended on its own
 └── SequenceFailed      one request failed while it was generated; its neighbours are not affected
 """
 
@@ -34,7 +36,15 @@ class Overloaded(EngineError):
 
 
 class Draining(EngineError):
-    """The engine is not started, or is stopping."""
+    """The engine is not started, or is stopping; a request in hand fails with it when the drain is over."""
+
+
+class OutOfTime(EngineError):
+    """A request was not finished within `request_seconds` of its arrival."""
+
+
+class EngineDied(EngineError):
+    """The engine's thread ended without having been told to; nothing will be generated any more."""
 
 
 class SequenceFailed(EngineError):

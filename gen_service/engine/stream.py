@@ -4,17 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 
-from gen_service.engine.errors import SequenceFailed
+from gen_service.engine.errors import EngineError
 from gen_service.engine.request import Delta
 
-Item = Delta | SequenceFailed
+Item = Delta | EngineError
 
 
 class DeltaStream(AsyncIterator[Delta]):
     """Deltas of one request; closing it, or dropping it, cancels the request.
 
     Raises:
-        SequenceFailed: while iterating, if the engine could not go on with the request.
+        SequenceFailed, OutOfTime, Draining, EngineDied: while iterating, if the engine could not go on with
+            the request.
     """
 
     def __init__(self, cancel: Callable[[], None]) -> None:
@@ -38,7 +39,7 @@ class DeltaStream(AsyncIterator[Delta]):
         if self._ended:
             raise StopAsyncIteration
         item = await self._items.get()  # may be cancelled and asked again: no item is lost
-        if isinstance(item, SequenceFailed):
+        if isinstance(item, EngineError):
             self._ended = True
             raise item
         self._ended = item.finish_reason is not None

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from gen_service.engine.decoder import Computed, Decoder
 from gen_service.engine.drain_rate import DrainRate
-from gen_service.engine.errors import Draining, Overloaded, SequenceFailed
+from gen_service.engine.errors import (
+    Draining,
+    EngineDied,
+    EngineError,
+    OutOfTime,
+    Overloaded,
+    SequenceFailed,
+)
 from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.request import Delta
 from gen_service.engine.runner import Runner
@@ -72,7 +79,7 @@ class Worker:
         """Queues a sequence.
 
         Raises:
-            Draining: the worker is not started, or is stopping.
+            Draining: the worker is not started, is stopping or has ended.
             Overloaded: as many requests are in hand as may run and wait.
         """
         with self._wake:
@@ -107,12 +114,28 @@ class Worker:
             self._thread.join()
 
     def _run(self) -> None:
-        while self._take_in():
-            try:
-                self._turn()
-            except Exception as error:  # a fault of the engine itself: its thread must outlive it
-                self._fail(list(self._streams), SequenceFailed(f"{type(error).__name__}: {error}"))
-        self._fail(list(self._streams), SequenceFailed("the engine is stopping"))
+        end: EngineError = EngineDied("the engine's thread has ended")
+        try:
+            while self._take_in():
+                try:
+                    self._turn()
+                except Exception as error:  # a fault of the engine itself: its thread must outlive it
+                    self._fail(list(self._streams), SequenceFailed(f"{type(error).__name__}: {error}"))
+            end = Draining("the engine is stopping")
+        finally:
+            self._abandon(end)
+
+    def _abandon(self, error: EngineError) -> None:
+        """Fails whatever is in hand, so that nobody waits for a thread that is no more."""
+        with self._wake:
+            self._accepting = False
+            self._streams.update(self._inbox)
+            self._inbox = []
+        for stream in self._streams.values():
+            stream.put(error)
+        for sequence in list(self._streams):
+            self._leave(sequence)
+        self._update_stats()
 
     def _turn(self) -> None:
         self._drop_cancelled()
@@ -137,7 +160,7 @@ class Worker:
         late = [sequence for sequence in self._streams if sequence.deadline < now]
         for sequence in [sequence for sequence in self._streams if sequence.cancelled]:
             self._leave(sequence)
-        self._fail([sequence for sequence in late if not sequence.cancelled], SequenceFailed("out of time"))
+        self._fail([sequence for sequence in late if not sequence.cancelled], OutOfTime("out of time"))
 
     def _step(self, step: Pass[Sequence]) -> None:
         started = time.perf_counter()
@@ -198,7 +221,7 @@ class Worker:
             self._leave(sequence)
         stream.put(delta)
 
-    def _fail(self, sequences: Iterable[Sequence], error: SequenceFailed) -> None:
+    def _fail(self, sequences: Iterable[Sequence], error: EngineError) -> None:
         for sequence in sequences:
             stream = self._streams.get(sequence)
             if stream is not None:

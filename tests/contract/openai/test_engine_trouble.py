@@ -6,7 +6,7 @@ from typing import Any
 import openai
 import pytest
 
-from gen_service.engine import ContextTooLong, Draining, Overloaded, SequenceFailed
+from gen_service.engine import ContextTooLong, Draining, EngineDied, OutOfTime, Overloaded, SequenceFailed
 
 REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16}
 
@@ -17,6 +17,8 @@ REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16}
     [
         (Overloaded(2.5), 429, "rate_limit_exceeded"),
         (Draining("stopping"), 503, "shutting_down"),
+        (OutOfTime("late"), 503, "deadline_exceeded"),
+        (EngineDied("dead"), 503, "unavailable"),
         (ContextTooLong("the cache holds 9 tokens"), 400, "context_length_exceeded"),
         (SequenceFailed("NaN"), 500, "generation_failed"),
     ],
@@ -51,15 +53,40 @@ def test_one_failure_ends_the_other_choices_too(fake: Any) -> None:
     assert fake.generator.running == 0
 
 
-@pytest.mark.parametrize("failure", [SequenceFailed("secret"), RuntimeError("secret")])
+ENDS_MIDWAY = pytest.mark.parametrize(
+    ("failure", "status", "code"),
+    [
+        (SequenceFailed("secret"), 500, "generation_failed"),
+        (RuntimeError("secret"), 500, "internal_error"),
+        (Draining("secret"), 503, "shutting_down"),
+        (OutOfTime("secret"), 503, "deadline_exceeded"),
+        (EngineDied("secret"), 503, "unavailable"),
+    ],
+)
+
+
+@ENDS_MIDWAY
 def test_a_failure_after_the_first_chunk_ends_the_stream_with_an_error_event(
-    fake: Any, failure: Exception
+    fake: Any, failure: Exception, status: int, code: str
 ) -> None:
     fake.generator.failure = failure
     stream = fake.client().completions.create(**REQUEST, stream=True)
     with pytest.raises(openai.APIError) as raised:
         list(stream)
+    assert raised.value.code == code
     assert "secret" not in str(raised.value)
+
+
+@ENDS_MIDWAY
+def test_a_completion_that_the_engine_cannot_finish_says_whether_to_try_again(
+    fake: Any, failure: Exception, status: int, code: str
+) -> None:
+    fake.generator.failure = failure
+    response = fake.http().post("/v1/completions", json=REQUEST | {"n": 2})
+    assert response.status_code == status
+    assert response.json()["error"]["code"] == code
+    assert response.headers.get("retry-after") == ("1" if status == 503 else None)
+    assert "secret" not in response.text
 
 
 def test_a_bug_in_the_engine_is_a_generic_500(fake: Any) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,8 +15,10 @@ from gen_service.engine import (
     Delta,
     Draining,
     Engine,
+    EngineDied,
     GenerationRequest,
     Marking,
+    OutOfTime,
     Overloaded,
     SamplingParams,
     SequenceFailed,
@@ -254,19 +257,55 @@ async def test_draining_finishes_what_runs_and_refuses_what_comes(start_engine: 
     await asyncio.to_thread(stopper.join)
 
 
-async def test_what_is_not_finished_when_the_drain_time_is_over_fails(start_engine: StartEngine) -> None:
-    engine = start_engine()
-    running = asyncio.create_task(collect(engine, ask(engine, max_tokens=230)))
+async def test_what_is_not_finished_when_the_drain_time_is_over_is_told_so(start_engine: StartEngine) -> None:
+    engine = start_engine(max_sequences=1)
+    running, waiting = [asyncio.create_task(collect(engine, ask(engine, max_tokens=230))) for _ in range(2)]
     await asyncio.sleep(0.01)
     await asyncio.to_thread(engine.stop, 0.0)
-    with pytest.raises(SequenceFailed, match="stopping"):
+    for request in (running, waiting):
+        with pytest.raises(Draining, match="stopping"):
+            await request
+    assert (engine.stats.cached_tokens, engine._worker.waiting) == (0, 0)
+
+
+async def test_a_second_call_cuts_a_drain_short(start_engine: StartEngine) -> None:
+    engine = start_engine()
+    slow = engine._runner.forward
+    engine._runner.forward = lambda pieces: (time.sleep(0.05), slow(pieces))[1]  # type: ignore[method-assign]
+    running = asyncio.create_task(collect(engine, ask(engine, max_tokens=230)))
+    draining = asyncio.create_task(asyncio.to_thread(engine.stop, 300.0))
+    await until(lambda: not engine.ready)
+    await asyncio.to_thread(engine.stop, 0.0)
+    await asyncio.wait_for(draining, 5)
+    with pytest.raises(Draining):
         await running
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_when_the_engines_thread_dies_every_request_is_told_and_none_is_taken(
+    start_engine: StartEngine,
+) -> None:
+    engine = start_engine(max_sequences=1)
+
+    def die(pieces: Any) -> Any:
+        raise SystemExit  # no Exception, so the engine does not survive it
+
+    running, waiting = [asyncio.create_task(collect(engine, ask(engine, max_tokens=230))) for _ in range(2)]
+    await until(lambda: engine.stats.running == 1)
+    engine._runner.forward = die  # type: ignore[method-assign]
+    for request in (running, waiting):
+        with pytest.raises(EngineDied):
+            await asyncio.wait_for(request, 5)
+    await until(lambda: not engine.ready)
+    with pytest.raises(Draining):
+        engine.generate(ask(engine))
 
 
 async def test_a_request_over_its_deadline_fails(start_engine: StartEngine) -> None:
     engine = start_engine(request_seconds=0.05)
-    with pytest.raises(SequenceFailed, match="time"):
+    with pytest.raises(OutOfTime):
         await collect(engine, ask(engine, max_tokens=230))
+    await until(lambda: engine.stats.running == 0 and engine.stats.cached_tokens == 0)
 
 
 async def test_a_request_beyond_the_context_is_refused_by_its_length_in_tokens(engine: Engine) -> None:
