@@ -12,8 +12,8 @@ CHUNK_BLOCKS = 2000
 
 def sample_scores(scheme: Scheme, blocks: Blocks, rng: np.random.Generator) -> NDArray[np.float64]:
     """The raw score [S] of one block drawn from each reweighted distribution."""
-    words = random_words(rng, blocks.probs.size, 2 * scheme.prf_calls)
-    contexts = random_words(rng, len(blocks.segments), 2)
+    words = random_words(rng, blocks.probs.size, scheme.word_count)
+    contexts = random_words(rng, len(blocks.segments), scheme.word_count)
     reweighted = scheme.reweight(blocks.probs, words, contexts, blocks.segments)
     cumulative = blocks.segments.cumulative_sum(reweighted)
     passed = cumulative <= blocks.segments.spread(rng.random(len(blocks.segments)))

@@ -54,10 +54,11 @@ def absorb_context(keys: Array, contexts: Array) -> ContextState:
     return ContextState(absorb(lanes, words), pending, width)
 
 
-def prf_words(state: ContextState, suffix: Array | None = None) -> Array:
-    """PRF output of context || suffix as two int64 lanes per row: [N, 2].
+def prf_words(state: ContextState, suffix: Array | None = None, halves: int = 2) -> Array:
+    """PRF output of context || suffix as int64 lanes: [N, 2], or with `halves` = 1 the first alone.
 
-    `suffix` is [N, T] int64 tokens, one row per row of the state; None is the context alone.
+    `suffix` is [N, T] int64 tokens, one row per row of the state; None is the context alone. A third of
+    the work goes into the second lane.
     """
     tokens = [] if suffix is None else [suffix[:, i] for i in range(suffix.shape[1])]
     length = TOKEN_BYTES * (state.width + len(tokens))
@@ -67,8 +68,8 @@ def prf_words(state: ContextState, suffix: Array | None = None) -> Array:
     length_word = _signed((length & 0xFF) << 56)
     words.append((tokens[-1] & TOKEN_MASK) | length_word if len(tokens) % 2 else length_word)
     if is_numpy(state.lanes[0]):
-        return siphash_numpy.compress_and_finalize(state.lanes, words)
-    return finalize(compress(state.lanes, words))
+        return siphash_numpy.compress_and_finalize(state.lanes, words, halves)
+    return finalize(compress(state.lanes, words), halves)
 
 
 def _pack(low: Array, high: Array) -> Array:

@@ -31,13 +31,15 @@ def compress(lanes: Lanes, words: Sequence[Array | int]) -> Lanes:
     return lanes
 
 
-def finalize(lanes: Lanes) -> Array:
-    """The 128-bit output as two lanes per row: [N, 2]."""
+def finalize(lanes: Lanes, halves: int = 2) -> Array:
+    """The first `halves` (1, 2) 64-bit lanes of the 128-bit output, one row per message: [N, halves]."""
     v0, v1, v2, v3 = lanes
     v0, v1, v2, v3 = _rounds((v0, v1, v2 ^ FIRST_HALF, v3), FINALIZATION_ROUNDS)
-    first = v0 ^ v1 ^ v2 ^ v3
-    v0, v1, v2, v3 = _rounds((v0, v1 ^ SECOND_HALF, v2, v3), FINALIZATION_ROUNDS)
-    return namespace(first).stack([first, v0 ^ v1 ^ v2 ^ v3], axis=1)
+    out = [v0 ^ v1 ^ v2 ^ v3]
+    if halves == 2:
+        v0, v1, v2, v3 = _rounds((v0, v1 ^ SECOND_HALF, v2, v3), FINALIZATION_ROUNDS)
+        out.append(v0 ^ v1 ^ v2 ^ v3)
+    return namespace(v0).stack(out, axis=1)
 
 
 def _rounds(lanes: Lanes, count: int) -> Lanes:

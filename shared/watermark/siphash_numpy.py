@@ -1,6 +1,7 @@
 """SipHash-2-4-128 for numpy alone: unsigned lanes updated in place, in chunks that stay in cache.
 
-Gives the words of `shared.watermark.siphash`, which is its oracle in the tests.
+Gives the words of `shared.watermark.siphash`, which is its oracle in the tests. The two halves of a
+round are alike, so lanes are worked on in twos: half as many array operations.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,68 +14,74 @@ from shared.watermark.siphash import COMPRESSION_ROUNDS, FINALIZATION_ROUNDS, FI
 UInt64 = NDArray[np.uint64]
 Word = NDArray[np.int64] | int
 
-# Rows worked on at once: the state and a scratch lane of five times 128 KiB.
+# Rows worked on at once: the state and two scratch lanes of six times 128 KiB.
 CHUNK_ROWS = 16384
+
+# Left rotations of (v1, v3) in the first and of (v1, v3) in the second half of a round.
+_FIRST_TURN, _SECOND_TURN = (np.array([[a], [b]], dtype=np.uint64) for a, b in ((13, 16), (17, 21)))
+_HALF_WORD, _WORD = np.uint64(32), np.uint64(64)
 
 
 def compress(lanes: Lanes, words: Sequence[Word]) -> Lanes:
     """`siphash.compress`: new lanes [N] after absorbing `words`. The inputs are kept."""
-    v0, v1, v2, v3 = (np.array(lane) for lane in lanes)
+    v0, v1, v2, v3 = (np.empty_like(lane) for lane in lanes)
     for chunk in _chunks(v0.shape[0]):
-        _Chunk(*(lane[chunk].view(np.uint64) for lane in (v0, v1, v2, v3))).absorb(words, chunk)
+        state = _Chunk(lanes, chunk)
+        state.absorb(words, chunk)
+        v0[chunk], v2[chunk] = state.even.view(np.int64)
+        v1[chunk], v3[chunk] = state.odd.view(np.int64)
     return v0, v1, v2, v3
 
 
-def compress_and_finalize(lanes: Lanes, words: Sequence[Word]) -> NDArray[np.int64]:
-    """Absorb `words` into lanes [N] each and finalise: [N, 2] int64. The inputs are kept."""
+def compress_and_finalize(lanes: Lanes, words: Sequence[Word], halves: int) -> NDArray[np.int64]:
+    """Absorb `words` into lanes [N] each and finalise: the first `halves` (1, 2) lanes of the output.
+
+    [N, halves] int64, columns contiguous. The inputs are kept.
+    """
     rows = lanes[0].shape[0]
-    out = np.empty((rows, 2), dtype=np.uint64)
+    out = np.empty((halves, rows), dtype=np.uint64)
     for chunk in _chunks(rows):
-        state = _Chunk(*(lane[chunk].view(np.uint64).copy() for lane in lanes))
+        state = _Chunk(lanes, chunk)
         state.absorb(words, chunk)
-        state.finalize(out[chunk])
-    return out.view(np.int64)
+        state.finalize(out[:, chunk])
+    return out.view(np.int64).T
 
 
 class _Chunk:
-    """The state of some rows and a scratch lane."""
+    """The state of some rows: lanes (v0, v2) and (v1, v3), and two lanes of scratch."""
 
-    def __init__(self, v0: UInt64, v1: UInt64, v2: UInt64, v3: UInt64) -> None:
-        self._v0, self._v1, self._v2, self._v3 = v0, v1, v2, v3
-        self._scratch = np.empty_like(v0)
+    def __init__(self, lanes: Lanes, chunk: slice) -> None:
+        v0, v1, v2, v3 = (lane[chunk].view(np.uint64) for lane in lanes)
+        self.even, self.odd = np.stack([v0, v2]), np.stack([v1, v3])  # [2, rows]
+        self._scratch = np.empty_like(self.even)
 
     def absorb(self, words: Sequence[Word], chunk: slice) -> None:
         for word in words:
             part = np.uint64(word % (1 << 64)) if isinstance(word, int) else word[chunk].view(np.uint64)
-            self._v3 ^= part
+            self.odd[1] ^= part
             self._rounds(COMPRESSION_ROUNDS)
-            self._v0 ^= part
+            self.even[0] ^= part
 
     def finalize(self, out: UInt64) -> None:
-        self._v2 ^= np.uint64(FIRST_HALF)
-        self._rounds(FINALIZATION_ROUNDS)
-        out[:, 0] = self._v0 ^ self._v1 ^ self._v2 ^ self._v3
-        self._v1 ^= np.uint64(SECOND_HALF)
-        self._rounds(FINALIZATION_ROUNDS)
-        out[:, 1] = self._v0 ^ self._v1 ^ self._v2 ^ self._v3
+        """Fill `out` [1 or 2, rows]."""
+        self.even[1] ^= np.uint64(FIRST_HALF)
+        for half in out:
+            self._rounds(FINALIZATION_ROUNDS)
+            np.bitwise_xor(self.even, self.odd, out=self._scratch)
+            np.bitwise_xor(self._scratch[0], self._scratch[1], out=half)
+            self.odd[0] ^= np.uint64(SECOND_HALF)
 
     def _rounds(self, count: int) -> None:
-        v0, v1, v2, v3, scratch = self._v0, self._v1, self._v2, self._v3, self._scratch
+        even, odd, scratch = self.even, self.odd, self._scratch
         for _ in range(count):
-            v0 += v1
-            _rotate_left(v1, 13, scratch)
-            v1 ^= v0
-            _rotate_left(v0, 32, scratch)
-            v2 += v3
-            _rotate_left(v3, 16, scratch)
-            v3 ^= v2
-            v0 += v3
-            _rotate_left(v3, 21, scratch)
-            v3 ^= v0
-            v2 += v1
-            _rotate_left(v1, 17, scratch)
-            v1 ^= v2
-            _rotate_left(v2, 32, scratch)
+            even += odd
+            _rotate_left(odd, _FIRST_TURN, scratch)
+            odd ^= even
+            _rotate_left(even[0], _HALF_WORD, scratch[0])
+            even += odd[::-1]
+            _rotate_left(odd, _SECOND_TURN, scratch)
+            odd ^= even[::-1]
+            _rotate_left(even[1], _HALF_WORD, scratch[1])
 
 
 def _chunks(rows: int) -> Iterator[slice]:
@@ -82,7 +89,7 @@ def _chunks(rows: int) -> Iterator[slice]:
         yield slice(start, min(start + CHUNK_ROWS, rows))
 
 
-def _rotate_left(lane: UInt64, bits: int, scratch: UInt64) -> None:
-    np.right_shift(lane, np.uint64(64 - bits), out=scratch)
-    np.left_shift(lane, np.uint64(bits), out=lane)
-    np.bitwise_or(lane, scratch, out=lane)
+def _rotate_left(lanes: UInt64, bits: UInt64 | np.uint64, scratch: UInt64) -> None:
+    np.right_shift(lanes, _WORD - bits, out=scratch)
+    np.left_shift(lanes, bits, out=lanes)
+    np.bitwise_or(lanes, scratch, out=lanes)

@@ -1,7 +1,7 @@
 """The watermark of a profile: one object that reweights, scores and gives exact p-values."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -113,27 +113,35 @@ class Watermark:
         return blocks
 
     def _context_words(self, state: ContextState, contexts: Array) -> Array:
-        """The words of each context [S, 2], or [S, 0] for a scheme that reads none."""
-        return prf_words(state) if self._scheme.uses_context_words else contexts[:, :0]
+        """The words of each context [S, word_count], or [S, 0] for a scheme that reads none."""
+        if not self._scheme.uses_context_words:
+            return contexts[:, :0]
+        return prf_words(state, halves=self._scheme.word_count)
 
     def _block_words(self, state: ContextState, blocks: Array) -> Array:
-        """The words of each block [N, 2 * prf_calls]: of the block, then of block || counter."""
-        xp: Any = namespace(blocks)
-        calls = [prf_words(state, blocks)]
-        for counter in range(1, self._scheme.prf_calls):
-            column = xp.full_like(blocks[:, :1], counter)
-            calls.append(prf_words(state, xp.concat([blocks, column], axis=1)))
-        return calls[0] if len(calls) == 1 else xp.concat(calls, axis=1)
+        """The words of each block [N, word_count]: of the block, then of block || counter."""
+        return self._words(state, lambda call: _with_counter(blocks, call) if call else blocks)
 
     def _repeated_words(
         self, state: ContextState, blocks: NDArray[np.int64], occurrences: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """The words of later occurrences, from counters beyond those of the layers."""
-        calls = []
-        for call in range(self._scheme.prf_calls):
-            counters = REPEAT_COUNTER + occurrences * self._scheme.prf_calls + call
-            calls.append(prf_words(state, np.concatenate([blocks, counters[:, None]], axis=1)))
-        return np.concatenate(calls, axis=1)
+        first = REPEAT_COUNTER + occurrences * -(-self._scheme.word_count // 2)
+        words: NDArray[np.int64] = self._words(state, lambda call: _with_counter(blocks, first + call))
+        return words
+
+    def _words(self, state: ContextState, suffix: Callable[[int], Array]) -> Array:
+        """`word_count` PRF words of each row, from the outputs of context || suffix(call)."""
+        count = self._scheme.word_count
+        calls = [prf_words(state, suffix(i // 2), halves=min(2, count - i)) for i in range(0, count, 2)]
+        return calls[0] if len(calls) == 1 else namespace(calls[0]).concat(calls, axis=1)
+
+
+def _with_counter(blocks: Array, counters: Array | int) -> Array:
+    """Blocks [N, r] with a counter per row, or one for all -> [N, r + 1]."""
+    xp: Any = namespace(blocks)
+    column = xp.zeros_like(blocks[:, :1]) + (counters if isinstance(counters, int) else counters[:, None])
+    return xp.concat([blocks, column], axis=1)
 
 
 def _check_range(name: str, value: int, maximum: int) -> None:

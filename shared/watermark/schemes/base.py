@@ -15,7 +15,7 @@ class Scheme(Protocol):
 
     A scheme is a frozen dataclass whose fields are its parameters with their defaults; its
     constructor raises ValueError for values out of range. PRF words are 64-bit lanes as int64:
-    `words` [N, 2 * prf_calls] of the blocks, `context_words` [.., 2] of the contexts.
+    `words` [N, word_count] of the blocks, `context_words` [.., word_count] of the contexts.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -25,8 +25,8 @@ class Scheme(Protocol):
     """Whether `reweight` and `score` read `context_words`; others may be given none."""
 
     @property
-    def prf_calls(self) -> int:
-        """PRF outputs of 128 bits that each block needs."""
+    def word_count(self) -> int:
+        """PRF words of 64 bits that each block needs."""
         ...
 
     @property

@@ -37,9 +37,8 @@ class DiPmark:
         check_blend(self.blend)
 
     @property
-    def prf_calls(self) -> int:
-        """Two layers of 64 bits from each output."""
-        return (self.layers + 1) // 2
+    def word_count(self) -> int:
+        return self.layers
 
     @property
     def null(self) -> Null:

@@ -30,7 +30,7 @@ class Gumbel:
         check_blend(self.blend)
 
     @property
-    def prf_calls(self) -> int:
+    def word_count(self) -> int:
         return 1
 
     @property

@@ -42,8 +42,8 @@ class MCMark:
         check_blend(self.blend)
 
     @property
-    def prf_calls(self) -> int:
-        return 1
+    def word_count(self) -> int:
+        return -(-self.layers // self._digits_per_lane)
 
     @property
     def null(self) -> Null:

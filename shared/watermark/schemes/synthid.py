@@ -36,7 +36,7 @@ class SynthID:
         check_blend(self.blend)
 
     @property
-    def prf_calls(self) -> int:
+    def word_count(self) -> int:
         return 1
 
     @property

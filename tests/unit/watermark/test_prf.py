@@ -38,13 +38,15 @@ def test_words_are_the_slow_reference_of_the_token_bytes(siphash_reference, back
         assert words[row].tobytes() == siphash_reference(KEY, message)
 
 
-def test_fast_numpy_lanes_equal_the_generic_ones_across_chunks():
+@pytest.mark.parametrize("halves", [1, 2])
+def test_fast_numpy_lanes_equal_the_generic_ones_across_chunks(halves):
     words = random_tokens(3, 3, 2 * CHUNK_ROWS + 5) << 31
     k0, k1 = random_tokens(4, 2, words.shape[1]) << 30
     lanes = initial_lanes(k0, k1)
     absorbed = compress(lanes, [*words, -5])
     assert np.array_equal(siphash_numpy.compress(lanes, [*words, -5]), absorbed)
-    assert np.array_equal(siphash_numpy.compress_and_finalize(lanes, [*words, -5]), finalize(absorbed))
+    fast = siphash_numpy.compress_and_finalize(lanes, [*words, -5], halves)
+    assert np.array_equal(fast, finalize(absorbed, halves))
 
 
 def test_torch_equals_numpy_bit_for_bit_on_random_inputs():
@@ -56,6 +58,14 @@ def test_torch_equals_numpy_bit_for_bit_on_random_inputs():
     in_numpy = prf_words(absorb_context(keys, contexts), blocks)
     in_torch = prf_words(absorb_context(torch.asarray(keys), torch.asarray(contexts)), torch.asarray(blocks))
     assert np.array_equal(in_numpy, in_torch.numpy())
+
+
+@pytest.mark.parametrize("backend", [np.asarray, torch.asarray], ids=["numpy", "torch"])
+def test_one_half_is_the_first_column_of_both(backend):
+    contexts, blocks = backend(random_tokens(11, 40, 4)), backend(random_tokens(12, 40, 2))
+    state = absorb_context(backend(key_lanes(KEY)), contexts)
+    both, first = (np.asarray(prf_words(state, blocks, halves)) for halves in (2, 1))
+    assert np.array_equal(first, both[:, :1])
 
 
 def test_a_state_is_reused_for_all_candidates_of_its_context():

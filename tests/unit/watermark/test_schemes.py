@@ -87,13 +87,13 @@ def test_gumbel_emits_the_winner_of_the_race(probs):
 
 @pytest.mark.parametrize("scheme", [SynthID(), DiPmark(), MCMark(), Gumbel()], ids=lambda s: s.name)
 def test_a_single_candidate_keeps_all_mass(scheme):
-    words = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, (50, 1, 2 * scheme.prf_calls))
+    words = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, (50, 1, scheme.word_count))
     assert np.allclose(reweight_all(scheme, [1.0], words), 1.0, rtol=1e-15)
 
 
 @pytest.mark.parametrize("scheme", [SynthID(), DiPmark(), MCMark(), Gumbel()], ids=lambda s: s.name)
 def test_candidates_without_mass_get_none(scheme):
-    words = np.random.default_rng(2).integers(-(2**63), 2**63 - 1, (50, 4, 2 * scheme.prf_calls))
+    words = np.random.default_rng(2).integers(-(2**63), 2**63 - 1, (50, 4, scheme.word_count))
     reweighted = reweight_all(scheme, [0.0, 0.7, 0.0, 0.3], words)
     assert np.all(reweighted[:, [0, 2]] == 0.0)
 
@@ -130,7 +130,7 @@ def test_torch_gives_the_probabilities_of_numpy(scheme):
     lengths = rng.integers(1, 80, 40)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     probs = Segments(offsets).normalize(rng.exponential(size=offsets[-1]) ** 4)
-    words = rng.integers(-(2**63), 2**63 - 1, (offsets[-1], 2 * scheme.prf_calls))
+    words = rng.integers(-(2**63), 2**63 - 1, (offsets[-1], scheme.word_count))
     contexts = rng.integers(-(2**63), 2**63 - 1, (40, 2))
     in_numpy = scheme.reweight(probs, words, contexts, Segments(offsets))
     in_torch = scheme.reweight(
