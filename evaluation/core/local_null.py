@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from evaluation.core.tilting import null_scores
-from shared.watermark.detectors.localized import Method, find_peaks
+from shared.watermark.detectors.localized import Method
 from shared.watermark.detectors.scan import best_scores
+from shared.watermark.detectors.waterseeker import CHUNK_SCORES, best_window_scores
 from shared.watermark.watermark import Watermark
 
 LANES = 16384
@@ -31,12 +32,16 @@ def sample_best(
             for _ in range(-(-documents // LANES))
         ]
         return np.concatenate(runs)[:documents]
-    best = np.zeros(documents)
-    for i in range(documents):
-        scores = null_scores(watermark.null, rng, (positions,))
-        peaks = find_peaks(watermark, method, scores, lambda _: False)
-        best[i] = peaks[0].score if peaks else 0.0
-    return best
+    rows = max(1, CHUNK_SCORES // positions)
+    runs = [
+        best_window_scores(
+            null_scores(watermark.null, rng, (min(rows, documents - start), positions)),
+            watermark.block_size,
+            watermark.log10_p_of_z_sum,
+        )
+        for start in range(0, documents, rows)
+    ]
+    return np.concatenate(runs)
 
 
 def rate_curve(

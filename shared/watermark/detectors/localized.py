@@ -13,7 +13,11 @@ from shared.watermark.detectors.positions import position_scores
 from shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
 from shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
 from shared.watermark.detectors.tokens import check_tokens
-from shared.watermark.detectors.waterseeker import waterseeker_parameters, waterseeker_peaks
+from shared.watermark.detectors.waterseeker import (
+    best_window_scores,
+    waterseeker_parameters,
+    waterseeker_peaks,
+)
 from shared.watermark.null_tables import load_null_table
 from shared.watermark.watermark import Watermark
 
@@ -109,6 +113,5 @@ def _from_decoys(
         decoys = best_scores(chunks, watermark.block_size, DECOYS)
     else:
         columns = np.concatenate(list(chunks)).T  # [DECOYS, positions]
-        found = (find_peaks(watermark, method, scores, lambda _: False) for scores in columns)
-        decoys = np.array([peaks[0].score if peaks else 0.0 for peaks in found])
+        decoys = best_window_scores(columns, watermark.block_size, watermark.log10_p_of_z_sum)
     return lambda score: log10_expected(decoy_log10_p(score, decoys))

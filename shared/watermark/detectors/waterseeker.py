@@ -5,7 +5,7 @@ searched as a series of its own; windows and gaps are in tokens.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,8 @@ DEVIATIONS = 0.0
 """th2 of the original; 1.5 in its study of false positives."""
 MERGED_GAP = 100
 SHORTEST = 100
+# Scores worked on at once: 8 MiB.
+CHUNK_SCORES = 1 << 20
 WindowTest = Callable[[float, int], float]
 """log10 p-value of a window from the sum of its z and its number of blocks."""
 
@@ -30,9 +32,13 @@ def waterseeker_parameters() -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Region:
-    start: int
-    end: int  # exclusive
+class _Windows:
+    """The best window of every suspicious region of some documents, by document and start; arrays [R]."""
+
+    documents: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]  # exclusive
+    sums: NDArray[np.float64]
 
 
 def waterseeker_peaks(scores: NDArray[np.float64], block_size: int, window_log10_p: WindowTest) -> list[Peak]:
@@ -42,40 +48,83 @@ def waterseeker_peaks(scores: NDArray[np.float64], block_size: int, window_log10
     """
     peaks = []
     for residue in range(block_size):
-        series = scores[residue::block_size]
-        for region in _regions(series, block_size):
-            start, end = _best_window(series, region, max(1, WINDOW // block_size))
-            log10_p = window_log10_p(float(series[start:end].sum()), end - start)
-            peaks.append(Peak(residue + start * block_size, residue + end * block_size, -log10_p))
+        found = _best_windows(scores[None, residue::block_size], block_size)
+        for start, end, total in zip(
+            found.starts.tolist(), found.ends.tolist(), found.sums.tolist(), strict=True
+        ):
+            score = -window_log10_p(total, end - start)
+            peaks.append(Peak(residue + start * block_size, residue + end * block_size, score))
     return sorted(peaks, key=lambda peak: -peak.score)
 
 
-def _regions(series: NDArray[np.float64], block_size: int) -> Iterator[_Region]:
-    """Runs of windows with a mean well above the document's, close ones merged, short ones dropped."""
+def best_window_scores(
+    scores: NDArray[np.float64], block_size: int, window_log10_p: WindowTest
+) -> NDArray[np.float64]:
+    """The score of the best of `waterseeker_peaks` for each of many documents [D]; 0 where it finds none.
+
+    `scores` [D, n - r + 1].
+    """
+    best = np.zeros(scores.shape[0])
+    rows = max(1, CHUNK_SCORES // max(1, scores.shape[1]))
+    for first in range(0, best.size, rows):
+        for residue in range(block_size):
+            found = _best_windows(scores[first : first + rows, residue::block_size], block_size)
+            # Scores on a lattice repeat a few sums, and exact tails are what takes time: one number of
+            # each sum and length.
+            cells = np.round(found.sums, 9) + 1j * (found.ends - found.starts)
+            distinct, cell = np.unique(cells, return_inverse=True)
+            tails = np.array([window_log10_p(float(x.real), int(x.imag)) for x in distinct])
+            if tails.size:
+                np.maximum.at(best, first + found.documents, -tails[cell])
+    return best
+
+
+def _best_windows(series: NDArray[np.float64], block_size: int) -> _Windows:
+    """The suspicious regions of `series` [D, blocks] and the window of highest z in each.
+
+    A window starts within the first WINDOW tokens of its region and ends within the last.
+    """
     window = max(1, WINDOW // block_size)
-    if series.size < window:
-        return
-    totals = np.concatenate([[0.0], np.cumsum(series)])
-    means = (totals[window:] - totals[:-window]) / window
-    overall = float(means.mean())
-    top = float(np.partition(means, -min(TOP_WINDOWS, means.size))[-TOP_WINDOWS:].mean())
-    margin = max(TOP_SHARE * (top - overall), DEVIATIONS * float(means.std()))
-    above = np.flatnonzero(means > overall + margin)
-    if above.size == 0:
-        return
-    for run in np.split(above, np.flatnonzero(np.diff(above) > MERGED_GAP // block_size) + 1):
-        region = _Region(int(run[0]), int(run[-1]) + window)
-        if (region.end - region.start) * block_size >= SHORTEST:
-            yield region
+    totals = np.zeros((series.shape[0], series.shape[1] + 1))
+    np.cumsum(series, axis=1, out=totals[:, 1:])
+    documents, lows, highs = _regions(totals, window, block_size)
+    offsets = np.arange(window)
+    before = totals[documents[:, None], lows[:, None] + offsets]  # [R, window]
+    last_ends = highs[:, None] - window + 1 + offsets  # [R, window]
+    after = totals[documents[:, None], last_ends]
+    best = np.full(documents.size, -math.inf)
+    starts, ends, rows = lows.copy(), highs.copy(), np.arange(documents.size)
+    # A region has at least two windows' length, so that no start lies behind an end.
+    for offset in range(window):
+        z = (after - before[:, offset, None]) / np.sqrt(last_ends - lows[:, None] - offset)
+        column = np.argmax(z, axis=1)
+        better = z[rows, column] > best
+        best = np.where(better, z[rows, column], best)
+        starts = np.where(better, lows + offset, starts)
+        ends = np.where(better, last_ends[rows, column], ends)
+    return _Windows(documents, starts, ends, totals[documents, ends] - totals[documents, starts])
 
 
-def _best_window(series: NDArray[np.float64], region: _Region, window: int) -> tuple[int, int]:
-    """The [start, end) of highest z, start within the first window and end within the last."""
-    totals = np.concatenate([[0.0], np.cumsum(series[region.start : region.end])])
-    size = region.end - region.start
-    starts = np.arange(min(window, size))
-    ends = np.arange(max(1, size - window + 1), size + 1)
-    lengths = ends[None, :] - starts[:, None]  # [starts, ends]
-    z = np.where(lengths > 0, totals[ends][None, :] - totals[starts][:, None], -math.inf)
-    start, end = np.unravel_index(np.argmax(z / np.sqrt(np.maximum(lengths, 1))), z.shape)
-    return region.start + int(starts[start]), region.start + int(ends[end])
+def _regions(
+    totals: NDArray[np.float64], window: int, block_size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Runs of windows with a mean well above the document's, close ones merged, short ones dropped.
+
+    From running sums [D, blocks + 1]: document, start and exclusive end of each region [R].
+    """
+    if totals.shape[1] <= window:
+        none = np.empty(0, dtype=np.int64)
+        return none, none, none
+    means = (totals[:, window:] - totals[:, :-window]) / window  # [D, windows]
+    overall = means.mean(axis=1)
+    highest = min(TOP_WINDOWS, means.shape[1])
+    top = np.partition(means, -highest, axis=1)[:, -highest:].mean(axis=1)
+    margin = np.maximum(TOP_SHARE * (top - overall), DEVIATIONS * means.std(axis=1))
+    documents, above = np.nonzero(means > (overall + margin)[:, None])
+    opens = np.ones(above.size, dtype=np.bool_)
+    opens[1:] = (np.diff(documents) > 0) | (np.diff(above) > MERGED_GAP // block_size)
+    first = np.flatnonzero(opens)
+    last = np.append(first[1:], above.size)[: first.size] - 1
+    lows, highs = above[first], above[last] + window
+    kept = (highs - lows) * block_size >= SHORTEST
+    return documents[first][kept], lows[kept], highs[kept]
