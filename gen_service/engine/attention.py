@@ -15,6 +15,7 @@ from torch.nn import functional
 from transformers import AttentionInterface
 
 from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.tree_attention import TreeAttention
 
 ATTENTION_NAME = "ttmark_ragged"
 _LANES = 32  # floats that torch's vectorised loops take at once, at most
@@ -59,6 +60,7 @@ class AttentionPlan:
         spans: the prefixes of [0, tree_rows) under a sliding window (None: full attention).
         write_rows, write_slots: rows whose keys and values are kept, and the cache rows that take them. They
             are written before anything is read, so a piece sees the pieces before it of the same pass.
+        kernel: computes the tree rows in one launch per layer, where there is one.
     """
 
     cache: KvCache
@@ -68,6 +70,7 @@ class AttentionPlan:
     chunks: tuple[Chunk, ...]
     write_rows: torch.Tensor
     write_slots: torch.Tensor
+    kernel: TreeAttention | None = None
 
 
 def register_attention() -> None:
@@ -138,6 +141,10 @@ class _Layer:
 
     def tree(self, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """Tree rows: prefix, then self, then ancestors -> [tree_rows, heads, dim]."""
+        if self._plan.kernel is not None:
+            return self._plan.kernel(
+                self._query, self.key, self.value, keys, values, self._window, self._scale
+            )
         rows, groups = self._plan.tree_rows, self._groups
         heads, _, dim = self._query.shape
         kv_heads = heads // groups

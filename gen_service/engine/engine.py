@@ -40,7 +40,7 @@ class Engine:
         self._settings = settings
         self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, settings)
         self.context_length = min(loaded.context_length, self.kv_tokens)
-        self._runner = Runner(loaded.model, KvCache(self.kv_tokens))
+        self._runner = Runner(loaded.model, KvCache(self.kv_tokens), tree_kernel=loaded.tree_kernel)
         self._runner.measure_row_counts()
         scheduler: Scheduler[Sequence] = Scheduler(
             ExtentAllocator(self.kv_tokens),

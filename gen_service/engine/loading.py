@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import structlog
 import torch
 from huggingface_hub import snapshot_download
 from transformers import AutoConfig, AutoModelForCausalLM
@@ -30,7 +31,11 @@ _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.15, torch.float16: 0.05}
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """A model that is ready to run, and what requests need to know of it."""
+    """A model that is ready to run, and what requests need to know of it.
+
+    Attributes:
+        tree_kernel: the Triton kernel computes this model's attention as transformers does.
+    """
 
     name: str
     model: Any
@@ -39,6 +44,7 @@ class LoadedModel:
     vocab_size: int
     eos_token_ids: tuple[int, ...]
     bytes_per_token: int
+    tree_kernel: bool = False
 
 
 def load_model(model: str, settings: EngineSettings) -> LoadedModel:
@@ -68,6 +74,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         vocab_size=int(text.vocab_size),
         eos_token_ids=_eos_token_ids(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
+        tree_kernel=runner.tree_kernel,
     )
 
 
@@ -124,7 +131,14 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
         runner = Runner(loaded.to(_device(device)).eval(), KvCache(2 * _CHECK_TOKENS))
     except Exception as error:
         raise ModelLoadError(f"{model}: {_first_line(error)}") from error
-    _compare_with_transformers(model, runner)
+    try:
+        _compare_with_transformers(model, runner)
+    except ModelLoadError as error:
+        if not runner.tree_kernel:
+            raise
+        structlog.get_logger("ttmark.engine").warning("tree_kernel_unusable", model=model, error=str(error))
+        runner.tree_kernel = False
+        _compare_with_transformers(model, runner)
     return runner
 
 

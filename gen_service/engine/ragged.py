@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gen_service.engine.attention import Ancestors, AttentionPlan, Chunk, Span
 from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.tree_attention import TreeAttention
 
 Ints = NDArray[np.int64]
 
@@ -77,8 +78,12 @@ class RaggedBatch:
         batch.counts = [len(rows) for rows in kept]
         return batch
 
-    def attention_plan(self, cache: KvCache, device: torch.device) -> AttentionPlan:
-        def on_device(rows: Sequence[int]) -> torch.Tensor:
+    def attention_plan(
+        self, cache: KvCache, device: torch.device, *, tree_kernel: bool = False
+    ) -> AttentionPlan:
+        """The plan of this batch, for the Triton kernel or for torch's own operators."""
+
+        def on_device(rows: Sequence[int] | Sequence[list[int]]) -> torch.Tensor:
             return torch.tensor(rows, dtype=torch.int64, device=device)
 
         spans: dict[int | None, tuple[Span, ...]] = {}
@@ -99,7 +104,16 @@ class RaggedBatch:
             chunks=tuple(self._chunks),
             write_rows=on_device(self._write_rows),
             write_slots=on_device(self._write_slots),
+            kernel=TreeAttention(spans_of, on_device(self._own_rows()).int()) if tree_kernel else None,
         )
+
+    def _own_rows(self) -> list[list[int]]:
+        """What each tree row attends to in this pass, [rows, depth]: itself, its ancestors, -1 for none."""
+        rows = [[row, *[-1] * len(self._ancestors)] for row in range(self.tree_rows)]
+        for level, distance in enumerate(sorted(self._ancestors), start=1):
+            for row, source in self._ancestors[distance]:
+                rows[row][level] = source
+        return rows
 
     def _add_row(self, token: int, position: int, depth: int) -> int:
         self.tokens.append(token)

@@ -10,19 +10,32 @@ from gen_service.engine.attention import AttentionPlan
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.ragged import Append, Probe, RaggedBatch
 from gen_service.engine.row_counts import RowCounts
+from gen_service.engine.tree_attention import has_tree_kernel
 
 ANY_COUNT = RowCounts(frozenset(range(1, 64)))
 
 
 class Runner:
-    """A model, its KV cache and the padding that makes its arithmetic independent of the batch."""
+    """A model, its KV cache and the padding that makes its arithmetic independent of the batch.
 
-    def __init__(self, model: Any, cache: KvCache, row_counts: RowCounts = ANY_COUNT) -> None:
+    Args:
+        tree_kernel: whether the Triton kernel attends; None takes it where it can run.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        cache: KvCache,
+        row_counts: RowCounts = ANY_COUNT,
+        *,
+        tree_kernel: bool | None = None,
+    ) -> None:
         self.model = model
         self.cache = cache
         self.row_counts = row_counts
         self._text_config = model.config.get_text_config()
         self.device: torch.device = next(model.parameters()).device
+        self.tree_kernel = has_tree_kernel(self.device) if tree_kernel is None else tree_kernel
 
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
@@ -55,7 +68,9 @@ class Runner:
         self.row_counts = RowCounts.measure(self.probe_once, (head_dim, inner))
 
     def _run(self, batch: RaggedBatch) -> torch.Tensor:
-        plan: AttentionPlan = batch.attention_plan(self.cache, self.device)
+        plan: AttentionPlan = batch.attention_plan(
+            self.cache, self.device, tree_kernel=self.tree_kernel and batch.tree_rows > 0
+        )
         kept = len(batch.keep)
         keep = batch.keep + [0] * (self.row_counts.pad(max(kept, 1)) - kept)
         output = self.model(

@@ -53,6 +53,22 @@ def test_probes_equal_independent_forwards_on_the_gpu(folder: Path) -> None:
     torch.testing.assert_close(logits, torch.stack(expected), atol=1e-3, rtol=1e-3)
 
 
+def test_the_tree_kernel_is_used_and_equals_torchs_own_operators(folder: Path) -> None:
+    loaded = load_model(str(folder), EngineSettings(device="cuda"))
+    assert loaded.tree_kernel
+    text = np.random.default_rng(1).integers(0, 300, 90).tolist()
+
+    def logits(*, tree_kernel: bool) -> torch.Tensor:
+        runner = Runner(loaded.model, KvCache(128), tree_kernel=tree_kernel)
+        runner.forward([Append(0, 0, text, is_chunk=True, wants_logits=False)])
+        branches = np.arange(40)[:, None]
+        return torch.cat(
+            runner.forward([Probe(0, 90, branches), Append(0, 90, [7, 8], is_chunk=False, wants_logits=True)])
+        )
+
+    torch.testing.assert_close(logits(tree_kernel=True), logits(tree_kernel=False), atol=1e-3, rtol=1e-3)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 async def test_a_completion_made_on_the_gpu_is_detected(folder: Path, dtype: str, block_size: int) -> None:

@@ -1,0 +1,90 @@
+"""The Triton kernel for tree rows, run by Triton's interpreter; `test_tree_kernel.py` starts this with it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig
+
+from gen_service.engine.attention import ATTENTION_NAME, register_attention
+from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.ragged import Append, Probe
+from gen_service.engine.runner import Runner
+from gen_service.engine.tree_kernel import attend_tree, tile_spans
+
+SHAPE: dict[str, Any] = {
+    "vocab_size": 64,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 64,
+}
+MODELS = {
+    "llama": LlamaConfig(**SHAPE),
+    "gemma3": Gemma3TextConfig(
+        **SHAPE, sliding_window=6, layer_types=["sliding_attention", "full_attention"]
+    ),
+}
+
+
+def attend_slowly(query: Any, key: Any, value: Any, keys: Any, values: Any, prefix: range, own: Any) -> Any:
+    """One row: query [heads, dim] over the prefix and the rows `own` of the pass."""
+    every = torch.cat([keys[list(prefix)], key[own]]).double()  # [n, kv_heads, dim]
+    each = torch.cat([values[list(prefix)], value[own]]).double()
+    groups = query.shape[0] // every.shape[1]
+    scores = torch.einsum("hd,nhd->hn", query.double(), every.repeat_interleave(groups, 1))
+    mass = torch.softmax(scores * query.shape[1] ** -0.5, dim=1)
+    return torch.einsum("hn,nhd->hd", mass, each.repeat_interleave(groups, 1))
+
+
+@pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(4, 2, 16), (5, 1, 24)])
+def test_the_kernel_equals_attention_row_by_row(heads: int, kv_heads: int, dim: int) -> None:
+    generator = torch.Generator().manual_seed(dim)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator)
+
+    rows = 9
+    query, key, value = (
+        draw(heads, rows + 2, dim),
+        draw(rows + 2, kv_heads, dim),
+        draw(rows + 2, kv_heads, dim),
+    )
+    keys, values = draw(150, kv_heads, dim), draw(150, kv_heads, dim)
+    spans = [(0, 5, 3, 40), (5, 8, 100, 117), (8, 9, 20, 20)]  # the last row has no prefix
+    own = torch.full((rows, 3), -1, dtype=torch.int32)
+    own[:, 0] = torch.arange(rows)
+    own[6, 1:] = torch.tensor([5, 4])
+    tiles = tile_spans(spans, heads // kv_heads, query.device)
+    out = attend_tree(query, key, value, keys, values, tiles, own, dim**-0.5)
+    expected = [
+        attend_slowly(query[:, row], key, value, keys, values, range(first, last), own[row][own[row] >= 0])
+        for start, stop, first, last in spans
+        for row in range(start, stop)
+    ]
+    torch.testing.assert_close(out.double(), torch.stack(expected), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_pass_with_the_kernel_equals_one_without(name: str) -> None:
+    register_attention()
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_config(MODELS[name], attn_implementation=ATTENTION_NAME).eval()
+    text = np.random.default_rng(5).integers(0, 64, 14).tolist()
+    pieces = [
+        Probe(0, 12, np.array([[3], [9], [40]])),
+        Probe(32, 5, np.array([[1, 2], [1, 7], [8, 4]])),
+        Append(32, 5, text[5:8], is_chunk=False, wants_logits=True),
+    ]
+
+    def logits(*, tree_kernel: bool) -> torch.Tensor:
+        runner = Runner(model, KvCache(64), tree_kernel=tree_kernel)
+        runner.forward([Append(0, 0, text[:12], is_chunk=True, wants_logits=False)])
+        runner.forward([Append(32, 0, text[:5], is_chunk=True, wants_logits=False)])
+        return torch.cat(runner.forward(pieces))
+
+    torch.testing.assert_close(logits(tree_kernel=True), logits(tree_kernel=False), atol=1e-5, rtol=1e-5)
