@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 
-from detect_service import detectors
 from detect_service.backend import DetectionBackend
 from detect_service.decision import decide
 from detect_service.detectors import BatchDetector, Tokens
+from detect_service.direct_detector import direct
 from detect_service.key_selection import select_keys
 from detect_service.pipeline import Finding, best_findings
+from detect_service.position_detectors import aligned, localized
 from detect_service.reader import DocumentReader
 from detect_service.results import verdict_only, with_evidence
 from shared.http.auth import check_scope
@@ -23,19 +23,18 @@ from shared.schemas.detection import (
     DirectRequest,
     LocalizedRequest,
 )
-from shared.watermark import detect_aligned, detect_localized
 
 
 def detector_for(request: DetectionRequest, versions: int) -> BatchDetector:
     """The detector with the request's options, when `versions` key versions are tried on each document."""
     match request:
         case DirectRequest():
-            return detectors.direct(request.phase)
+            return direct(request.phase)
         case AlignedRequest():
-            return detectors.one_by_one(partial(detect_aligned, beta=request.beta))
+            return aligned(request.beta)
         case LocalizedRequest():
             limit = math.log10(request.fpr) - math.log10(max(1, versions))
-            return detectors.one_by_one(partial(detect_localized, method=request.method, log10_e_limit=limit))
+            return localized(request.method, limit)
         case _:
             raise TypeError(f"no detector for {type(request).__name__}")
 

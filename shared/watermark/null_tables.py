@@ -30,25 +30,32 @@ class AlignedNull:
 
     def log10_p(self, block_size: int, tokens: int, score: float) -> float | None:
         """The p-value of D over `tokens` tokens, rounded up to a level; None outside the table."""
-        rows = [i for i, n in enumerate(self.lengths) if n % block_size == tokens % block_size]
-        right = bisect_right([self.lengths[i] for i in rows], tokens)
-        if right == 0 or (right == len(rows) and self.lengths[rows[-1]] != tokens):
+        beyond = bisect_right(self.lengths, tokens)
+        low = self._row(block_size, tokens, range(beyond - 1, -1, -1))
+        high = self._row(block_size, tokens, range(beyond, len(self.lengths)))
+        if low is None or (high is None and self.lengths[low] != tokens):
             return None
-        low = rows[right - 1]
-        high = rows[min(right, len(rows) - 1)]
-        row = _between(self, low, high, tokens)
-        reached = bisect_right(row, score + 1e-9)
+        high = low if high is None else high
+        below, above = self.thresholds[low], self.thresholds[high]
+        share = self._share(low, high, tokens)
+        reached = bisect_right(
+            range(min(len(below), len(above))),
+            score + 1e-9,
+            key=lambda level: below[level] + share * (above[level] - below[level]),
+        )
         return self.log10_levels[reached - 1] if reached else 0.0
 
+    def _row(self, block_size: int, tokens: int, rows: range) -> int | None:
+        """The first of `rows` whose length leaves the remainder of `tokens`."""
+        remainder = tokens % block_size
+        return next((row for row in rows if self.lengths[row] % block_size == remainder), None)
 
-def _between(null: AlignedNull, low: int, high: int, tokens: int) -> list[float]:
-    """Thresholds at `tokens`, linear in the root of the length: D grows as a n + q sqrt(n)."""
-    below, above = null.thresholds[low], null.thresholds[high]
-    if low == high:
-        return list(below)
-    left, right = math.sqrt(null.lengths[low]), math.sqrt(null.lengths[high])
-    share = (math.sqrt(tokens) - left) / (right - left)
-    return [a + share * (b - a) for a, b in zip(below, above, strict=False)]
+    def _share(self, low: int, high: int, tokens: int) -> float:
+        """Where `tokens` lies between two rows in the root of the length: D grows as a n + q sqrt(n)."""
+        if low == high:
+            return 0.0
+        left, right = math.sqrt(self.lengths[low]), math.sqrt(self.lengths[high])
+        return (math.sqrt(tokens) - left) / (right - left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,21 +48,38 @@ def detect_aligned(
     it is that of 1,000 decoys and not below 1/1001. Raises ValueError for a negative beta, a bad token
     or a bad key.
     """
-    if not 0.0 <= beta < math.inf:
-        raise ValueError(f"beta must be a number of at least 0, not {beta}")
+    check_beta(beta)
     tokens = check_tokens(tokens)
     scores = position_scores(watermark, prf_key, tokens)
-    if scores.size == 0:
+    score = aligned_score(scores, watermark.block_size, beta) if scores.size else 0.0
+    return aligned_evidence(watermark, prf_key, tokens, scores.size, score, beta)
+
+
+def check_beta(beta: float) -> None:
+    """Raises ValueError unless `beta` is a price."""
+    if not 0.0 <= beta < math.inf:
+        raise ValueError(f"beta must be a number of at least 0, not {beta}")
+
+
+def aligned_evidence(
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: NDArray[np.int64],
+    positions: int,
+    score: float,
+    beta: float,
+) -> AlignedEvidence:
+    """What `score`, the `aligned_score` of the text's `positions` scores, amounts to."""
+    if positions == 0:
         return AlignedEvidence(0.0, 0.0, tokens.size, 0, 1, "none")
-    score = aligned_score(scores, watermark.block_size, beta)
     null: NullSource = "table"
-    log10_p = _from_table(watermark, beta, scores.size, score)
+    log10_p = _from_table(watermark, beta, positions, score)
     if log10_p is None:
         null = "decoys"
-        chunks = decoy_scores(watermark, prf_key, tokens, scores.size)
+        chunks = decoy_scores(watermark, prf_key, tokens, positions)
         log10_p = decoy_log10_p(score, aligned_scores(chunks, watermark.block_size, beta, DECOYS))
     z = score / math.sqrt(tokens.size // watermark.block_size)
-    return AlignedEvidence(log10_p, z, tokens.size, scores.size, 1, null)
+    return AlignedEvidence(log10_p, z, tokens.size, positions, 1, null)
 
 
 def _from_table(watermark: Watermark, beta: float, positions: int, score: float) -> float | None:

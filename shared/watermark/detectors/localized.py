@@ -59,6 +59,18 @@ def detect_localized(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     tokens = check_tokens(tokens)
     scores = position_scores(watermark, prf_key, tokens)
+    return localized_evidence(watermark, prf_key, tokens, scores, method, log10_e_limit)
+
+
+def localized_evidence(
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    method: Method,
+    log10_e_limit: float,
+) -> LocalizedEvidence:
+    """What the text's `position_scores` amount to."""
     if scores.size == 0:
         return LocalizedEvidence(0.0, tokens.size, 0, 1, "none", ())
     expected = _from_table(watermark, method, scores.size)

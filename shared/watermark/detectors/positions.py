@@ -1,5 +1,8 @@
 """Scores of the blocks that start at every position of a text, for the detectors that align."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +10,9 @@ from shared.watermark.contexts import occurrence_numbers
 from shared.watermark.detectors.tokens import context_and_block
 from shared.watermark.prf import key_lanes
 from shared.watermark.watermark import Watermark
+
+# Odd 64-bit constants of a multiplicative hash (the fractional part of the golden ratio).
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def position_scores(watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -21,3 +27,60 @@ def position_scores(watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int
     contexts, blocks = context_and_block(watermark, tokens, starts)
     occurrences = occurrence_numbers(np.concatenate([contexts, blocks], axis=1))
     return watermark.standardize(watermark.score(key_lanes(prf_key), contexts, blocks, occurrences))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PositionRows:
+    """Every position of several texts, to be scored together under any key.
+
+    Attributes:
+        contexts, blocks: [N, H] and [N, r], text after text.
+        occurrences: [N] how many earlier rows of the same text are equal.
+        ends: [texts] one past the last row of each text.
+    """
+
+    contexts: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    occurrences: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, watermark: Watermark, texts: Sequence[NDArray[np.int64]]) -> "PositionRows":
+        """The rows that `position_scores` scores, for each of the texts."""
+        width, size = watermark.context_width, watermark.block_size
+        sizes = np.array([max(0, tokens.size - width - size + 1) for tokens in texts], dtype=np.int64)
+        ends = np.cumsum(sizes)
+        # Row i of a text starts at its token H + i.
+        first = np.cumsum([0, *(tokens.size for tokens in texts)])[:-1] + width
+        starts = np.arange(int(sizes.sum())) + np.repeat(first - (ends - sizes), sizes)
+        tokens = np.concatenate(texts)
+        # By columns: the PRF reads a token of every row at a time.
+        rows = np.empty((width + size, starts.size), dtype=np.int64).T
+        for column in range(width + size):
+            rows[:, column] = tokens[starts + (column - width)]
+        occurrences = _occurrences_within(np.repeat(np.arange(sizes.size), sizes), rows)
+        return cls(rows[:, :width], rows[:, width:], occurrences, ends)
+
+    def scores(self, watermark: Watermark, prf_key: bytes) -> NDArray[np.float64]:
+        """The `position_scores` of the texts, one after the other [N]."""
+        lanes = key_lanes(prf_key)
+        return watermark.standardize(watermark.score(lanes, self.contexts, self.blocks, self.occurrences))
+
+
+def _occurrences_within(texts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`occurrence_numbers` of `rows` [N, T] among those of the same text [N].
+
+    Equal rows have equal hashes, so that only rows whose hash is not alone need a closer look.
+    """
+    hashes = texts.astype(np.uint64)
+    for column in rows.T:
+        hashes ^= column.view(np.uint64)
+        hashes *= _MULTIPLIER
+        hashes ^= hashes >> np.uint64(32)
+    ordered = np.sort(hashes)
+    shared = ordered[1:][ordered[1:] == ordered[:-1]]
+    numbers = np.zeros(texts.size, dtype=np.int64)
+    if shared.size:
+        candidates = np.flatnonzero(np.isin(hashes, shared))
+        numbers[candidates] = occurrence_numbers(np.column_stack([texts[candidates], rows[candidates]]))
+    return numbers

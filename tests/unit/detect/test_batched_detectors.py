@@ -1,0 +1,71 @@
+"""Many documents at once give what the core's detectors give one by one."""
+
+import numpy as np
+import pytest
+
+from detect_service.direct_detector import direct
+from detect_service.position_detectors import aligned, localized
+from shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
+
+PRF_KEYS = [bytes(range(16)), bytes(16)]
+
+
+def documents() -> list[np.ndarray]:
+    """Texts of many lengths; some repeat themselves, some repeat each other."""
+    generator = np.random.default_rng(5)
+    lengths = [0, 1, 5, 30, 31, 400, 3, *range(60, 90)]
+    texts = [generator.integers(0, 50, size=length) for length in lengths]
+    return [*texts, texts[5], np.tile(texts[3], 9), np.zeros(77, dtype=np.int64), texts[5][:399]]
+
+
+@pytest.mark.parametrize("scheme", ["synthid", "dipmark", "mcmark", "gumbel"])
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("phase", [0, "any"])
+def test_direct_detection_of_a_batch_equals_its_documents_one_by_one(scheme, block_size, phase):
+    watermark = Watermark(scheme, block_size)
+    texts = [*documents()[:8], np.random.default_rng(6).integers(0, 50, size=20_000)]
+    batch = direct(phase)(watermark, PRF_KEYS, texts)
+    for tokens, of_document in zip(texts, batch, strict=True):
+        for prf_key, evidence in zip(PRF_KEYS, of_document, strict=True):
+            expected = detect_direct(watermark, prf_key, tokens, phase=phase)
+            assert (evidence.log10_p, evidence.z) == (expected.log10_p, expected.z)
+            assert (evidence.phase, evidence.hypotheses) == (expected.phase, expected.hypotheses)
+            np.testing.assert_array_equal(evidence.starts, expected.starts)
+            np.testing.assert_array_equal(evidence.scores, expected.scores)
+
+
+@pytest.mark.parametrize("scheme", ["synthid", "dipmark", "mcmark", "gumbel"])
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("beta", [5.0, 0.5])
+def test_aligned_detection_of_a_batch_equals_its_documents_one_by_one(scheme, block_size, beta):
+    watermark = Watermark(scheme, block_size)
+    texts = documents() if beta == 5.0 else documents()[:5]  # another beta has no table but 1,000 decoys
+    batch = aligned(beta)(watermark, PRF_KEYS, texts)
+    for tokens, of_document in zip(texts, batch, strict=True):
+        assert of_document == [detect_aligned(watermark, key, tokens, beta=beta) for key in PRF_KEYS]
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("method", ["scan", "waterseeker"])
+def test_localized_detection_of_a_batch_equals_its_documents_one_by_one(method, block_size):
+    watermark = Watermark("synthid", block_size)
+    batch = localized(method, -0.1)(watermark, PRF_KEYS, documents())
+    for tokens, of_document in zip(documents(), batch, strict=True):
+        expected = [
+            detect_localized(watermark, key, tokens, method=method, log10_e_limit=-0.1) for key in PRF_KEYS
+        ]
+        assert of_document == expected
+
+
+def test_batches_that_are_scored_in_parts_equal_their_documents_one_by_one(monkeypatch):
+    monkeypatch.setattr("detect_service.position_detectors._ROWS", 700)
+    watermark = Watermark("synthid", 2)
+    batch = aligned(5.0)(watermark, PRF_KEYS[:1], documents())
+    assert batch == [[detect_aligned(watermark, PRF_KEYS[0], tokens)] for tokens in documents()]
+
+
+def test_no_documents_and_no_keys_are_batches_too():
+    watermark = Watermark("synthid", 2)
+    for detector in (direct(0), aligned(5.0), localized("scan", -2.0)):
+        assert detector(watermark, PRF_KEYS, []) == []
+        assert detector(watermark, [], documents()) == [[] for _ in documents()]
