@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 
@@ -33,9 +34,10 @@ class Table:
 
     def rich(self) -> RichTable:
         """The table for a terminal."""
-        table = RichTable(*self.columns, title=self.title, caption="\n".join(self.notes) or None)
+        caption = escape("\n".join(self.notes)) or None
+        table = RichTable(*map(escape, self.columns), title=escape(self.title), caption=caption)
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*map(escape, row))
         return table
 
 

@@ -1,7 +1,7 @@
 """What is added to logits before the filters: logit_bias, presence and frequency penalties."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -35,20 +35,23 @@ class LogitAdjustments:
         if not self.penalizes:
             return
         before = Counter(completion)
-        own = [
-            (row, token, before[token] + path.count(token))
+        own = {
+            (row, token): before[token] + path.count(token)
             for row, path in enumerate(paths)
             for token in set(path)
-        ]
-        rows, tokens, times = torch.tensor(own, dtype=torch.int64, device=logits.device).reshape(-1, 3).T
-        # Tokens of a path have a count of their own: taken from what stood there before the others' penalty.
-        penalized = logits[rows, tokens] - self._penalty(times, logits)
+        }
+        if own:
+            # Tokens of a path have a count of their own, which counts from what stands there now.
+            rows, tokens = torch.tensor(list(own), dtype=torch.int64, device=logits.device).T
+            penalized = logits[rows, tokens] - self._penalty(own.values(), logits)
         if before:
-            seen = torch.tensor([*before.items()], dtype=torch.int64, device=logits.device)  # [tokens, 2]
-            logits[:, seen[:, 0]] -= self._penalty(seen[:, 1], logits)
+            seen = torch.tensor(list(before), dtype=torch.int64, device=logits.device)
+            logits[:, seen] -= self._penalty(before.values(), logits)
         if own:
             logits[rows, tokens] = penalized
 
-    def _penalty(self, times: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    def _penalty(self, times: Iterable[int], like: torch.Tensor) -> torch.Tensor:
         """What is taken from tokens that occurred so often, [tokens]."""
-        return self.frequency * times.to(like.dtype) + self.presence
+        return (
+            self.frequency * torch.tensor(list(times), dtype=like.dtype, device=like.device) + self.presence
+        )

@@ -15,6 +15,7 @@ def evaluate(context: typer.Context) -> None:
 
 def benchmark(context: typer.Context) -> None:
     """Benchmarks side by side with their peers."""
-    from evaluation.cli.bench import app
+    from evaluation.cli.bench import bench_app
+    from services.bulk_systems import bulk_systems
 
-    app(args=context.args, prog_name="ttmark bench")
+    bench_app(bulk_systems)(args=context.args, prog_name="ttmark bench")

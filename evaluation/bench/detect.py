@@ -1,0 +1,88 @@
+"""`bench detect`: detection of many texts beside the bare tokenizer and transformers' SynthID detector."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import torch
+from transformers import SynthIDTextWatermarkLogitsProcessor
+
+from evaluation.bench.timing import Timing, time_in_turns
+from evaluation.human import read_human_texts
+from shared.tokenization import TextTokenizer
+
+Detector = Callable[[Sequence[str]], object]
+"""Takes texts and judges all of them."""
+
+OurDetectors = Callable[[TextTokenizer, str, int], Mapping[str, Detector]]
+"""Our detection modes by name, for a tokenizer, a scheme and a block size."""
+
+BATCH = 128
+REPEATS = 3
+
+
+def measure_detectors(
+    tokenizer: TextTokenizer, ours: Mapping[str, Detector], human: Path, documents: int, tokens: int
+) -> list[Timing]:
+    """Tokens per second of processor time; all systems start from the same texts.
+
+    Raises:
+        ValueError: the file has too little text.
+    """
+    texts = cut_texts(tokenizer, read_human_texts(human), documents, tokens)
+    detectors: dict[str, Detector] = {
+        "the bare tokenizer": partial(_tokenize, tokenizer),
+        **ours,
+        "transformers SynthID": SynthIdDetector(tokenizer),
+    }
+    systems = {name: partial(detect, texts) for name, detect in detectors.items()}
+    return time_in_turns(systems, sum(len(tokenizer.encode(text)) for text in texts), REPEATS)
+
+
+def cut_texts(tokenizer: TextTokenizer, human: Sequence[str], documents: int, tokens: int) -> list[str]:
+    """Pieces of texts by people that are `tokens` long.
+
+    Raises:
+        ValueError: there is too little text.
+    """
+    pieces: list[str] = []
+    for text in human:
+        offsets = tokenizer.encode_with_offsets(text).offsets
+        for start in range(0, len(offsets) - tokens, tokens):
+            pieces.append(text[offsets[start][0] : offsets[start + tokens - 1][1]])
+            if len(pieces) == documents:
+                return pieces
+    raise ValueError(f"text for {len(pieces)} documents of {tokens} tokens, not {documents}")
+
+
+class SynthIdDetector:
+    """transformers' way from texts to mean scores, of depth 30 as ours."""
+
+    def __init__(self, tokenizer: TextTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._processor = SynthIDTextWatermarkLogitsProcessor(
+            ngram_len=5,
+            keys=list(range(1, 31)),
+            sampling_table_size=2**16,
+            sampling_table_seed=0,
+            context_history_size=1024,
+            device=torch.device("cpu"),
+        )
+
+    def __call__(self, texts: Sequence[str]) -> list[torch.Tensor]:
+        """Mean score of each text, in batches cut to their shortest text."""
+        return [self._scores(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+
+    def _scores(self, texts: Sequence[str]) -> torch.Tensor:
+        batch = _tokenize(self._tokenizer, texts)
+        length = min(len(ids) for ids in batch)
+        ids = torch.tensor([row[:length] for row in batch])  # [texts, tokens]
+        values = self._processor.compute_g_values(ids)  # [texts, tokens - 4, depth]
+        mask = self._processor.compute_context_repetition_mask(ids)  # [texts, tokens - 4]
+        scores: torch.Tensor = (values.float().mean(-1) * mask).sum(-1) / mask.sum(-1)
+        return scores
+
+
+def _tokenize(tokenizer: TextTokenizer, texts: Sequence[str]) -> list[list[int]]:
+    encodings = tokenizer.backend.encode_batch(list(texts), add_special_tokens=False)
+    return [encoding.ids for encoding in encodings]

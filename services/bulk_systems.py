@@ -1,0 +1,43 @@
+"""The detection modes of a bulk run as `ttmark bench detect` measures them."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from detect_service.backend import DetectionBackend
+from detect_service.bulk import BulkOptions, Examiner
+from detect_service.bulk.fixed_keys import FixedKeys
+from detect_service.bulk.rows import InputRow
+from detect_service.tokenizers import TokenizerSet
+from shared.keys import KeyState, UnlockedKey, UnlockedVersion
+from shared.schemas.profile import Profile
+from shared.tokenization import TextTokenizer
+
+BATCH = 128
+MAX_TOKENS = 100_000
+
+
+def bulk_systems(
+    tokenizer: TextTokenizer, scheme: str, block_size: int
+) -> Mapping[str, Callable[[Sequence[str]], object]]:
+    """Direct, aligned and localized detection under one key, in batches of 128 rows."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one core for every system
+    profile = Profile.model_validate(
+        {"scheme": scheme, "block_size": block_size, "tokenizer_fingerprint": tokenizer.fingerprint}
+    )
+    version = UnlockedVersion(1, KeyState.PRIMARY, bytes(range(16)))
+    key = UnlockedKey(key_id="bench", tenant="bench", profile=profile, epoch=1, versions=(version,))
+    backend = DetectionBackend(FixedKeys.of([key]), TokenizerSet([tokenizer]), MAX_TOKENS)
+    modes = (BulkOptions(mode="direct"), BulkOptions(mode="aligned"), BulkOptions(mode="localized"))
+    return {f"ours, {options.mode}": _detector(Examiner(backend, "bench", options)) for options in modes}
+
+
+def _detector(examiner: Examiner) -> Callable[[Sequence[str]], object]:
+    def detect(texts: Sequence[str]) -> object:
+        rows = [
+            InputRow(number, json.dumps({"id": number, "text": text}).encode())
+            for number, text in enumerate(texts)
+        ]
+        return [examiner.examine(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
+
+    return detect

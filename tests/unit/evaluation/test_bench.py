@@ -1,0 +1,95 @@
+"""`ttmark bench detect` and what it is made of."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from evaluation.bench.detect import SynthIdDetector, cut_texts
+from evaluation.bench.timing import time_in_turns
+from evaluation.cli.bench import bench_app
+from evaluation.report.table import Table
+from gen_service.demo_model import DEMO_MODEL_PATH
+from services.bulk_systems import bulk_systems
+from shared.tokenization import TextTokenizer
+
+TEXT = "The command reads the file and writes what it has found there to the standard output. " * 20
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> TextTokenizer:
+    return TextTokenizer.load(DEMO_MODEL_PATH)
+
+
+@pytest.fixture
+def human(tmp_path: Path) -> Path:
+    path = tmp_path / "human.jsonl"
+    path.write_bytes(orjson.dumps({"text": TEXT}) + b"\n")
+    return path
+
+
+def test_systems_take_turns_and_are_compared_with_the_first() -> None:
+    order: list[str] = []
+
+    def spin(name: str, rounds: int) -> None:
+        order.append(name)
+        sum(range(rounds))
+
+    systems = {"slow": lambda: spin("slow", 4_000_000), "fast": lambda: spin("fast", 10_000)}
+    slow, fast = time_in_turns(systems, 100, 2)
+    assert order == ["slow", "fast"] * 2
+    assert slow.share == 1
+    assert fast.share == pytest.approx(fast.per_cpu_second / slow.per_cpu_second)
+    assert fast.share > 1
+
+
+def test_texts_are_cut_to_equal_numbers_of_tokens(tokenizer: TextTokenizer) -> None:
+    texts = cut_texts(tokenizer, [TEXT], 3, 40)
+    assert len(texts) == 3
+    assert all(abs(len(tokenizer.encode(text)) - 40) <= 2 for text in texts)
+    with pytest.raises(ValueError, match="of 40 tokens, not 1000"):
+        cut_texts(tokenizer, [TEXT], 1000, 40)
+
+
+def test_the_peer_scores_half_of_a_text_without_its_watermark(tokenizer: TextTokenizer) -> None:
+    (scores,) = SynthIdDetector(tokenizer)([TEXT, TEXT[4:]])
+    assert scores.shape == (2,)
+    assert ((scores > 0.4) & (scores < 0.6)).all()
+
+
+def test_our_modes_examine_every_text(tokenizer: TextTokenizer) -> None:
+    systems = bulk_systems(tokenizer, "mcmark", 2)
+    assert list(systems) == ["ours, direct", "ours, aligned", "ours, localized"]
+    for detect in systems.values():
+        (rows,) = detect([TEXT, TEXT])  # type: ignore[misc, attr-defined]
+        assert [orjson.loads(row)["verdict"] for row in rows.splitlines()] == ["not_detected"] * 2
+
+
+def test_the_command_writes_ratios_with_the_machine(human: Path, tmp_path: Path) -> None:
+    def ours(tokenizer: TextTokenizer, scheme: str, block_size: int) -> dict[str, object]:
+        def detect(texts: Sequence[str]) -> list[list[int]]:
+            return [tokenizer.encode(text) for text in texts]
+
+        return {f"{scheme} {block_size}": detect}
+
+    target = tmp_path / "detect.json"
+    arguments = ["detect", "--documents", "2", "--tokens", "40", "--human", str(human), "--json", str(target)]
+    result = CliRunner().invoke(bench_app(ours), arguments)  # type: ignore[arg-type]
+    assert result.exit_code == 0, result.output
+    document = orjson.loads(target.read_bytes())
+    assert [row["name"] for row in document["rows"]] == [
+        "the bare tokenizer",
+        "synthid 2",
+        "transformers SynthID",
+    ]
+    assert document["machine"]["cores"] >= 1
+
+
+def test_a_name_in_brackets_is_text_on_the_terminal() -> None:
+    console = Console(width=80, record=True)
+    console.print(Table("[title]", ("[a]",), (("rows[b].share",),), ("[note]",)).rich())
+    shown = console.export_text()
+    assert all(text in shown for text in ("[title]", "[a]", "rows[b].share", "[note]"))
