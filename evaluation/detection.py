@@ -10,7 +10,7 @@ from evaluation.completions import Completion
 from evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
 from evaluation.run import Run
 from evaluation.seeds import prf_key
-from shared.watermark import Watermark, detect_direct
+from shared.watermark import DirectEvidence, Watermark, detect_direct
 
 FPRS = (1e-3, 1e-4, 1e-5)
 """Theoretical false positive rates at which the paper states the true positive rate."""
@@ -23,10 +23,14 @@ class Detections:
     Attributes:
         log10_p: exact p-value.
         z: the paper's z (Eq. 6).
+        covered: share of the tokens that stand in scored blocks; a context that occurred before is not scored.
+        score: mean standardised score of the scored blocks.
     """
 
     log10_p: Sample
     z: Sample
+    covered: Sample
+    score: Sample
 
     def rate(self, fpr: float) -> Interval:
         """Share of texts with p <= fpr: the TPR on watermarked texts, the FPR on others."""
@@ -48,10 +52,10 @@ class Detections:
 def detect_texts(run: Run, cell: Cell, texts: Sequence[Completion], length: int) -> Detections:
     """The first `length` tokens of each text under its own key."""
     watermark = cell.watermark()
-    evidence = [
-        detect_direct(watermark, cell.key(run.seed, text.index), text.tokens(length)) for text in texts
-    ]
-    return Detections(np.array([item.log10_p for item in evidence]), np.array([item.z for item in evidence]))
+    return _detections(
+        watermark,
+        [detect_direct(watermark, cell.key(run.seed, text.index), text.tokens(length)) for text in texts],
+    )
 
 
 def detect_under_random_keys(
@@ -63,4 +67,13 @@ def detect_under_random_keys(
         for text in texts
         for index in range(keys)
     ]
-    return Detections(np.array([item.log10_p for item in evidence]), np.array([item.z for item in evidence]))
+    return _detections(watermark, evidence)
+
+
+def _detections(watermark: Watermark, evidence: Sequence[DirectEvidence]) -> Detections:
+    return Detections(
+        np.array([item.log10_p for item in evidence]),
+        np.array([item.z for item in evidence]),
+        np.array([watermark.block_size * item.scored_blocks / item.tokens for item in evidence]),
+        np.array([item.scores.mean() if item.scored_blocks else 0.0 for item in evidence]),
+    )

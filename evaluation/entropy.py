@@ -11,7 +11,9 @@ from evaluation.intervals import Interval, mean
 from evaluation.language_model import LanguageModel, penalize, supports
 from evaluation.settings import SamplingSetting
 
-PAIRS_PER_TEXT = 8
+BLOCKS_PER_TEXT = 8
+MAX_PATHS = 20_000
+"""First tokens of a block beyond which its bound is not computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +23,19 @@ class EntropyReport:
     Attributes:
         bits: entropy.
         candidates: mean number of tokens that the filters leave (the paper's m).
-        bound: mean of f(P1), the most that any distortion-free watermark can give per token (Theorem 1).
-        pair_bound: mean of f(P12) over pairs, likewise per pair (Theorem 2).
+        bounds: means of f over the joint distribution of blocks of 1, 2, ... tokens: the most that any
+            distortion-free watermark can give per block (Theorems 1 and 2).
     """
 
     tokens: int
     bits: Interval
     candidates: Interval
-    bound: Interval
-    pair_bound: Interval
+    bounds: tuple[Interval, ...]
 
-    @property
-    def bound_gain(self) -> float:
-        """Ratio of the bounds on the aggregate z of pairs and of single tokens at equal length."""
-        return self.pair_bound.estimate / (math.sqrt(2) * self.bound.estimate)
+    def bound_gain(self, block_size: int) -> float:
+        """Ratio of the bounds on the aggregate z of blocks and of single tokens at equal length."""
+        blocks = self.bounds[block_size - 1].estimate
+        return blocks / (math.sqrt(block_size) * self.bounds[0].estimate)
 
 
 def strength_bound(probs: NDArray[np.float64]) -> float:
@@ -52,10 +53,15 @@ def measure_entropy(
     setting: SamplingSetting,
     texts: Sequence[tuple[Sequence[int], Sequence[int]]],
     seed: int,
+    block_size: int = 2,
 ) -> EntropyReport:
-    """Of (prompt, completion) pairs; the intervals treat texts as the independent unit."""
+    """Of (prompt, completion) pairs; the intervals treat texts as the independent unit.
+
+    Raises:
+        ValueError: the blocks have too many paths for the bounds up to `block_size` to be computed.
+    """
     generator = np.random.default_rng(seed)
-    figures, pairs = [], []
+    figures, bounds = [], []
     for prompt, completion in texts:
         before = [completion[:position] for position in range(len(completion))]
         rows = supports(penalize(model.logits(prompt, completion), setting, before), setting)
@@ -66,18 +72,42 @@ def measure_entropy(
                 np.mean([strength_bound(row.probs) for row in rows]),
             ]
         )
-        positions = generator.choice(len(rows), size=min(PAIRS_PER_TEXT, len(rows)), replace=False)
-        bounds = []
-        for position in positions:
-            first = rows[position]
-            prefix = [*prompt, *completion[:position]]
-            candidates = first.ids.tolist()
-            paths = [[*before[position], candidate] for candidate in candidates]
-            logits = penalize(model.second_logits(prefix, candidates), setting, paths)
-            seconds = supports(logits, setting)
-            joint = np.concatenate([p * row.probs for p, row in zip(first.probs, seconds, strict=True)])
-            bounds.append(strength_bound(joint))
-        pairs.append(np.mean(bounds))
-    bits, counts, bound = np.array(figures).T
+        positions = generator.choice(len(rows), size=min(BLOCKS_PER_TEXT, len(rows)), replace=False)
+        blocks = [
+            [
+                strength_bound(probs)
+                for probs in block_distributions(model, setting, prompt, before[position], block_size)
+            ]
+            for position in positions
+        ]
+        bounds.append(np.mean(blocks, axis=0))
+    bits, counts, single = np.array(figures).T
+    deeper = np.array(bounds).T[1:]
     tokens = sum(len(completion) for _, completion in texts)
-    return EntropyReport(tokens, mean(bits), mean(counts), mean(bound), mean(np.array(pairs)))
+    return EntropyReport(tokens, mean(bits), mean(counts), tuple(mean(row) for row in (single, *deeper)))
+
+
+def block_distributions(
+    model: LanguageModel,
+    setting: SamplingSetting,
+    prompt: Sequence[int],
+    before: Sequence[int],
+    block_size: int,
+) -> list[NDArray[np.float64]]:
+    """Joint distributions of the next 1, 2, ... `block_size` tokens after `prompt` and `before`.
+
+    Raises:
+        ValueError: too many paths.
+    """
+    paths: list[list[int]] = [[]]
+    probs = np.ones(1)
+    found = []
+    for _ in range(block_size):
+        logits = model.branch_logits([*prompt, *before], paths)
+        rows = supports(penalize(logits, setting, [[*before, *path] for path in paths]), setting)
+        probs = np.concatenate([p * row.probs for p, row in zip(probs, rows, strict=True)])
+        paths = [[*path, token] for path, row in zip(paths, rows, strict=True) for token in row.ids.tolist()]
+        if len(paths) > MAX_PATHS:
+            raise ValueError(f"{len(paths)} paths of {len(paths[0])} tokens: too many for the bounds")
+        found.append(probs)
+    return found

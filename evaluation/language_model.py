@@ -37,13 +37,17 @@ class LanguageModel:
         return values
 
     @torch.inference_mode()
-    def second_logits(self, prefix: Sequence[int], candidates: Sequence[int]) -> torch.Tensor:
-        """Logits after `prefix` and each candidate, [candidates, vocab]."""
+    def branch_logits(self, prefix: Sequence[int], paths: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Logits after `prefix` and each path, all of one length, [paths, vocab]."""
         ids = torch.tensor([list(prefix)], device=self._device)
-        cache = self._model(input_ids=ids, use_cache=True).past_key_values
-        cache.batch_repeat_interleave(len(candidates))
-        branches = torch.tensor(list(candidates), device=self._device)[:, None]  # [candidates, 1]
-        logits: torch.Tensor = self._model(input_ids=branches, past_key_values=cache).logits[:, -1]
+        output = self._model(input_ids=ids, use_cache=True)
+        if not paths[0]:
+            logits: torch.Tensor = output.logits[:, -1]
+            return logits
+        cache = output.past_key_values
+        cache.batch_repeat_interleave(len(paths))
+        branches = torch.tensor([list(path) for path in paths], device=self._device)  # [paths, tokens]
+        logits = self._model(input_ids=branches, past_key_values=cache).logits[:, -1]
         return logits
 
 

@@ -29,22 +29,29 @@ class ModelFigures:
         prompts = self._source.prompts
         return prompts[index % len(prompts)]
 
-    def entropy(self, setting: SamplingSetting, tokens: int, texts: int) -> EntropyReport:
-        """Along `texts` unwatermarked texts of `tokens` tokens."""
-        path = self._run.folder / "entropy" / f"{setting.slug}-n{tokens}-{texts}.json"
+    def entropy(
+        self, setting: SamplingSetting, tokens: int, texts: int, block_size: int = 2
+    ) -> EntropyReport:
+        """Along `texts` unwatermarked texts of `tokens` tokens, with the bounds up to `block_size`."""
+        path = self._run.folder / "entropy" / f"{setting.slug}-n{tokens}-{texts}-r{block_size}.json"
         stored = read_kept(path, EntropyReport)
         if stored is None:
             plain = self._run.texts(Cell(None, 1, setting, tokens), texts)
             pairs = [(self.prompt(text.index), text.token_ids) for text in plain]
-            stored = measure_entropy(self.model, setting, pairs, self._run.seed)
+            stored = measure_entropy(self.model, setting, pairs, self._run.seed, block_size)
             write_kept(path, stored)
         return stored
 
 
 def entropy_note(report: EntropyReport) -> str:
     """The line about entropy that goes with every table."""
+    gains = [
+        f"{what} a gain of {report.bound_gain(size):.2f}"
+        for size, what in ((2, "pairs"), (3, "blocks of three"))
+        if size <= len(report.bounds)
+    ]
     return (
         f"Entropy {report.bits.estimate:.2f} bits per token after the filters,"
         f" {report.candidates.estimate:.1f} candidates on average ({report.tokens} tokens);"
-        f" the bounds of Theorems 1 and 2 allow pairs a gain of {report.bound_gain:.2f}."
+        f" the bounds of Theorems 1 and 2 allow {', '.join(gains)}."
     )

@@ -12,9 +12,11 @@ from evaluation.cli.options import (
     Texts,
     TextsBySetting,
 )
+from evaluation.experiments.bounds import bounds_table
 from evaluation.experiments.direct import DirectPlan, DirectRow, direct_figure, direct_tables, measure_direct
 from evaluation.experiments.strict import StrictRow, measure_strict, strict_table
 from evaluation.experiments.topp import measure_topp, topp_figure, topp_table
+from evaluation.model_figures import entropy_note
 from evaluation.report.table import Table
 from evaluation.settings import Setting
 
@@ -116,9 +118,12 @@ def run_direct(lab: Lab, experiment: str, plans: list[DirectPlan]) -> None:
     tables: list[Table] = []
     measured: list[list[DirectRow]] = []
     for plan in plans:
-        note = lab.entropy_note(plan.setting, max(plan.lengths), plan.texts)
+        report = lab.entropy(plan.setting, max(plan.lengths), plan.texts, max(2, *plan.block_sizes))
         rows = measure_direct(lab.run, plan)
-        tables += direct_tables(rows, (note,))
+        tables += direct_tables(rows, (entropy_note(report),))
+        tables += [
+            bounds_table([row for row in rows if row.length == length], report) for length in plan.lengths
+        ]
         measured.append(rows)
     data = [row for rows in measured for row in rows]
     lab.finish(experiment, tables, [direct_figure(experiment, measured)], data)

@@ -55,9 +55,11 @@ class Lab:
             write_kept(path, setting)
         return setting
 
-    def entropy(self, setting: SamplingSetting, tokens: int, texts: int) -> EntropyReport:
+    def entropy(
+        self, setting: SamplingSetting, tokens: int, texts: int, block_size: int = 2
+    ) -> EntropyReport:
         """Of up to `texts` unwatermarked texts."""
-        return self.figures.entropy(setting, tokens, min(ENTROPY_TEXTS, texts))
+        return self.figures.entropy(setting, tokens, min(ENTROPY_TEXTS, texts), block_size)
 
     def entropy_note(self, setting: SamplingSetting, tokens: int, texts: int) -> str:
         """The line about entropy that goes with every table."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from evaluation.cells import Cell
 from evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
-from evaluation.intervals import Interval, ratio_of_means
+from evaluation.intervals import Interval, mean, ratio_of_means
 from evaluation.paper import DIRECT, SCHEME_NAMES, STRICT, DirectFigures, row_name
 from evaluation.report.figure import Figure, Panel, Series
 from evaluation.report.table import Table, power_of_ten
@@ -45,6 +45,8 @@ class DirectRow:
 
     Attributes:
         gain: mean z over that of single tokens at equal length; None for single tokens.
+        covered: share of the tokens that stand in scored blocks.
+        score: mean standardised score of a scored block.
         fpr: rates of p <= NULL_FPRS in text without a watermark.
     """
 
@@ -57,6 +59,8 @@ class DirectRow:
     median_log10_p: Interval
     z: Interval
     gain: Interval | None
+    covered: Interval
+    score: Interval
     fpr: tuple[Interval, ...]
     null_texts: int
 
@@ -93,6 +97,8 @@ def _row(
         median_log10_p=found.median_log10_p(),
         z=found.mean_z(),
         gain=ratio_of_means(found.z, single.z) if single else None,
+        covered=mean(found.covered),
+        score=mean(found.score),
         fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS),
         null_texts=len(null.z),
     )
