@@ -23,7 +23,7 @@ class Detections:
     Attributes:
         log10_p: exact p-value.
         z: the paper's z (Eq. 6).
-        covered: share of the tokens that stand in scored blocks; a context that occurred before is not scored.
+        covered: share of the tokens that stand in scored blocks (those whose context is new).
         score: mean standardised score of the scored blocks.
     """
 

@@ -41,13 +41,12 @@ class LanguageModel:
         """Logits after `prefix` and each path, all of one length, [paths, vocab]."""
         ids = torch.tensor([list(prefix)], device=self._device)
         output = self._model(input_ids=ids, use_cache=True)
-        if not paths[0]:
-            logits: torch.Tensor = output.logits[:, -1]
-            return logits
-        cache = output.past_key_values
-        cache.batch_repeat_interleave(len(paths))
-        branches = torch.tensor([list(path) for path in paths], device=self._device)  # [paths, tokens]
-        logits = self._model(input_ids=branches, past_key_values=cache).logits[:, -1]
+        if paths[0]:
+            cache = output.past_key_values
+            cache.batch_repeat_interleave(len(paths))
+            branches = torch.tensor([list(path) for path in paths], device=self._device)  # [paths, tokens]
+            output = self._model(input_ids=branches, past_key_values=cache)
+        logits: torch.Tensor = output.logits[:, -1]
         return logits
 
 

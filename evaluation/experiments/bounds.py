@@ -1,4 +1,4 @@
-"""What the schemes take of the most that blocks allow (paper, Theorems 1 and 2), and where gains come from."""
+"""What the schemes take of the bounds of Theorems 1 and 2, and where gains come from."""
 
 import math
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ def bounds_table(rows: Sequence[DirectRow], report: EntropyReport) -> Table:
         columns,
         tuple(_cells(row, singles[row.scheme], report) for row in kept),
         (
-            "Scores have mean 0 and variance 1 without a watermark. Gain by scores: of a block over that of a"
-            " token, divided by the root of the block size; gain by coverage: root of the ratio of the shares of"
-            " tokens in scored blocks (a context that occurred before is not scored, and those of longer blocks"
-            " recur less); their product is the gain in mean z, up to the spread between texts. The bounds are"
-            " means over all positions.",
+            "Scores have mean 0 and variance 1 without a watermark. Gain by scores: of a block over that of"
+            " a token, divided by the root of the block size; gain by coverage: root of the ratio of the"
+            " shares of tokens in scored blocks (a context that occurred before is not scored, and those of"
+            " longer blocks recur less); their product is the gain in mean z, up to the spread between texts."
+            " The bounds are means over all positions.",
         ),
     )
 
