@@ -15,7 +15,7 @@ from evaluation.cli.options import (
 from evaluation.experiments.bounds import bounds_table
 from evaluation.experiments.direct import DirectPlan, DirectRow, direct_figure, direct_tables, measure_direct
 from evaluation.experiments.strict import StrictRow, measure_strict, strict_table
-from evaluation.experiments.topp import measure_topp, topp_figure, topp_table
+from evaluation.experiments.topp import TOP_P, measure_topp, topp_figure, topp_table
 from evaluation.model_figures import entropy_note
 from evaluation.report.table import Table
 from evaluation.settings import Setting
@@ -74,12 +74,13 @@ def topp(
     block_size: BlockSizes = None,
     length: Length = 200,
     texts: Texts = 100,
+    top_p: Annotated[list[float] | None, typer.Option(help="May be repeated.")] = None,
 ) -> None:
     """Detection against top-p (the paper's Figure 3)."""
     plan = DirectPlan(
         tuple(scheme or SCHEMES[:3]), tuple(block_size or [1, 2]), lab.setting(setting), (length,), texts
     )
-    rows = measure_topp(lab.run, plan)
+    rows = measure_topp(lab.run, plan, top_p or TOP_P)
     lab.finish("topp", [topp_table(rows, ())], [topp_figure(rows)], rows)
 
 

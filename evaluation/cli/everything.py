@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from evaluation.cli import direct, robustness, side_effects
-from evaluation.cli.lab import Lab
+from evaluation.cli.lab import CALIBRATION_TEXTS, Lab
 from evaluation.cli.options import HUMAN, PAPER_SCHEMES, SCHEMES, Human, OneSetting
+from evaluation.experiments.runtime import CANDIDATES
+from evaluation.experiments.topp import TOP_P
 from evaluation.settings import Setting
 
 
@@ -18,6 +20,7 @@ class Scale:
     Attributes:
         texts: of a main cell; side experiments take `few`.
         lengths: in tokens; edits and spans use texts of the greatest.
+        top_p, candidates: values of the ablation of top-p and of the timing.
         schemes: of the main tables; side experiments take `side_schemes`.
         documents: with a span, per scheme, block size and document length.
     """
@@ -34,11 +37,14 @@ class Scale:
     spans: list[int]
     completions: int
     context_widths: list[int] | None
+    top_p: list[float]
+    candidates: list[int]
+    calibration_texts: int
 
 
 QUICK = Scale(
-    texts=24,
-    few=12,
+    texts=16,
+    few=8,
     lengths=[100, 200],
     block_sizes=[1, 2],
     schemes=list(PAPER_SCHEMES),
@@ -47,8 +53,11 @@ QUICK = Scale(
     documents=16,
     document_tokens=[2_000],
     spans=[1],
-    completions=20,
+    completions=16,
     context_widths=None,
+    top_p=[0.5, 0.8, 1.0],
+    candidates=[1, 8, 50],
+    calibration_texts=40,
 )
 FULL = Scale(
     texts=500,
@@ -63,6 +72,9 @@ FULL = Scale(
     spans=[1, 3],
     completions=1_000,
     context_widths=[2, 4, 8],
+    top_p=list(TOP_P),
+    candidates=list(CANDIDATES),
+    calibration_texts=CALIBRATION_TEXTS,
 )
 
 
@@ -78,10 +90,11 @@ def everything(
     scale = QUICK if quick else FULL
     shortest, longest = min(scale.lengths), max(scale.lengths)
     main, side = scale.schemes, scale.side_schemes
+    lab.setting(setting, scale.calibration_texts)
     direct.blocks(lab, [setting], main, scale.block_sizes, scale.lengths, scale.texts)
     direct.strict(lab, scale.settings, main, texts=scale.texts)
     direct.direct(lab, scheme=side, texts=[scale.few])
-    direct.topp(lab, setting, side[:3], length=shortest, texts=scale.few)
+    direct.topp(lab, setting, side[:3], length=shortest, texts=scale.few, top_p=scale.top_p)
     robustness.edits(lab, setting=setting, scheme=main, length=longest, texts=scale.texts, human=human)
     robustness.beta(lab, setting=setting, scheme=side[:3], length=longest, texts=scale.few, human=human)
     robustness.localized(
@@ -91,5 +104,5 @@ def everything(
     side_effects.repeated(
         lab, setting, side, completions=scale.completions, context_width=scale.context_widths
     )
-    side_effects.runtime(lab, scheme=side[:3], repeats=1 if quick else 5)
-    side_effects.cost(lab, setting, [100, 200], scale.few)
+    side_effects.runtime(lab, scheme=side[:3], repeats=1 if quick else 5, candidates=scale.candidates)
+    side_effects.cost(lab, setting, [100, 200], scale.few, side)

@@ -44,14 +44,14 @@ class Lab:
     figures: ModelFigures
     console: Console
 
-    def setting(self, name: Setting) -> SamplingSetting:
+    def setting(self, name: Setting, texts: int = CALIBRATION_TEXTS) -> SamplingSetting:
         """The named setting; the temperature of `iso` and `iso-fresh` is found once per run."""
         if name in SETTINGS:
             return SETTINGS[name]
         path = self.run.folder / f"calibration-{name}.json"
         setting = read_kept(path, SamplingSetting)
         if setting is None:
-            setting = calibrate(self.run, CALIBRATION_TEXTS, CALIBRATED[name])
+            setting = calibrate(self.run, texts, CALIBRATED[name])
             write_kept(path, setting)
         return setting
 

@@ -9,7 +9,13 @@ from evaluation.cli.options import SCHEMES, BlockSizes, Length, Lengths, OneSett
 from evaluation.experiments.cost import CONTENDERS, cost_figure, cost_table, measure_cost
 from evaluation.experiments.quality import QualityPlan, measure_quality, quality_table
 from evaluation.experiments.repeated import RepeatedPlan, measure_repeated, repeated_table
-from evaluation.experiments.runtime import RuntimePlan, measure_runtime, runtime_figure, runtime_table
+from evaluation.experiments.runtime import (
+    CANDIDATES,
+    RuntimePlan,
+    measure_runtime,
+    runtime_figure,
+    runtime_table,
+)
 from evaluation.settings import Setting
 
 
@@ -61,9 +67,11 @@ def runtime(
     length: Length = 32,
     texts: Texts = 32,
     repeats: Annotated[int, typer.Option(min=1, help="Batches of each kind.")] = 3,
+    candidates: Annotated[list[int] | None, typer.Option(min=1, help="m; may be repeated.")] = None,
 ) -> None:
     """Time against the number of candidates (the paper's Figure 4), batch 32."""
-    plan = RuntimePlan(tuple(scheme or SCHEMES[:3]), tuple(block_size or [1, 2]), texts, length, repeats)
+    schemes, counts = tuple(scheme or SCHEMES[:3]), tuple(candidates or CANDIDATES)
+    plan = RuntimePlan(schemes, tuple(block_size or [1, 2]), texts, length, repeats, counts)
     rows = measure_runtime(lab.source, plan, lab.run.seed)
     lab.finish("runtime", [runtime_table(rows, plan, ())], [runtime_figure(rows)], rows)
 
@@ -73,9 +81,11 @@ def cost(
     setting: OneSetting = Setting.ISO_FRESH,
     length: Lengths = None,
     texts: Texts = 200,
+    scheme: Schemes = None,
 ) -> None:
     """Detection power against rows of forward passes, by scheme, block size, branch budget and layers."""
     chosen = lab.setting(setting)
-    rows = measure_cost(lab.run, chosen, CONTENDERS, tuple(length or [100, 200]), texts, lab.prompt_rows)
+    contenders = [item for item in CONTENDERS if item.scheme in (scheme or SCHEMES)]
+    rows = measure_cost(lab.run, chosen, contenders, tuple(length or [100, 200]), texts, lab.prompt_rows)
     note = lab.entropy_note(chosen, max(length or [200]), texts)
     lab.finish("cost", [cost_table(rows, chosen, (note,))], [cost_figure(rows)], rows)

@@ -26,7 +26,7 @@ class RuntimePlan:
     batch: int
     tokens: int
     repeats: int
-    candidates: tuple[int, ...] = CANDIDATES
+    candidates: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from evaluation.run import Run
 TOP_P = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
 
-def measure_topp(run: Run, plan: DirectPlan, values: Sequence[float] = TOP_P) -> list[DirectRow]:
+def measure_topp(run: Run, plan: DirectPlan, values: Sequence[float]) -> list[DirectRow]:
     """The plan at each top-p; the rest of its setting stays."""
     rows = []
     for top_p in values:
