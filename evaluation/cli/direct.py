@@ -1,5 +1,9 @@
 """`ttmark eval direct`, `blocks`, `topp`, `strict` and `calibrate`: direct detection."""
 
+from typing import Annotated
+
+import typer
+
 from evaluation.cli.lab import Lab
 from evaluation.cli.options import (
     SCHEMES,
