@@ -144,18 +144,11 @@ def cost_figure(rows: Sequence[CostRow]) -> Figure:
                 Series(
                     SCHEME_NAMES[scheme],
                     tuple(row.rows for row in kept),
-                    tuple(row.tpr for row in kept),
+                    tuple(row.z for row in kept),
                     names=tuple(row.contender.label.partition(" ")[2] for row in kept),
                 )
             )
         panels.append(
-            Panel(
-                f"{length} tokens",
-                "rows per token",
-                "TPR at FPR 0.001 %",
-                tuple(series),
-                "scatter",
-                log_x=True,
-            )
+            Panel(f"{length} tokens", "rows of forward passes per token", "mean z", tuple(series), "scatter")
         )
     return Figure("cost", "Detection power against cost", tuple(panels))

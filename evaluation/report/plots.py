@@ -1,25 +1,32 @@
 """Draws figures as PNG files, without a display."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.transforms import Bbox
 
 from evaluation.report.figure import Figure, Panel, Series
 
-PANEL_INCHES = (4.2, 3.4)
+PANEL_INCHES = {"line": (4.2, 3.4), "bars": (4.2, 3.4), "scatter": (6.4, 5.2)}
 DPI = 110
 
 
 def draw(figure: Figure, folder: Path) -> Path:
     """Writes `<folder>/<name>.png`."""
     count = len(figure.panels)
-    canvas = Canvas(figsize=(PANEL_INCHES[0] * count, PANEL_INCHES[1]), layout="constrained")
+    width, height = PANEL_INCHES[figure.panels[0].kind]
+    canvas = Canvas(figsize=(width * count, height), layout="constrained")
     FigureCanvasAgg(canvas)
-    for position, panel in enumerate(figure.panels, start=1):
-        _draw_panel(canvas.add_subplot(1, count, position), panel)
+    axes = [canvas.add_subplot(1, count, position + 1) for position in range(count)]
+    for place, panel in zip(axes, figure.panels, strict=True):
+        _draw_panel(place, panel)
+    canvas.draw_without_rendering()
+    for place, panel in zip(axes, figure.panels, strict=True):
+        _name_points(place, panel.series)
     canvas.suptitle(figure.title, fontsize="medium")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{figure.name}.png"
@@ -38,7 +45,10 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         else:
             _draw_points(axes, series, connected=panel.kind == "line")
     if panel.log_x:
+        ticks = np.unique(np.array([series.x for series in panel.series], dtype=np.float64)).tolist()
         axes.set_xscale("log")
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.minorticks_off()
     axes.legend(fontsize="x-small")
 
 
@@ -49,8 +59,25 @@ def _draw_points(axes: Axes, series: Series, *, connected: bool) -> None:
     axes.errorbar(
         x, y, _errors(series), marker="o", markersize=3, capsize=2, linestyle=line, label=series.label
     )
-    for name, across, height in zip(series.names, x, y, strict=False):
-        axes.annotate(name, (across, height), fontsize="xx-small", xytext=(3, 3), textcoords="offset points")
+
+
+def _name_points(axes: Axes, series: Sequence[Series]) -> None:
+    """Writes the names of points beside them, each moved down until it covers no other."""
+    labels = [
+        (name, float(x), value.estimate)
+        for one in series
+        for name, x, value in zip(one.names, one.x, one.y, strict=False)
+    ]
+    taken: list[Bbox] = []
+    for name, x, y in sorted(labels, key=lambda label: -label[2]):
+        text = axes.annotate(
+            name, (x, y), fontsize="x-small", xytext=(4, 2), textcoords="offset points", va="center"
+        )
+        drop = 2.0
+        while taken and text.get_window_extent().count_overlaps(taken):
+            drop -= 2.0
+            text.set_position((4, drop))
+        taken.append(text.get_window_extent())
 
 
 def _draw_bars(axes: Axes, series: Series, number: int, of: int) -> None:
