@@ -45,7 +45,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
         else:
             _draw_points(axes, series, connected=panel.kind == "line")
     if panel.log_x:
-        ticks = np.unique(np.array([series.x for series in panel.series], dtype=np.float64)).tolist()
+        ticks = sorted({x for series in panel.series for x in _numbers(series)})
         axes.set_xscale("log")
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
@@ -64,9 +64,10 @@ def _draw_points(axes: Axes, series: Series, *, connected: bool) -> None:
 def _name_points(axes: Axes, series: Sequence[Series]) -> None:
     """Writes the names of points beside them, each moved down until it covers no other."""
     labels = [
-        (name, float(x), value.estimate)
+        (name, x, value.estimate)
         for one in series
-        for name, x, value in zip(one.names, one.x, one.y, strict=False)
+        if one.names
+        for name, x, value in zip(one.names, _numbers(one), one.y, strict=True)
     ]
     taken: list[Bbox] = []
     for name, x, y in sorted(labels, key=lambda label: -label[2]):
@@ -86,6 +87,11 @@ def _draw_bars(axes: Axes, series: Series, number: int, of: int) -> None:
     heights = [value.estimate for value in series.y]
     axes.bar(positions, heights, width, yerr=_errors(series), capsize=2, label=series.label)
     axes.set_xticks(np.arange(len(series.x)), [str(x) for x in series.x], fontsize="x-small")
+
+
+def _numbers(series: Series) -> list[float]:
+    """x of a series that is not bars."""
+    return [float(x) for x in series.x]
 
 
 def _errors(series: Series) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
