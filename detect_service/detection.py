@@ -1,7 +1,8 @@
 """One detection request, from body to response: select keys, read, detect, decide, report."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Protocol
 
 from detect_service.backend import DetectionBackend
 from detect_service.decision import decide
@@ -25,6 +26,16 @@ from shared.schemas.detection import (
 )
 
 
+class DetectionObserver(Protocol):
+    """Hears how a request goes."""
+
+    def keys(self, keys: Sequence[UnlockedKey]) -> None:
+        """The keys that are tried."""
+
+    def document(self, result: DetectionResult, finding: Finding | None) -> None:
+        """A document's result and the evidence for it; None where no key had a version to try."""
+
+
 def detector_for(request: DetectionRequest, versions: int) -> BatchDetector:
     """The detector with the request's options, when `versions` key versions are tried on each document."""
     match request:
@@ -44,11 +55,11 @@ def detect(
     principal: Principal,
     backend: DetectionBackend,
     request_id: str,
-    observe: Callable[[DetectionResult, Finding | None], None] | None = None,
+    observer: DetectionObserver | None = None,
 ) -> DetectionResponse:
     """Examines every document; the request's type chooses the detector.
 
-    `observe` is told every result, with the evidence whether the caller may see it or not.
+    `observer` is told every result, with the evidence whether the caller may see it or not.
 
     Raises:
         ServiceError: unknown key, missing tokenizer, missing scope, or a document that is too long.
@@ -56,6 +67,8 @@ def detect(
     if request.evidence == "blocks":
         check_scope(principal, Scope.DETECT_EVIDENCE)
     selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
+    if observer is not None:
+        observer.keys(selection.keys)
     readers = [
         DocumentReader(document, backend.tokenizers, backend.normalizer, undo_tricks=request.normalize)
         for document in request.inputs
@@ -72,8 +85,8 @@ def detect(
         finding = findings[index] if findings else None
         tokens = len(reader.token_ids(finding.key if finding else selection.keys[0]))
         results.append(_result(index, request, reader, tokens, finding, shows_evidence))
-        if observe is not None:
-            observe(results[-1], finding)
+        if observer is not None:
+            observer.document(results[-1], finding)
     return DetectionResponse(results=results, skipped_keys=list(selection.skipped), request_id=request_id)
 
 

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from gen_service.api.app import create_generation_app
 from gen_service.api.backend import GenerationBackend, ServedModel
 from gen_service.engine import Engine, EngineSettings, ModelLoadError
+from services.access_limits import GenerationLimits
 from services.chat_template import read_chat_template
 from services.key_access import KeyAccess
 from services.model_folder import model_id, resolve_model
@@ -17,8 +18,10 @@ from services.runtime import StartupError
 from services.settings import GenerationSettings
 from services.tracing import open_tracing
 from shared.http.limits import HttpLimits
+from shared.keys import TokenLimits, log_audit
 from shared.observability.engine_metrics import EngineMetrics
 from shared.observability.key_metrics import watch_keys
+from shared.observability.limit_metrics import LimitMetrics
 from shared.observability.logging import configure_logging
 
 
@@ -29,7 +32,9 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         StartupError: the model cannot be served, or the key store's settings are not usable.
     """
     configure_logging(settings.log_level)
-    access = KeyAccess.open(settings, max_age_seconds=settings.key_max_age_seconds)
+    access = KeyAccess.open(
+        settings, service="gen", port=settings.gen_port, max_age_seconds=settings.key_max_age_seconds
+    )
     folder = resolve_model(settings.model)
     template = read_chat_template(folder)
     engine_settings = EngineSettings(
@@ -48,6 +53,10 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     registry = CollectorRegistry()
     engine.record_in(EngineMetrics(registry))
     watch_keys(access.cache, registry)
+    defaults = TokenLimits(
+        requests_per_minute=settings.requests_per_minute, tokens_per_minute=settings.tokens_per_minute
+    )
+    allowance = GenerationLimits("gen", access.counters, defaults, LimitMetrics(registry), log_audit)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -66,6 +75,8 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             default_key=settings.default_key,
         ),
         authenticate=access.tokens.authenticate,
+        admit=allowance.admit,
+        allowance=allowance,
         limits=HttpLimits(max_body_bytes=settings.max_body_bytes),
         lifespan=lifespan,
         registry=registry,

@@ -19,6 +19,18 @@ class ServiceSettings(BaseSettings):
     key_refresh_seconds: float = Field(
         default=15.0, gt=0, description="How often keys are read again from the store."
     )
+    token_refresh_seconds: float = Field(
+        default=2.0,
+        gt=0,
+        description="How often an access token in use is checked again: how soon a revocation counts.",
+    )
+    replica_id: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="Name under which this replica reports the key versions that it knows; should survive a "
+        "restart. Left out: service, host and port.",
+    )
     max_body_bytes: int = Field(default=8 * 2**20, gt=0, description="Largest request body.")
     traces_endpoint: str | None = Field(
         default=None,
@@ -40,6 +52,16 @@ class GenerationSettings(ServiceSettings):
         default=900.0,
         gt=0,
         description="How long generation goes on with known keys while the store is away.",
+    )
+    requests_per_minute: int = Field(
+        default=3_000,
+        ge=0,
+        description="Requests of an access token in a minute, over all replicas; 0: any.",
+    )
+    tokens_per_minute: int = Field(
+        default=1_000_000,
+        ge=0,
+        description="Tokens of prompts and completions in a minute, likewise; 0: any.",
     )
     max_concurrency: int = Field(default=32, ge=1, description="Sequences that run at the same time.")
     max_queue: int = Field(default=128, ge=0, description="Requests that may wait before 429 is answered.")
@@ -70,6 +92,22 @@ class DetectionSettings(ServiceSettings):
         gt=0,
         description="How long detection goes on with known keys while the store is away.",
     )
+    requests_per_minute: int = Field(
+        default=60_000,
+        ge=0,
+        description="Requests of an access token in a minute, over all replicas; 0: any.",
+    )
+    documents_per_minute: int = Field(
+        default=600_000,
+        ge=0,
+        description="Documents in a minute, likewise; 0: any.",
+    )
+    variants_per_document: int = Field(
+        default=50,
+        ge=0,
+        description="Almost equal documents that an access token may send until it has to pause; 0: any.",
+    )
+    variants_pause_seconds: float = Field(default=600.0, gt=0, description="Length of that pause.")
     max_document_tokens: int = Field(default=100_000, ge=1, description="Longest document, in tokens.")
 
     @field_validator("tokenizers", mode="before")

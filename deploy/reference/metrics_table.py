@@ -15,6 +15,7 @@ from shared.observability.engine_metrics import EngineMetrics
 from shared.observability.generation_metrics import GenerationMetrics
 from shared.observability.http_metrics import HttpMetrics
 from shared.observability.key_metrics import watch_keys
+from shared.observability.limit_metrics import LIMITS, LimitMetrics
 from shared.observability.readiness_metrics import ReadinessCollector
 
 HEADER = """\
@@ -29,6 +30,7 @@ Times are in seconds, sizes in tokens or bytes; a counter's name ends in `_total
 LABELS = {
     "check": "conditions of `/readyz`",
     "kind": "`prefill`, `probe`, `commit`; of tokens `prompt`, `completion`",
+    "limit": ", ".join(f"`{limit}`" for limit in LIMITS),
     "method": "HTTP methods; anything else is `other`",
     "mode": "`direct`, `aligned`, `localized`",
     "model": "names of the served models, set by the operator",
@@ -67,6 +69,7 @@ def services() -> dict[str, list[Metric]]:
     HttpMetrics(shared, "0")
     ReadinessCollector(dict, shared)
     watch_keys(_NoKeys(), shared)
+    LimitMetrics(shared)
     GenerationMetrics(generation)
     EngineMetrics(generation)
     DetectionMetrics(detection)

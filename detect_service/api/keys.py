@@ -27,7 +27,7 @@ def keys_router(backend: DetectionBackend, limits: HttpLimits) -> APIRouter:
         body_bytes=limits.max_body_bytes,
     )
 
-    @router.get("/keys", responses=problems(401, 403))
+    @router.get("/keys", responses=problems(401, 403, 429, 503))
     def keys(caller: Annotated[Principal, Depends(require(Scope.DETECT))]) -> DetectionKeys:
         """The keys that the caller may detect with, its scopes, and what one request may hold."""
         return DetectionKeys(

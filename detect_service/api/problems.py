@@ -13,9 +13,10 @@ _DESCRIPTIONS = {
     413: "Body or document too large",
     415: "The body is not uncompressed JSON",
     422: "A field is at fault; `param` names it",
+    429: "A limit of the token is reached; Retry-After says when to try again",
     503: "Not ready",
 }
-BODY_PROBLEMS = (400, 401, 403, 408, 413, 415, 422, 503)
+BODY_PROBLEMS = (400, 401, 403, 408, 413, 415, 422, 429, 503)
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -5,19 +5,19 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
+from detect_service.allowance import DocumentAllowance
+from detect_service.api.journal import Journal
 from detect_service.api.problems import BODY_PROBLEMS, problems
 from detect_service.backend import DetectionBackend
 from detect_service.detection import detect
-from detect_service.pipeline import Finding
 from shared.http.auth import require
 from shared.http.request_id import request_id
-from shared.keys import Principal, Scope
+from shared.keys import AuditSink, Principal, Scope
 from shared.observability.detection_metrics import DetectionMetrics
 from shared.schemas.detection import (
     AlignedRequest,
     DetectionRequest,
     DetectionResponse,
-    DetectionResult,
     DirectRequest,
     LocalizedRequest,
 )
@@ -30,17 +30,20 @@ _INLINE_CHARACTERS = 8192
 _CHARACTERS_IN_A_TOKEN = 4
 
 
-def detection_router(backend: DetectionBackend, metrics: DetectionMetrics) -> APIRouter:
+def detection_router(
+    backend: DetectionBackend, metrics: DetectionMetrics, allowance: DocumentAllowance, audit: AuditSink
+) -> APIRouter:
     """The three detectors."""
     router = APIRouter(prefix="/v1/detect", tags=["detection"], responses=problems(404, *BODY_PROBLEMS))
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        def observe(result: DetectionResult, finding: Finding | None) -> None:
-            null_log10_p = finding.null_log10_p if finding else None
-            metrics.document(mode, result.verdict, result.tokens, result.hypotheses, null_log10_p)
+        await allowance.take(caller, body.inputs)
 
         def examine() -> Response:
-            response = detect(body, caller, backend, request_id(request.scope), observe)
+            journal = Journal(mode, metrics)
+            identifier = request_id(request.scope)
+            response = detect(body, caller, backend, identifier, journal)
+            journal.close(caller, identifier, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response.model_dump_json(), media_type="application/json")
 

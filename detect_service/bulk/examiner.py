@@ -10,16 +10,11 @@ from detect_service.backend import DetectionBackend
 from detect_service.bulk.options import BulkOptions
 from detect_service.bulk.rows import InputRow, error_row, result_row
 from detect_service.detection import detect
-from detect_service.pipeline import Finding
 from shared.http.errors import ServiceError
 from shared.keys import Principal, Scope
 from shared.schemas.detection import DetectionResult, Document
 
 _NO_REQUEST = "bulk"
-
-
-def _unobserved(_: DetectionResult, __: Finding | None) -> None:
-    """A bulk run has no metrics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,7 @@ class Examiner:
         caller = Principal(_NO_REQUEST, self.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
         request = self.options.request(documents)
         try:
-            return list(detect(request, caller, self.backend, _NO_REQUEST, _unobserved).results)
+            return list(detect(request, caller, self.backend, _NO_REQUEST).results)
         except Exception as error:  # whatever one document leads to must not cost the others their rows
             if len(documents) > 1:
                 return [result for document in documents for result in self._results([document])]

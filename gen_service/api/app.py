@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from opentelemetry.trace import NoOpTracerProvider, Tracer, TracerProvider
 from prometheus_client import CollectorRegistry
 
+from gen_service.api.allowance import TokenAllowance, Unlimited
 from gen_service.api.backend import GenerationBackend
 from gen_service.api.observer import Observer
 from gen_service.api.respond import Responder
@@ -29,12 +30,14 @@ def create_generation_app(
     registry: CollectorRegistry | None = None,
     tracer_provider: TracerProvider | None = None,
     admit: Admit | None = None,
+    allowance: TokenAllowance | None = None,
     audit: AuditSink = log_audit,
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
-    `readiness` left out: ready with every model warm and a watermark key in hand. `audit` hears of each use
-    of a key. The rest is as in `create_app`.
+    `readiness` left out: ready with every model warm and a watermark key in hand. `allowance` is asked for
+    the tokens of each request; left out: no limit. `audit` hears of each use of a key. The rest is as in
+    `create_app`.
     """
     registry = registry if registry is not None else CollectorRegistry()
     app = create_app(
@@ -50,7 +53,8 @@ def create_generation_app(
         admit=admit,
     )
     observer = Observer(GenerationMetrics(registry), _tracer(tracer_provider))
-    responder = Responder(observer, audit, keep_alive_seconds=backend.limits.keep_alive_seconds)
+    keep_alive_seconds = backend.limits.keep_alive_seconds
+    responder = Responder(observer, audit, allowance or Unlimited(), keep_alive_seconds=keep_alive_seconds)
     app.include_router(generation_router(backend, responder))
     return app
 

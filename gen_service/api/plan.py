@@ -47,6 +47,11 @@ class Plan:
         """Tokens of all prompts, each counted once."""
         return sum(len(prompt.token_ids) for prompt in self.prompts)
 
+    @property
+    def most_tokens(self) -> int:
+        """Tokens of all prompts, and the most that the completions may have."""
+        return self.prompt_tokens + sum(request.sampling.max_tokens for request in self.requests)
+
 
 async def plan_completion(body: CompletionRequest, caller: Principal, backend: GenerationBackend) -> Plan:
     """The plan of a completion request.

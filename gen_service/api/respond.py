@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gen_service.api.allowance import TokenAllowance, metered
 from gen_service.api.disconnect import unless_disconnected
 from gen_service.api.event_stream import DONE, KEEP_ALIVE, EventStream, event
 from gen_service.api.merge import Piece, merge
@@ -42,10 +44,13 @@ class Format(Protocol):
 class Responder:
     """Runs plans and answers with what comes of them."""
 
-    def __init__(self, observer: Observer, audit: AuditSink, *, keep_alive_seconds: float) -> None:
+    def __init__(
+        self, observer: Observer, audit: AuditSink, allowance: TokenAllowance, *, keep_alive_seconds: float
+    ) -> None:
         self._observer = observer
         self._metrics = observer.metrics
         self._audit = audit
+        self._allowance = allowance
         self._keep_alive_seconds = keep_alive_seconds
         self._log = structlog.get_logger("ttmark.generation")
 
@@ -53,15 +58,24 @@ class Responder:
         """The response to a plan; its completions are cancelled when the client goes.
 
         Raises:
-            ServiceError: the engine refused or failed a completion before anything was sent.
+            ServiceError: the caller's allowance does not suffice, or the engine refused or failed a
+                completion before anything was sent.
             ClientDisconnect: the client has gone.
         """
+        await self._allowance.take(caller, plan.most_tokens)
         self._metrics.tokens(prompt=plan.prompt_tokens)
-        self._audit(_key_use(plan, caller, request))
-        events = merge(
+        use = _key_use(plan, caller, request)
+        self._audit(use)
+
+        def ended(tokens: int) -> None:
+            self._allowance.settle(caller, granted=plan.most_tokens, used=plan.prompt_tokens + tokens)
+            self._audit(replace(use, action="key.generated", tokens=tokens))
+
+        completions = merge(
             [self._observer.observe(plan.model.generator, each) for each in plan.requests],
             idle_seconds=self._keep_alive_seconds,
         )
+        events = metered(completions, ended)
         if plan.stream:
             # A refusal by the engine comes at once, while the answer can still be an HTTP error.
             first = await unless_disconnected(request.receive, _next(events))
@@ -118,6 +132,8 @@ def _key_use(plan: Plan, caller: Principal, request: Request) -> AuditEvent:
         tenant=caller.tenant,
         request_id=request_id(request.scope),
         reason=plan.marking.unmarked_reason,
+        route=request.scope["route"].path,
+        tokens=plan.prompt_tokens,
     )
 
 

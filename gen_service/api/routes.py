@@ -33,11 +33,15 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         408: "The body did not arrive in time",
         413: "The body is too large",
         415: "The body is not uncompressed JSON",
-        429: "The queue is full; Retry-After says when to try again",
+        429: "The queue is full, or a limit of the token is reached; Retry-After says when to try again",
         500: "The completion failed while it was generated",
         503: "Not ready, shutting down, or no watermark key",
     }.items()
 }
+
+
+def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: ERRORS[status] for status in statuses}
 
 
 def _with_stream(chunk: type[CompletionResponse] | type[ChatChunk]) -> dict[int | str, dict[str, Any]]:
@@ -73,12 +77,12 @@ def generation_router(backend: GenerationBackend, responder: Responder) -> APIRo
         form = ChatFormat(plan, int(time.time()), token_text(body.model))
         return await responder.respond(plan, form, caller, request)
 
-    @router.get("/models", responses={status: ERRORS[status] for status in (401, 403)})
+    @router.get("/models", responses=_errors(401, 403, 429, 503))
     async def models(caller: Author) -> ModelList:
         """The models, and the watermarks that the caller's keys give them."""
         return ModelList(data=[describe(*item, caller.tenant, backend) for item in backend.models.items()])
 
-    @router.get("/models/{model_id:path}", responses={status: ERRORS[status] for status in (401, 403, 404)})
+    @router.get("/models/{model_id:path}", responses=_errors(401, 403, 404, 429, 503))
     async def model(model_id: str, caller: Author) -> Model:
         """One model."""
         return describe(model_id, backend.model(model_id), caller.tenant, backend)

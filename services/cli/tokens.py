@@ -7,9 +7,13 @@ import orjson
 import typer
 
 from services.cli.key_store import JsonOutput, key_store, moment, print_table, run
-from shared.keys import Scope, TokenInfo
+from shared.keys import Scope, TokenInfo, TokenLimits
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
+
+Limit = Annotated[
+    int | None, typer.Option(min=0, help="Limit of this token; default: the service's; 0: any.")
+]
 
 
 @app.command()
@@ -22,16 +26,25 @@ def create(
         float | None, typer.Option(min=0, help="Days until it expires; default: never.")
     ] = None,
     label: Annotated[str, typer.Option(help="What it is for.")] = "",
+    requests_per_minute: Limit = None,
+    tokens_per_minute: Limit = None,
+    documents_per_minute: Limit = None,
     as_json: JsonOutput = False,
 ) -> None:
     """Create a token and print it; it is not shown again."""
     scopes = scope or [Scope.GENERATE, Scope.DETECT, Scope.DETECT_EVIDENCE]
     expires_at = None if expires_in_days is None else datetime.now(UTC) + timedelta(days=expires_in_days)
 
+    limits = TokenLimits(
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
+        documents_per_minute=documents_per_minute,
+    )
+
     async def command() -> tuple[str, TokenInfo]:
         async with key_store() as keys:
             return await keys.registry.create(
-                tenant=tenant, scopes=scopes, expires_at=expires_at, label=label
+                tenant=tenant, scopes=scopes, expires_at=expires_at, label=label, limits=limits
             )
 
     plain, token = run(command())
@@ -82,6 +95,7 @@ def _show(tokens: list[TokenInfo], *, as_json: bool) -> None:
             token.token_id,
             token.tenant,
             " ".join(sorted(token.scopes)),
+            _limits(token.limits),
             token.label or "-",
             moment(token.created_at),
             moment(token.expires_at),
@@ -89,8 +103,22 @@ def _show(tokens: list[TokenInfo], *, as_json: bool) -> None:
         ]
         for token in tokens
     ]
-    columns = ["ID", "TENANT", "SCOPES", "LABEL", "CREATED (UTC)", "EXPIRES (UTC)", "REVOKED (UTC)"]
+    columns = [
+        "ID",
+        "TENANT",
+        "SCOPES",
+        "LIMITS",
+        "LABEL",
+        "CREATED (UTC)",
+        "EXPIRES (UTC)",
+        "REVOKED (UTC)",
+    ]
     print_table(columns, rows, empty="no tokens; make one with `ttmark tokens create`")
+
+
+def _limits(limits: TokenLimits) -> str:
+    own = {name.removesuffix("_per_minute"): value for name, value in limits if value is not None}
+    return ", ".join(f"{value or 'any'} {name}" for name, value in own.items()) or "-"
 
 
 def _document(token: TokenInfo) -> dict[str, object]:

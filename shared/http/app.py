@@ -52,7 +52,7 @@ def create_app(
         readiness: asked on each /readyz.
         registry: where the metrics go and what /metrics shows; a new one by default.
         tracer_provider: makes a span of each request under `/v1`, a child of the caller's.
-        admit: asked with the token id of each request; `RateLimiter.admit` is one. None limits nothing.
+        admit: asked with the principal of each request. None limits nothing.
     """
     render = error_renderer(error_style)
     registry = registry if registry is not None else CollectorRegistry()

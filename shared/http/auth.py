@@ -16,8 +16,8 @@ from shared.keys.errors import InvalidToken, KeyStoreError
 from shared.keys.scopes import Principal, Scope
 
 Authenticate = Callable[[str], Awaitable[Principal]]
-# Token id to None when the request is within the token's limits, else the seconds after which to try again.
-Admit = Callable[[str], Awaitable[float | None]]
+# None when the request is within the limits of who sends it, else the seconds after which to try again.
+Admit = Callable[[Principal], Awaitable[float | None]]
 PROTECTED_PREFIX = "/v1/"
 _LONGEST_TOKEN = 512
 
@@ -62,7 +62,7 @@ class BearerMiddleware:
             raise _unauthorized("The access token is not valid.", challenge)
         try:
             principal = await self.authenticate(token)
-            wait = await self.admit(principal.token_id) if self.admit is not None else None
+            wait = await self.admit(principal) if self.admit is not None else None
         except InvalidToken:
             raise _unauthorized("The access token is not valid or has expired.", challenge) from None
         except KeyStoreError as error:

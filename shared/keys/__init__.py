@@ -24,16 +24,18 @@ from shared.keys.kek import KeyEncryptionKey, KeyWrapper
 from shared.keys.keyring import KeyRing
 from shared.keys.ledger import Ledger
 from shared.keys.ledger_file import LedgerFile
-from shared.keys.near_duplicates import NearDuplicateThrottle
+from shared.keys.near_duplicates import NearDuplicateThrottle, Sketch, sketch_text, sketch_tokens
 from shared.keys.open_store import open_counters, open_store
 from shared.keys.rate_limit import RateLimiter
 from shared.keys.records import KeyInfo, KeyState, VersionInfo
 from shared.keys.replicas import ReplicaReporter
 from shared.keys.scopes import Principal, Scope
 from shared.keys.store import RecordStore, Stored
+from shared.keys.token_limits import TokenLimits, Usage
 from shared.keys.token_records import TokenInfo
 from shared.keys.tokens import TokenRegistry
 from shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from shared.keys.usage_limits import UsageLimits
 from shared.keys.verification import Verification, verify_store
 
 __all__ = [
@@ -66,13 +68,17 @@ __all__ = [
     "Restoration",
     "RevisionConflict",
     "Scope",
+    "Sketch",
     "StoreUnavailable",
     "Stored",
     "TokenInfo",
+    "TokenLimits",
     "TokenRegistry",
     "UnknownKek",
     "UnlockedKey",
     "UnlockedVersion",
+    "Usage",
+    "UsageLimits",
     "Verification",
     "VersionInfo",
     "create_backup",
@@ -81,5 +87,7 @@ __all__ = [
     "open_counters",
     "open_store",
     "restore_backup",
+    "sketch_text",
+    "sketch_tokens",
     "verify_store",
 ]

@@ -1,6 +1,6 @@
 """The audit trail: who did what with which key or token. No text, no secret."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -14,10 +14,12 @@ Action = Literal[
     "key.disable",
     "key.rewrap",
     "key.generate",
+    "key.generated",
     "key.detect",
     "token.create",
     "token.revoke",
     "token.refuse",
+    "token.throttle",
     "store.refuse",
     "store.backup",
     "store.restore",
@@ -35,7 +37,12 @@ class AuditEvent:
         tenant: whose key or token.
         actor: who did it, where that was not the bearer of a token.
         request_id: the request that led to it.
-        reason: why it was refused.
+        reason: why it was refused, or why a text carries no watermark.
+    route: the route that was asked.
+    tokens: of `key.generate` tokens of the prompts, of `key.generated` tokens that were written until it
+        ended or was cancelled, of `key.detect` tokens that were read.
+    keys: `key id/version` of all that a detection tried.
+    verdicts: how many documents got each.
     """
 
     action: Action
@@ -46,6 +53,10 @@ class AuditEvent:
     actor: str | None = None
     request_id: str | None = None
     reason: str | None = None
+    route: str | None = None
+    tokens: int | None = None
+    keys: tuple[str, ...] | None = None
+    verdicts: Mapping[str, int] | None = None
 
 
 AuditSink = Callable[[AuditEvent], None]

@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
+import structlog
+
+from shared.keys.audit import AuditEvent, AuditSink, no_audit
 from shared.keys.errors import KeyStoreError
 from shared.keys.keyring import KeyRing
 from shared.keys.replicas import ReplicaReporter
@@ -18,7 +21,8 @@ class KeyCache:
     """Unlocked keys, read again when the store announces a change and every `refresh_seconds`.
 
     While the store is away the known keys are served until they are `max_age_seconds` old. A record
-    that turns out damaged, altered or rolled back does not replace what is known; `problems` names it.
+    that turns out damaged, altered or rolled back does not replace what is known; `problems` names it, and
+    `audit` hears of it once.
     With a `reporter`, the epochs in use are reported after each refresh, which rotations wait for.
     """
 
@@ -29,12 +33,15 @@ class KeyCache:
         refresh_seconds: float = 30.0,
         max_age_seconds: float = 900.0,
         reporter: ReplicaReporter | None = None,
+        audit: AuditSink = no_audit,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ring = ring
         self._refresh_seconds = refresh_seconds
         self.max_age_seconds = max_age_seconds
         self._reporter = reporter
+        self._audit = audit
+        self._log = structlog.stdlib.get_logger("ttmark.keys")
         self._monotonic = monotonic
         self._keys: dict[str, UnlockedKey] = {}
         self._refreshed_at: float | None = None
@@ -95,7 +102,7 @@ class KeyCache:
         keys, problems = await self._ring.open_all()
         kept = {key_id: self._keys[key_id] for key_id in problems if key_id in self._keys}
         self._keys = dict(sorted((keys | kept).items()))
-        self.problems = problems
+        self._note(problems)
         self._refreshed_at = self._monotonic()
         if self._reporter is not None:
             await self._reporter.report({key_id: key.epoch for key_id, key in self._keys.items()})
@@ -105,13 +112,29 @@ class KeyCache:
         age = self.age_seconds
         return age is not None and age <= self.max_age_seconds
 
+    def _note(self, problems: Mapping[str, KeyStoreError]) -> None:
+        for key_id, problem in problems.items():
+            if str(problem) != str(self.problems.get(key_id)):
+                self._log.error(
+                    "key_record_refused", key_id=key_id, reason=str(problem), in_use=key_id in self._keys
+                )
+                self._audit(AuditEvent("store.refuse", key_id=key_id, reason=type(problem).__name__))
+        for key_id in self.problems.keys() - problems.keys():
+            self._log.info("key_record_accepted_again", key_id=key_id)
+        self.problems = problems
+
     async def _try_refresh(self) -> None:
+        before = self.last_error
         try:
             await self.refresh()
         except KeyStoreError as error:
             self.last_error = error
+            if before is None:
+                self._log.warning("key_store_lost", reason=str(error), keys_in_use=len(self._keys))
         else:
             self.last_error = None
+            if before is not None:
+                self._log.info("key_store_back")
 
     async def _refresh_forever(self) -> None:
         retry_seconds = _FIRST_RETRY_SECONDS

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from shared.keys.errors import StoreUnavailable
 
-_SWEEP_SIZE = 10_000
+_MOST_COUNTERS = 100_000
 
 
 class Counters(Protocol):
@@ -19,29 +19,39 @@ class Counters(Protocol):
             StoreUnavailable: the counters cannot be reached.
         """
 
+    @property
+    def shared(self) -> bool:
+        """Whether other replicas count with them now; a single process is all replicas there are."""
+
     async def close(self) -> None:
         """Gives up connections."""
 
 
 class LocalCounters:
-    """Counters of this process alone."""
+    """Counters of this process alone, the `most` that were used last."""
 
-    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, most: int = _MOST_COUNTERS, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most = most
         self._monotonic = monotonic
-        self._values: dict[str, tuple[int, float]] = {}
-        self._sweep_at = _SWEEP_SIZE
+        self._values: dict[str, tuple[int, float]] = {}  # in the order of their last use
+
+    @property
+    def shared(self) -> bool:
+        """Whoever uses nothing else has one process."""
+        return True
 
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
         """Adds in memory."""
         now = self._monotonic()
         sums = {}
         for name, amount in amounts.items():
-            value, expires_at = self._values.get(name, (0, 0.0))
+            value, expires_at = self._values.pop(name, (0, 0.0))
             sums[name] = amount + (value if expires_at > now else 0)
             self._values[name] = (sums[name], now + lifetime_seconds)
-        if len(self._values) > self._sweep_at:
-            self._values = {name: entry for name, entry in self._values.items() if entry[1] > now}
-            self._sweep_at = max(_SWEEP_SIZE, 2 * len(self._values))
+        while len(self._values) > self._most:
+            del self._values[next(iter(self._values))]
         return sums
 
     async def close(self) -> None:
@@ -68,13 +78,21 @@ class FallbackCounters:
         self._monotonic = monotonic
         self._retry_at = 0.0
 
+    @property
+    def shared(self) -> bool:
+        """Whether the shared counters were reached, or not yet asked, the last time."""
+        return self._retry_at == 0.0
+
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
         """Adds to the shared counters, or to the local ones."""
         if self._monotonic() >= self._retry_at:
             try:
-                return await self._shared.add(amounts, lifetime_seconds=lifetime_seconds)
+                sums = await self._shared.add(amounts, lifetime_seconds=lifetime_seconds)
             except StoreUnavailable:
                 self._retry_at = self._monotonic() + self._retry_seconds
+            else:
+                self._retry_at = 0.0
+                return sums
         return await self._local.add(amounts, lifetime_seconds=lifetime_seconds)
 
     async def close(self) -> None:

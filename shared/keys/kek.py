@@ -4,6 +4,9 @@ import hashlib
 import os
 from typing import Protocol
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
 from shared.keys.confidential import Confidential
 from shared.keys.data_key import aes_gcm_open, aes_gcm_seal
 from shared.keys.errors import UnknownKek
@@ -69,6 +72,10 @@ class KeyEncryptionKey(Confidential):
     def kek_id(self) -> str:
         """First 64 bits of a hash of the current key, in hex."""
         return self._current
+
+    def derive(self, purpose: bytes) -> bytes:
+        """A 32-byte key for another purpose, from the current key: HKDF-SHA256 (RFC 5869)."""
+        return HKDF(SHA256(), length=KEK_BYTES, salt=None, info=purpose).derive(self._keys[self._current])
 
     async def wrap(self, data_key: bytes, associated: bytes) -> bytes:
         """Encrypts under the current key."""

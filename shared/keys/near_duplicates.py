@@ -2,64 +2,117 @@
 
 Editing a text until a detector lets it pass takes many almost identical queries. Two documents are near
 duplicates when the MinHash values of their shingles agree in a band (locality-sensitive hashing; Broder
-1997, Indyk and Motwani 1998). What is stored are counters named by keyed hashes: no text.
+1997, Indyk and Motwani 1998). What is stored are counters named by keyed hashes of bands: no text, and
+nothing that a reader of the store could compare with a text of its own.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared.keys.counters import Counters
 
-_SHINGLE = 4
-_BANDS = 8
+_TOKENS_IN_A_SHINGLE = 4
+_CHARACTERS_IN_A_SHINGLE = 12  # of text, so that it makes no difference where a script puts spaces
+_BANDS = 4
 _ROWS = 2
 _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # finaliser of SplitMix64
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """What the throttle looks at of a document: a digest of the whole, and one of each band."""
+
+    whole: bytes
+    bands: tuple[bytes, ...]
+
+
+def sketch_text(text: str) -> Sketch:
+    """The sketch of a text, which may hold any character but lone surrogates."""
+    return _sketch(np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32), _CHARACTERS_IN_A_SHINGLE)
+
+
+def sketch_tokens(token_ids: Sequence[int]) -> Sketch:
+    """The sketch of a document that came as token ids."""
+    return _sketch(np.asarray(token_ids, dtype=np.uint64), _TOKENS_IN_A_SHINGLE)
+
+
+def _sketch(items: NDArray[np.uint32] | NDArray[np.uint64], width: int) -> Sketch:
+    whole = hashlib.blake2b(items.tobytes(), digest_size=16).digest()
+    return Sketch(whole, tuple(band.tobytes() for band in minhash(items.astype(np.uint64), width)))
 
 
 class NearDuplicateThrottle:
     """At most `limit` variants of a document per caller, until `window_seconds` pass without one.
 
     Repeating exactly the same document is free: it tells the caller nothing new.
+
+    Args:
+        key: names the counters; the same in all replicas, unknown to readers of the store.
     """
 
-    def __init__(self, counters: Counters, *, limit: int, window_seconds: float) -> None:
+    def __init__(self, counters: Counters, *, key: bytes, limit: int, window_seconds: float) -> None:
+        if limit < 1 or window_seconds <= 0:
+            raise ValueError("a throttle needs a positive limit and window")
         self._counters = counters
+        self._key = key
         self._limit = limit
         self._window = window_seconds
 
-    async def admit(self, caller: str, items: Sequence[int]) -> float | None:
-        """None when the document is admitted, else the seconds after which to try again.
-
-        `items` are the document's token ids, or hashes of its words.
+    async def admit(self, caller: str, documents: Sequence[Sketch]) -> float | None:
+        """None when the documents of a request are admitted, else the seconds after which to try again.
 
         Raises:
             StoreUnavailable: the counters cannot be reached.
         """
-        if not items:
+        names = {document: self._bands(caller, document) for document in documents}
+        counts = await self._add(Counter(name for bands in names.values() for name in bands))
+        # Whole documents are remembered only once there are many alike: else each would be one more counter.
+        suspects = [document for document, bands in names.items() if _most(bands, counts) > self._limit // 2]
+        if not suspects:
             return None
-        document = np.asarray(items, dtype=np.uint64)
-        exact = self._name(caller, "all", document.tobytes())
-        if (await self._counters.add({exact: 1}, lifetime_seconds=self._window))[exact] > 1:
-            return None
-        bands = [self._name(caller, str(band), row.tobytes()) for band, row in enumerate(minhash(document))]
-        counts = await self._counters.add(dict.fromkeys(bands, 1), lifetime_seconds=self._window)
-        return self._window if max(counts.values()) > self._limit else None
+        wholes = {document: self._name(caller, b"whole", document.whole) for document in suspects}
+        seen = await self._add(dict.fromkeys(wholes.values(), 0))
+        known = [document for document in suspects if seen[wholes[document]] > 0]
+        refused = any(
+            _most(names[document], counts) > self._limit for document in suspects if document not in known
+        )
+        changes = Counter(name for document in known for name in names[document])
+        changes = Counter({name: -count for name, count in changes.items()})
+        if not refused:
+            # Not before it is admitted: of a refused document the repetition must be refused, too.
+            changes.update(wholes[document] for document in suspects if document not in known)
+        if changes:
+            await self._add(changes)
+        return self._window if refused else None
 
-    @staticmethod
-    def _name(caller: str, what: str, content: bytes) -> str:
-        digest = hashlib.blake2b(content, digest_size=12, key=hashlib.sha256(caller.encode()).digest())
-        return f"near:{caller}:{what}:{digest.hexdigest()}"
+    async def _add(self, amounts: dict[str, int]) -> dict[str, int]:
+        return await self._counters.add(amounts, lifetime_seconds=self._window) if amounts else {}
+
+    def _bands(self, caller: str, document: Sketch) -> set[str]:
+        return {self._name(caller, b"%d" % number, band) for number, band in enumerate(document.bands)}
+
+    def _name(self, caller: str, what: bytes, content: bytes) -> str:
+        digest = hashlib.blake2b(what + b":" + content, digest_size=12, key=self._key, person=b"ttmark near")
+        return f"near:{caller}:{digest.hexdigest()}"
 
 
-def minhash(document: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Bands of MinHash values over shingles of four items: [8, 2]."""
-    width = min(_SHINGLE, len(document))
-    shingles = np.zeros(len(document) - width + 1, dtype=np.uint64)
+def _most(names: set[str], counts: dict[str, int]) -> int:
+    return max((counts[name] for name in names), default=0)
+
+
+def minhash(items: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
+    """Bands of MinHash values over shingles of `width` items: [4, 2]; [0, 2] without items."""
+    if not len(items):
+        return np.zeros((0, _ROWS), dtype=np.uint64)
+    width = min(width, len(items))
+    shingles = np.zeros(len(items) - width + 1, dtype=np.uint64)
     for offset in range(width):
-        shingles = _mix(shingles ^ document[offset : offset + len(shingles)])
+        shingles = _mix(shingles ^ items[offset : offset + len(shingles)])
     seeds = _mix(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64))
     lowest = [np.min(_mix(shingles ^ seed)) for seed in seeds]
     return np.array(lowest, dtype=np.uint64).reshape(_BANDS, _ROWS)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from shared.keys.errors import RecordTampered, StoreUnavailable
+from shared.keys.errors import RecordRolledBack, RecordTampered, StoreUnavailable
 from shared.keys.token_records import KIND, TokenRecord, load_token
 from shared.keys.vault import Vault
 
@@ -19,7 +19,8 @@ class RecentTokens:
     """Token records, each read from the store at most every `fresh_seconds`.
 
     While the store is away, records seen within `outage_seconds` are used and the store is tried at
-    most every `fresh_seconds`. Of requests with one token at the same time, one reads for all.
+    most every `fresh_seconds`. So is a record that went back in time in the store: what was seen is the later
+    one. Of requests with one token at the same time, one reads for all.
     """
 
     def __init__(
@@ -73,6 +74,11 @@ class RecentTokens:
             self._retry_at = self._monotonic() + self._fresh_seconds
             known = self._usable(token_id)
             if known is None:
+                raise
+            return known.record
+        except RecordRolledBack:
+            known = self._known.get(token_id)
+            if known is None or self._monotonic() - known.checked_at > self._outage_seconds:
                 raise
             return known.record
         except RecordTampered:

@@ -23,6 +23,11 @@ class RedisCounters:
             connections=connections,
         )
 
+    @property
+    def shared(self) -> bool:
+        """Always."""
+        return True
+
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
         """One round trip. A repetition after a broken connection may count twice, never less than once."""
         commands: list[Command] = []

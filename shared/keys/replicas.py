@@ -1,5 +1,6 @@
 """What each running replica knows of the keys: a rotation waits until all know the new version."""
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +30,14 @@ class ReplicaReport(BaseModel):
 
 
 class ReplicaReporter:
-    """Writes the reports of one replica. `replica_id` should survive a restart: service, host and port."""
+    """Writes the reports of one replica.
+
+    Args:
+        replica_id: should survive a restart: service, host and port.
+        max_age_seconds: how long the replica goes on with keys that it cannot read again.
+        every_seconds: how often the same report is repeated. A report is a change that stores announce:
+            replicas that answered each announcement with a report would never come to rest.
+    """
 
     def __init__(
         self,
@@ -37,12 +45,17 @@ class ReplicaReporter:
         replica_id: str,
         *,
         max_age_seconds: float,
+        every_seconds: float = 0.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._replica_id = replica_id
-        self._max_age = timedelta(seconds=max_age_seconds)
+        self._serves = timedelta(seconds=max_age_seconds + every_seconds)
+        self._every_seconds = every_seconds
         self._now = now
+        self._monotonic = monotonic
+        self._reported: tuple[float, Mapping[str, int]] | None = None
 
     async def report(self, known: Mapping[str, int]) -> None:
         """Says which epoch of each key this replica works with from now on.
@@ -50,8 +63,13 @@ class ReplicaReporter:
         Raises:
             StoreUnavailable: the report did not get through.
         """
-        now = self._now()
-        await self._write(ReplicaReport(known=known, reported_at=now, serves_until=now + self._max_age))
+        if self._reported is not None:
+            reported_at, before = self._reported
+            if known == before and self._monotonic() - reported_at < self._every_seconds:
+                return
+        now, started = self._now(), self._monotonic()
+        await self._write(ReplicaReport(known=known, reported_at=now, serves_until=now + self._serves))
+        self._reported = started, dict(known)
 
     async def sign_off(self) -> None:
         """Says that this replica serves no more.

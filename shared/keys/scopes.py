@@ -1,7 +1,9 @@
 """What an access token lets its bearer do."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from shared.keys.token_limits import TokenLimits
 
 
 class Scope(StrEnum):
@@ -20,3 +22,4 @@ class Principal:
     token_id: str
     tenant: str
     scopes: frozenset[Scope]
+    limits: TokenLimits = field(default_factory=TokenLimits)

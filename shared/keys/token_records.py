@@ -5,12 +5,13 @@ import re
 import secrets
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from shared.keys.envelope import Envelope
 from shared.keys.errors import InvalidToken, RecordTampered
 from shared.keys.records import Name
 from shared.keys.scopes import Scope
+from shared.keys.token_limits import TokenLimits
 
 KIND = "token"
 
@@ -29,6 +30,7 @@ class TokenInfo(BaseModel):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None = None
+    limits: TokenLimits = Field(default_factory=TokenLimits)
 
 
 class TokenRecord(TokenInfo):

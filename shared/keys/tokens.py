@@ -17,6 +17,7 @@ from shared.keys.recent_tokens import RecentTokens
 from shared.keys.records import check_name
 from shared.keys.scopes import Principal, Scope
 from shared.keys.store import RecordStore
+from shared.keys.token_limits import TokenLimits
 from shared.keys.token_records import (
     KIND,
     TokenInfo,
@@ -64,7 +65,13 @@ class TokenRegistry:
         self._now = now
 
     async def create(
-        self, *, tenant: str, scopes: Collection[Scope], expires_at: datetime | None = None, label: str = ""
+        self,
+        *,
+        tenant: str,
+        scopes: Collection[Scope],
+        expires_at: datetime | None = None,
+        label: str = "",
+        limits: TokenLimits | None = None,
     ) -> tuple[str, TokenInfo]:
         """A new token: its plain text, which is shown this once, and what is kept of it.
 
@@ -85,6 +92,7 @@ class TokenRegistry:
             created_at=self._now(),
             expires_at=expires_at,
             secret_sha256=hash_secret(secret),
+            limits=limits or TokenLimits(),
         )
         await self._vault.write(KIND, token_id, dump_token(record), previous=None)
         self._audit(AuditEvent("token.create", token_id=token_id, tenant=tenant))
@@ -109,7 +117,7 @@ class TokenRegistry:
         if record.expires_at is not None and record.expires_at <= self._now():
             self._audit(AuditEvent("token.refuse", token_id=token_id, tenant=record.tenant, reason="expired"))
             raise ExpiredToken("the access token has expired")
-        return Principal(token_id, record.tenant, record.scopes)
+        return Principal(token_id, record.tenant, record.scopes, record.limits)
 
     async def list(self, *, tenant: str | None = None) -> list[TokenInfo]:
         """All tokens, or those of one tenant, oldest first; no hashes."""

@@ -68,9 +68,21 @@ KEYS = Dashboard(
                 ),
                 Panel(
                     "Throttled",
-                    "429 by service.",
+                    "429 by service: limits of tokens, or a full queue.",
                     (per_second("ttmark_http_requests_total", "job", 'status="429"'),),
                     unit="reqps",
+                ),
+                Panel(
+                    "Limits reached",
+                    "Refusals by the limit of an access token; `variants`: almost equal documents.",
+                    (per_second("ttmark_limit_refusals_total", "job, limit"),),
+                    unit="reqps",
+                ),
+                Panel(
+                    "Limits shared",
+                    "0 while a replica cannot reach the store and counts for itself alone.",
+                    (Query("min by (job, instance) (ttmark_limit_counters_shared)", "{{job}} {{instance}}"),),
+                    bad_below=1,
                 ),
                 Panel(
                     "Bad requests",

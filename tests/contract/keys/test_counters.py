@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from shared.keys import Counters, NearDuplicateThrottle, RateLimiter, StoreUnavailable
+from shared.keys import (
+    Counters,
+    NearDuplicateThrottle,
+    Principal,
+    RateLimiter,
+    Scope,
+    StoreUnavailable,
+    TokenLimits,
+    Usage,
+    UsageLimits,
+    sketch_text,
+    sketch_tokens,
+)
 from shared.keys.counters import FallbackCounters, LocalCounters
 from shared.keys.redis_address import RedisAddress
 from shared.keys.redis_counters import RedisCounters
@@ -40,8 +52,15 @@ async def test_additions_at_the_same_time_all_count(counters: Counters) -> None:
     assert sorted(result["a"] for result in sums) == list(range(1, 51))
 
 
-def limiter(counters: Counters, now: Callable[[], float]) -> RateLimiter:
-    return RateLimiter(counters, limit=10, window_seconds=60, now=now)
+class Limiter(RateLimiter):
+    """Ten in a minute, unless a test says otherwise."""
+
+    async def admit(self, caller: str, cost: int = 1, *, limit: int = 10) -> float | None:
+        return await super().admit(caller, cost, limit=limit)
+
+
+def limiter(counters: Counters, now: Callable[[], float]) -> Limiter:
+    return Limiter(counters, window_seconds=60, now=now)
 
 
 async def test_no_more_than_the_limit_is_admitted_in_a_window(counters: Counters) -> None:
@@ -109,11 +128,13 @@ class AwayCounters(LocalCounters):
 async def test_while_the_shared_counters_are_away_each_replica_counts_for_itself() -> None:
     now, away = 0.0, AwayCounters()
     counters = FallbackCounters(away, retry_seconds=2, monotonic=lambda: now)
-    limit = RateLimiter(counters, limit=3, window_seconds=60, now=lambda: 6000.0)
-    assert [await limit.admit("token") is None for _ in range(5)] == [True] * 3 + [False] * 2
+    limit = limiter(counters, lambda: 6000.0)
+    assert counters.shared
+    assert [await limit.admit("token", limit=3) is None for _ in range(5)] == [True] * 3 + [False] * 2
     assert away.tries == 1
+    assert not counters.shared
     now += 2
-    await limit.admit("token")
+    await limit.admit("token", limit=3)
     assert away.tries == 2
 
 
@@ -130,8 +151,18 @@ async def test_a_paused_redis_holds_a_request_up_for_a_moment_only(redis_server:
         await counters.close()
 
 
-def throttle(counters: Counters) -> NearDuplicateThrottle:
-    return NearDuplicateThrottle(counters, limit=20, window_seconds=600)
+class Throttle:
+    """A throttle that is asked about one document of token ids."""
+
+    def __init__(self, counters: Counters, *, key: bytes = bytes(32)) -> None:
+        self.throttle = NearDuplicateThrottle(counters, key=key, limit=20, window_seconds=600)
+
+    async def admit(self, caller: str, token_ids: list[int]) -> float | None:
+        return await self.throttle.admit(caller, [sketch_tokens(token_ids)])
+
+
+def throttle(counters: Counters) -> Throttle:
+    return Throttle(counters)
 
 
 def document(seed: int, length: int = 300) -> list[int]:
@@ -174,3 +205,113 @@ async def test_one_caller_s_variants_do_not_count_for_another(counters: Counters
 @pytest.mark.parametrize("items", [[], [1], [1, 2, 3], [2**64 - 1] * 4])
 async def test_the_shortest_documents_are_admitted(counters: Counters, items: list[int]) -> None:
     assert await throttle(counters).admit("token", items) is None
+
+
+async def test_a_refused_variant_is_refused_again_however_often_it_is_sent(counters: Counters) -> None:
+    limit, refused = throttle(counters), None
+    for position in range(60):
+        text = document(1)
+        text[position] += 1
+        if await limit.admit("token", text) is not None:
+            refused = text
+    assert refused is not None
+    answers = await asyncio.gather(*(limit.admit("token", refused) for _ in range(5)))
+    assert answers == [600] * 5
+
+
+async def test_variants_in_one_request_count_like_variants_in_many(counters: Counters) -> None:
+    limit = throttle(counters).throttle
+    variants = []
+    for position in range(60):
+        text = document(1)
+        text[position] += 1
+        variants.append(sketch_tokens(text))
+    assert await limit.admit("token", variants) == 600
+    assert await limit.admit("other", [sketch_tokens(document(seed)) for seed in range(60)]) is None
+
+
+SENTENCES = {
+    "english": "The command reads the file and prints each line that holds a match of the pattern. ",
+    "chinese": "该命令读取文件并打印包含匹配模式的每一行如果没有给出文件则读取标准输入直到结束为止。",
+}
+
+
+@pytest.mark.parametrize("script", SENTENCES)
+async def test_edits_of_a_text_are_throttled_in_any_script(counters: Counters, script: str) -> None:
+    limit, text, answers = throttle(counters).throttle, [*(SENTENCES[script] * 4)], []
+    for position in range(0, 150, 2):
+        text[position] = chr(ord(text[position]) + 1)
+        answers.append(await limit.admit("token", [sketch_text("".join(text))]))
+    first_refusal = next(number for number, answer in enumerate(answers) if answer is not None)
+    assert 20 <= first_refusal <= 70
+
+
+async def test_a_reader_of_the_counters_cannot_tell_which_text_was_sent(redis_server: Any) -> None:
+    counters = RedisCounters(RedisAddress.parse(redis_server.url), budget_seconds=5)
+
+    async def names(key: bytes) -> set[bytes]:
+        await Throttle(counters, key=key).admit("token", document(1))
+        with redis_server.client() as client:
+            found = set(client.keys("*"))
+            client.flushall()
+        return found
+
+    before = await names(b"1" * 32)
+    assert len(before) == 4
+    assert before == await names(b"1" * 32)
+    assert before.isdisjoint(await names(b"2" * 32))
+    await counters.close()
+
+
+async def test_local_counters_keep_to_their_number_and_forget_the_least_used_first() -> None:
+    counters = LocalCounters(most=100)
+    for number in range(1000):
+        await counters.add({"often": 1, f"once-{number}": 1}, lifetime_seconds=60)
+    assert await counters.add({"often": 0, "once-0": 0, "once-999": 0}, lifetime_seconds=60) == {
+        "often": 1000,
+        "once-0": 0,
+        "once-999": 1,
+    }
+
+
+async def test_units_that_are_given_back_can_be_used_again(counters: Counters) -> None:
+    limit = limiter(counters, lambda: 6000.0)
+    assert await limit.admit("token", 10) is None
+    assert await limit.admit("token", 4) is not None
+    await limit.give_back("token", 4)
+    assert await limit.admit("token", 4) is None
+    assert await limit.admit("token", 1) is not None
+
+
+async def test_a_token_s_own_limits_replace_the_service_s(counters: Counters) -> None:
+    refused: list[tuple[str, Usage]] = []
+    limits = UsageLimits(
+        "gen",
+        counters,
+        TokenLimits(requests_per_minute=3, tokens_per_minute=100),
+        refused=lambda caller, usage: refused.append((caller.token_id, usage)),
+        now=lambda: 6000.0,
+    )
+
+    async def admitted(token_id: str, own: TokenLimits, usage: Usage = Usage.REQUESTS) -> int:
+        caller = Principal(token_id, "acme", frozenset({Scope.GENERATE}), own)
+        return [await limits.admit(caller, usage) for _ in range(20)].count(None)
+
+    assert await admitted("usual", TokenLimits()) == 3
+    assert await admitted("more", TokenLimits(requests_per_minute=7)) == 7
+    assert await admitted("any", TokenLimits(requests_per_minute=0)) == 20
+    assert await admitted("usual", TokenLimits(), Usage.TOKENS) == 20
+    assert refused == [("usual", Usage.REQUESTS)] * 17 + [("more", Usage.REQUESTS)] * 13
+
+
+async def test_what_a_completion_did_not_use_is_granted_again(counters: Counters) -> None:
+    limits = UsageLimits("gen", counters, TokenLimits(tokens_per_minute=100), now=lambda: 6000.0)
+    caller = Principal("token", "acme", frozenset({Scope.GENERATE}))
+    # More than the whole limit is admitted alone, and counts as the limit.
+    assert await limits.admit(caller, Usage.TOKENS, 5000) is None
+    assert await limits.admit(caller, Usage.TOKENS, 1) is not None
+    await limits.settle(caller, Usage.TOKENS, granted=5000, used=40)
+    assert await limits.admit(caller, Usage.TOKENS, 60) is None
+    assert await limits.admit(caller, Usage.TOKENS, 1) is not None
+    await limits.settle(caller, Usage.TOKENS, granted=60, used=60)
+    assert await limits.admit(caller, Usage.TOKENS, 1) is not None

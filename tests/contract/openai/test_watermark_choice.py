@@ -100,9 +100,15 @@ def test_each_use_of_a_key_is_audited_and_so_is_text_without_one(fake: Any) -> N
     fake.http("operator").post(
         "/v1/completions", json=REQUEST | {"watermark": {"enabled": False}}, headers=headers
     )
-    used, unused = fake.audit
+    used, written, unused, _ = fake.audit
     assert (used.action, used.key_id, used.version) == ("key.generate", "acme-main", 3)
     assert (used.token_id, used.tenant, used.request_id) == ("tok-operator", "acme", "r-7")
+    assert (used.route, used.tokens) == ("/v1/completions", len(REQUEST["prompt"]))
+    assert (written.action, written.tokens, written.request_id) == (
+        "key.generated",
+        REQUEST["max_tokens"],
+        "r-7",
+    )
     assert (unused.key_id, unused.reason) == (None, "disabled")
 
 

@@ -36,8 +36,8 @@ class Settable:
     def __init__(self) -> None:
         self.admitted: list[str] = []
 
-    async def admit(self, token_id: str) -> float | None:
-        self.admitted.append(token_id)
+    async def admit(self, caller: Principal) -> float | None:
+        self.admitted.append(caller.token_id)
         return self.wait
 
 

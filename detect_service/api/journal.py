@@ -1,0 +1,46 @@
+"""What is recorded of one detection request: metrics of its documents, and who used which keys for it."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from detect_service.pipeline import Finding
+from shared.keys import AuditEvent, AuditSink, Principal, UnlockedKey
+from shared.observability.detection_metrics import DetectionMetrics
+from shared.schemas.detection import DetectionResult
+
+
+class Journal:
+    """Hears of a request's keys and results as `detect` comes to them."""
+
+    def __init__(self, mode: str, metrics: DetectionMetrics) -> None:
+        self._mode = mode
+        self._metrics = metrics
+        self._keys: tuple[str, ...] = ()
+        self._tokens = 0
+        self._verdicts: Counter[str] = Counter()
+
+    def keys(self, keys: Sequence[UnlockedKey]) -> None:
+        """All versions of these are tried."""
+        self._keys = tuple(f"{key.key_id}/{version.version}" for key in keys for version in key.detectable)
+
+    def document(self, result: DetectionResult, finding: Finding | None) -> None:
+        """One document was examined."""
+        null_log10_p = finding.null_log10_p if finding else None
+        self._metrics.document(self._mode, result.verdict, result.tokens, result.hypotheses, null_log10_p)
+        self._tokens += result.tokens
+        self._verdicts[result.verdict] += 1
+
+    def close(self, caller: Principal, request_id: str, audit: AuditSink) -> None:
+        """Writes the audit trail's event: no text, no secret."""
+        audit(
+            AuditEvent(
+                "key.detect",
+                token_id=caller.token_id,
+                tenant=caller.tenant,
+                request_id=request_id,
+                route=f"/v1/detect/{self._mode}",
+                tokens=self._tokens,
+                keys=self._keys,
+                verdicts=dict(self._verdicts),
+            )
+        )

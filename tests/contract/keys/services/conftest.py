@@ -1,0 +1,247 @@
+"""Both services as they are composed for production, on loopback, with a tiny model and a real Redis."""
+
+import asyncio
+import io
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+import structlog
+import uvicorn
+from fastapi import FastAPI
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from services import key_access
+from services.detect import build_detection_service
+from services.gen import build_generation_service
+from services.settings import DetectionSettings, GenerationSettings
+from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, Scope, TokenRegistry, open_store
+from shared.observability.logging import configure_logging
+from shared.schemas.profile import Profile
+from shared.tokenization import TextTokenizer
+
+T = TypeVar("T")
+
+KEK = KeyEncryptionKey(bytes(range(32)))
+KEK_TEXT = bytes(range(32)).hex()
+MODEL = "tiny-model"
+REFRESH_SECONDS = 0.3
+
+
+class HeldCache(KeyCache):
+    """A cache that a test can keep from learning anything new, in the replicas whose reports it names."""
+
+    held: set[str] = set()  # noqa: RUF012 - shared on purpose: replicas run in other threads
+
+    async def refresh(self) -> None:
+        """Waits while the replica is held."""
+        while self._reporter is not None and self._reporter._replica_id in self.held:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        await super().refresh()
+
+
+class Replica:
+    """One service that listens on loopback, in a thread of its own."""
+
+    def __init__(self, name: str, app: FastAPI) -> None:
+        self.name = name
+        self.app = app
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True
+        )
+
+    def start(self) -> "Replica":
+        self._thread.start()
+        eventually(lambda: self._server.started)
+        return self
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(timeout=20)
+
+    @property
+    def ready(self) -> bool:
+        return httpx.get(self.url + "/readyz").status_code == 200
+
+    def metric(self, name: str) -> float:
+        """The value of a metric, named with its labels."""
+        lines = httpx.get(self.url + "/metrics").text.splitlines()
+        return next(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))
+
+    def ask(self, token: str, **body: Any) -> httpx.Response:
+        """A small request that needs a key: eight tokens, or the detection of a short text."""
+        if self.name.startswith("gen"):
+            content = {"model": MODEL, "prompt": "a", "max_tokens": 8, **body}
+            return self.request("POST", "/v1/completions", token, json=content)
+        content = {"inputs": [{"text": "a short text"}], **body}
+        return self.request("POST", "/v1/detect/direct", token, json=content)
+
+    def request(self, method: str, path: str, token: str | None, **options: Any) -> httpx.Response:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.request(method, self.url + path, headers=headers, timeout=30, **options)
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10) -> float:
+    """Waits for it; the seconds that it took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < seconds, "it did not come to pass"
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+class Operator:
+    """Who changes keys and tokens, over a connection of its own each time."""
+
+    def __init__(self, store_url: str, fingerprint: str) -> None:
+        self._store_url = store_url
+        self._profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
+
+    def do(self, work: Callable[[KeyRing, TokenRegistry], Coroutine[Any, Any, T]]) -> T:
+        """The result of some work with keys and tokens."""
+
+        async def run() -> T:
+            store = open_store(self._store_url)
+            try:
+                return await work(KeyRing(store, KEK), TokenRegistry(store, KEK))
+            finally:
+                await store.close()
+
+        return asyncio.run(run())
+
+    def key(self, key_id: str, tenant: str = "acme") -> None:
+        self.do(lambda ring, _: ring.create(key_id, tenant=tenant, profile=self._profile))
+
+    def token(self, *scopes: Scope, tenant: str = "acme", **options: Any) -> str:
+        granted = scopes or tuple(Scope)
+        return self.do(lambda _, registry: registry.create(tenant=tenant, scopes=granted, **options))[0]
+
+    def revoke(self, token: str) -> None:
+        self.do(lambda _, registry: registry.revoke(token.split("_")[1]))
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of random weights whose tokens are bytes."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    folder = tmp_path_factory.mktemp("model") / MODEL
+    symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "</s>"]
+    tokenizer = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["</s>"])
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=257,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=256,
+        bos_token_id=None,
+        eos_token_id=256,
+        pad_token_id=None,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def fingerprint(tiny_model: Path) -> str:
+    return TextTokenizer.load(tiny_model).fingerprint
+
+
+class Cluster:
+    """Replicas of both services over one store."""
+
+    def __init__(self, store_url: str, model: Path, operator: Operator, patch: pytest.MonkeyPatch) -> None:
+        self.operator = operator
+        self.replicas: dict[str, Replica] = {}
+        self.held = HeldCache.held
+        self.log = io.StringIO()
+        self._patch = patch
+        self._environment = {
+            "TTMARK_STORE_URL": store_url,
+            "TTMARK_KEK": KEK_TEXT,
+            "TTMARK_MODEL": str(model),
+            "TTMARK_TOKENIZERS": str(model),
+            "TTMARK_THREADS": "1",
+            "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
+            "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS),
+            "TTMARK_LOG_LEVEL": "DEBUG",
+        }
+        patch.setattr(key_access, "KeyCache", HeldCache)
+
+    def start(self, name: str, settings: Mapping[str, str] | None = None) -> Replica:
+        """Starts `gen-1`, `detect-2` and the like."""
+        environment = self._environment | {"TTMARK_REPLICA_ID": name} | dict(settings or {})
+        with pytest.MonkeyPatch.context() as patch:
+            for variable, value in environment.items():
+                patch.setenv(variable, value)
+            if name.startswith("gen"):
+                app = build_generation_service(GenerationSettings())
+            else:
+                app = build_detection_service(DetectionSettings())
+        configure_logging("DEBUG", self.log)
+        self.replicas[name] = Replica(name, app).start()
+        return self.replicas[name]
+
+    def environment(self) -> dict[str, str]:
+        """For commands."""
+        return self._environment
+
+    def of(self, service: str) -> list[Replica]:
+        return [replica for name, replica in self.replicas.items() if name.startswith(service)]
+
+    def stop(self, name: str) -> None:
+        self.replicas.pop(name).stop()
+
+    def close(self) -> None:
+        HeldCache.held.clear()
+        for name in list(self.replicas):
+            self.stop(name)
+
+
+@pytest.fixture(name="eventually")
+def _eventually() -> Callable[..., float]:
+    return eventually
+
+
+@pytest.fixture(scope="module")
+def own_redis(start_redis: Callable[..., Any]) -> Any:
+    """A server of this module's own, which its tests may break."""
+    return start_redis()
+
+
+@pytest.fixture(scope="module")
+def cluster(own_redis: Any, tiny_model: Path, fingerprint: str) -> Iterator[Cluster]:
+    """Two replicas of each service, keys of two tenants."""
+    with pytest.MonkeyPatch.context() as patch:
+        handlers, level = logging.getLogger().handlers, logging.getLogger().level
+        operator = Operator(own_redis.url, fingerprint)
+        operator.key("acme-main")
+        operator.key("globex-main", tenant="globex")
+        cluster = Cluster(own_redis.url, tiny_model, operator, patch)
+        for name in ("gen-1", "gen-2", "detect-1", "detect-2"):
+            cluster.start(name)
+        for replica in cluster.replicas.values():
+            eventually(lambda replica=replica: replica.ready)
+        yield cluster
+        cluster.close()
+        logging.getLogger().handlers = handlers
+        logging.getLogger().setLevel(level)
+        structlog.reset_defaults()

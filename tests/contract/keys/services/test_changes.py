@@ -1,0 +1,98 @@
+"""Revocations and rotations as running replicas learn of them."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from services.cli.main import app
+from shared.keys import KeyState
+
+
+def ttmark(cluster: Any, *arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments, env=cluster.environment())
+
+
+def test_a_revoked_token_is_refused_by_both_services_within_seconds(
+    cluster: Any, eventually: Callable[..., float]
+) -> None:
+    token = cluster.operator.token()
+    for replica in cluster.replicas.values():
+        assert replica.ask(token).status_code == 200
+    assert ttmark(cluster, "tokens", "revoke", token.split("_")[1]).exit_code == 0
+    began = time.monotonic()
+    for replica in cluster.replicas.values():
+        eventually(lambda replica=replica: replica.ask(token).status_code == 401)
+    assert time.monotonic() - began < 5
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_held(cluster: Any) -> Iterator[None]:
+    yield
+    cluster.held.clear()
+
+
+def test_a_promotion_waits_for_the_replica_that_does_not_know_the_version_yet(cluster: Any) -> None:
+    cluster.operator.key("rotated")
+    assert ttmark(cluster, "keys", "promote", "rotated", "1").exit_code == 0
+    cluster.held.add("detect-2")
+    assert ttmark(cluster, "keys", "rotate", "rotated").exit_code == 0
+    time.sleep(1)
+    refused = ttmark(cluster, "keys", "promote", "rotated", "2")
+    assert refused.exit_code == 1
+    assert "not known yet to detect-2:" in refused.output
+    assert "force" in refused.output
+    release = time.monotonic() + 1
+    threading.Timer(1, cluster.held.clear).start()
+    waited = ttmark(cluster, "keys", "promote", "rotated", "2", "--wait", "20")
+    assert waited.exit_code == 0, waited.output
+    assert time.monotonic() >= release
+
+
+def test_a_promotion_can_be_forced_past_a_silent_replica(cluster: Any) -> None:
+    cluster.operator.key("forced")
+    cluster.held.add("gen-2")
+    assert ttmark(cluster, "keys", "rotate", "forced").exit_code == 0
+    time.sleep(1)
+    assert ttmark(cluster, "keys", "promote", "forced", "2").exit_code == 1
+    assert ttmark(cluster, "keys", "promote", "forced", "2", "--force").exit_code == 0
+
+
+def test_a_replica_that_was_stopped_in_order_is_not_waited_for(cluster: Any) -> None:
+    cluster.operator.key("after-stop")
+    cluster.start("detect-3")
+    cluster.stop("detect-3")
+    assert ttmark(cluster, "keys", "rotate", "after-stop").exit_code == 0
+    assert ttmark(cluster, "keys", "promote", "after-stop", "2", "--wait", "20").exit_code == 0
+
+
+def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_still_found(
+    cluster: Any, eventually: Callable[..., float]
+) -> None:
+    operator, token = cluster.operator, cluster.operator.token(tenant="globex")
+    generator, detector = cluster.of("gen")[0], cluster.of("detect")[0]
+
+    def write() -> dict[str, Any]:
+        body = {"max_tokens": 200, "ignore_eos": True, "return_token_ids": True, "seed": 1}
+        return dict(generator.ask(token, **body).json())
+
+    def found(document: dict[str, Any]) -> tuple[str, int]:
+        ids = document["choices"][0]["token_ids"]
+        result = detector.ask(token, inputs=[{"token_ids": ids}], fpr=1e-3).json()["results"][0]
+        return result["verdict"], (result["key"] or {}).get("version", 0)
+
+    before = write()
+    operator.do(lambda ring, _: ring.rotate("globex-main"))
+    assert ttmark(cluster, "keys", "promote", "globex-main", "2", "--wait", "20").exit_code == 0
+    eventually(lambda: write()["watermark"]["key_version"] == 2)
+    after = write()
+    assert found(before) == ("watermarked", 1)
+    assert found(after) == ("watermarked", 2)
+    operator.do(lambda ring, _: ring.disable("globex-main", 1))
+    eventually(lambda: found(before)[0] == "not_detected")
+    assert found(after) == ("watermarked", 2)
+    states = operator.do(lambda ring, _: ring.info("globex-main")).versions
+    assert [version.state for version in states] == [KeyState.DISABLED, KeyState.PRIMARY]

@@ -1,0 +1,112 @@
+"""Limits of access tokens, asked of two replicas of each service over one Redis."""
+
+import itertools
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from shared.keys import Scope, TokenLimits
+
+TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
+SERVICES = ("gen", "detect")
+
+
+def code_of(response: Any) -> str:
+    """The code of an error in its service's form."""
+    document = response.json()
+    if "error" in document:
+        assert set(document["error"]) == {"message", "type", "param", "code"}
+        assert document["error"]["type"] == "rate_limit_error"
+        return str(document["error"]["code"])
+    assert response.headers["content-type"] == "application/problem+json"
+    assert document["status"] == response.status_code
+    return str(document["code"])
+
+
+def assert_throttled(response: Any) -> None:
+    assert response.status_code == 429
+    assert code_of(response) == "rate_limit_exceeded"
+    assert 1 <= int(response.headers["retry-after"]) <= 600
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_requests_over_all_replicas_keep_to_the_token_s_limit(cluster: Any, service: str) -> None:
+    token = cluster.operator.token(limits=TokenLimits(requests_per_minute=10))
+    other = cluster.operator.token()
+    replicas = itertools.cycle(cluster.of(service))
+    before = sum(
+        replica.metric('ttmark_limit_refusals_total{limit="requests"}') for replica in cluster.of(service)
+    )
+    answers = [next(replicas).ask(token) for _ in range(16)]
+    assert [answer.status_code for answer in answers] == [200] * 10 + [429] * 6
+    assert_throttled(answers[-1])
+    assert next(replicas).ask(other).status_code == 200
+    after = sum(
+        replica.metric('ttmark_limit_refusals_total{limit="requests"}') for replica in cluster.of(service)
+    )
+    assert after - before == 6
+
+
+def test_generated_tokens_over_all_replicas_keep_to_the_limit(cluster: Any) -> None:
+    token = cluster.operator.token(limits=TokenLimits(tokens_per_minute=60))
+    replicas = itertools.cycle(cluster.of("gen"))
+    answers = [next(replicas).ask(token, max_tokens=24, ignore_eos=True) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert_throttled(answers[-1])
+    assert "tokens per minute" in answers[-1].json()["error"]["message"]
+
+
+def test_tokens_that_a_client_did_not_wait_for_are_given_back(cluster: Any) -> None:
+    token = cluster.operator.token(limits=TokenLimits(tokens_per_minute=200))
+    replica = cluster.of("gen")[0]
+    body = {"model": "tiny-model", "prompt": "a", "max_tokens": 198, "ignore_eos": True, "stream": True}
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.stream("POST", replica.url + "/v1/completions", json=body, headers=headers) as response:
+        assert response.status_code == 200
+        next(response.iter_lines())
+    time.sleep(0.5)
+    assert cluster.of("gen")[1].ask(token, max_tokens=20).status_code == 200
+
+
+def test_documents_over_all_replicas_keep_to_the_limit(cluster: Any) -> None:
+    token = cluster.operator.token(limits=TokenLimits(documents_per_minute=40))
+    replicas = itertools.cycle(cluster.of("detect"))
+    inputs = [{"token_ids": list(range(start, start + 40))} for start in range(16)]
+    answers = [next(replicas).ask(token, inputs=inputs) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert "documents per minute" in answers[-1].json()["detail"]
+
+
+def test_variants_of_a_text_are_throttled_over_all_replicas_and_other_texts_are_not(cluster: Any) -> None:
+    token = cluster.operator.token(Scope.DETECT)
+    replicas = itertools.cycle(cluster.of("detect"))
+    statuses, text = [], [*TEXT]
+    for position in range(0, 240, 2):
+        text[position] = "x"
+        statuses.append(next(replicas).ask(token, inputs=[{"text": "".join(text)}]).status_code)
+    first_refusal = statuses.index(429)
+    assert 50 <= first_refusal <= 110
+    answer = next(replicas).ask(token, inputs=[{"text": "".join(text)}])
+    assert_throttled(answer)
+    assert "variants" in answer.json()["detail"]
+    assert next(replicas).ask(token, inputs=[{"text": TEXT[::-1]}]).status_code == 200
+    assert next(replicas).ask(cluster.operator.token(), inputs=[{"text": TEXT}]).status_code == 200
+
+
+def test_without_the_store_each_replica_holds_the_limits_by_itself_and_says_so(
+    cluster: Any, own_redis: Any
+) -> None:
+    token = cluster.operator.token(limits=TokenLimits(requests_per_minute=5))
+    replica = cluster.of("detect")[0]
+    assert replica.ask(token).status_code == 200
+    assert replica.metric("ttmark_limit_counters_shared") == 1
+    own_redis.pause()
+    try:
+        statuses = [replica.ask(token).status_code for _ in range(12)]
+        assert statuses.count(200) == 5
+        assert statuses.count(429) == 7
+        assert replica.metric("ttmark_limit_counters_shared") == 0
+    finally:
+        own_redis.resume()
