@@ -1,35 +1,47 @@
 """Keys and values of all sequences: one arena per layer, in which a sequence owns a contiguous extent."""
 
+from dataclasses import dataclass
+
 import torch
 
 
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """One layer: `rows` [capacity, 2, kv_heads, dim]; keys and values as [1, kv_heads, capacity, dim]."""
+
+    rows: torch.Tensor
+    keys: torch.Tensor
+    values: torch.Tensor
+
+
 class KvCache:
-    """Arenas [capacity, kv_heads, dim] per layer, made when a layer first writes."""
+    """Arenas of `capacity` tokens per layer, made when a layer first writes."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self._layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._layers: dict[int, Arena] = {}
 
-    def layer(self, index: int, key: torch.Tensor, value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Arenas of a layer, shaped after the rows `key` and `value` [rows, kv_heads, dim]."""
-        arenas = self._layers.get(index)
-        if arenas is None:
-            arenas = (
-                key.new_empty((self.capacity, *key.shape[1:])),
-                value.new_empty((self.capacity, *value.shape[1:])),
-            )
-            self._layers[index] = arenas
-        return arenas
+    def write(self, layer: int, slots: torch.Tensor, rows: torch.Tensor) -> Arena:
+        """Keeps keys and values `rows` [n, 2, kv_heads, dim] in the cache rows `slots` [n]."""
+        arena = self._layers.get(layer)
+        if arena is None:
+            arena = self._layers[layer] = _new_arena(self.capacity, rows)
+        if len(slots):
+            arena.rows.index_copy_(0, slots, rows)
+        return arena
 
     @property
     def bytes_per_token(self) -> int:
         """Bytes of one cached token over the layers that have written."""
-        return sum(
-            arena[0].numel() * arena.element_size() for pair in self._layers.values() for arena in pair
-        )
+        return sum(arena.rows[0].numel() * arena.rows.element_size() for arena in self._layers.values())
 
     def move(self, source: int, target: int, length: int) -> None:
         """Copies `length` rows; the two places may overlap."""
-        for pair in self._layers.values():
-            for arena in pair:
-                arena[target : target + length] = arena[source : source + length].clone()
+        for arena in self._layers.values():
+            arena.rows[target : target + length] = arena.rows[source : source + length].clone()
+
+
+def _new_arena(capacity: int, like: torch.Tensor) -> Arena:
+    rows = like.new_empty((capacity, *like.shape[1:]))
+    keys, values = (rows[:, side].transpose(0, 1)[None] for side in (0, 1))
+    return Arena(rows, keys, values)

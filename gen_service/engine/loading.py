@@ -11,13 +11,13 @@ from huggingface_hub import snapshot_download
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
-from gen_service.engine.attention import ATTENTION_NAME, register_attention
 from gen_service.engine.cost_curve import CostCurve
 from gen_service.engine.errors import ModelLoadError
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.runner import Runner
 from gen_service.engine.settings import EngineSettings
+from gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
 from shared.tokenization import TextTokenizer, TokenizerMissing
 
 _FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gen_service.engine.attention import Ancestors, AttentionPlan, Chunk, Span
 from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.spans import Stretch, prefixes_of, spans_of
 from gen_service.engine.tree_attention import TreeAttention
 
 Ints = NDArray[np.int64]
@@ -37,149 +38,144 @@ class Probe:
 
 @dataclass(slots=True)
 class RaggedBatch:
-    """Rows of one pass: tree rows, padding, chunks.
+    """Rows of one pass: chunks, commits, probes, padding.
 
     Attributes:
-        keep: the rows whose logits are wanted, in the order of the pieces.
-        counts: how many of them belong to each piece.
+        rows: how many there are.
+        probes: first probed row, and the row after the last.
     """
 
-    tokens: list[int] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
-    depths: list[int] = field(default_factory=list)
-    keep: list[int] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    tree_rows: int = 0
-    _prefixes: list[tuple[int, int, int, int]] = field(default_factory=list)
-    _ancestors: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    rows: int = 0
+    probes: tuple[int, int] = (0, 0)
+    _tokens: list[Sequence[int] | Ints] = field(default_factory=list)
+    _positions: list[Ints] = field(default_factory=list)
+    _slots: list[Ints] = field(default_factory=list)
+    _kept: dict[int, Ints] = field(default_factory=dict)
     _chunks: list[Chunk] = field(default_factory=list)
-    _write_rows: list[int] = field(default_factory=list)
-    _write_slots: list[int] = field(default_factory=list)
+    _stretches: list[Stretch] = field(default_factory=list)
+    _ancestors: dict[int, list[Ints]] = field(default_factory=lambda: defaultdict(list))  # [2, rows] each
 
     @classmethod
     def lay_out(cls, pieces: Sequence[Append | Probe], pad: Callable[[int], int]) -> "RaggedBatch":
         """Rows of `pieces`, and rows that nobody looks at, so many that there are `pad(rows)` in all."""
         batch = cls()
-        kept: list[list[int]] = [[] for _ in pieces]
-        chunks: list[tuple[int, Append]] = []
+        appends = [(i, piece) for i, piece in enumerate(pieces) if isinstance(piece, Append)]
+        for index, append in sorted(appends, key=lambda item: not item[1].is_chunk):
+            batch._add_append(index, append)
+        first = batch.rows
         for index, piece in enumerate(pieces):
             if isinstance(piece, Probe):
-                kept[index] = batch._add_probe(piece)
-            elif piece.is_chunk:
-                chunks.append((index, piece))
-            else:
-                kept[index] = batch._add_commit(piece)
-        rows = len(batch.tokens) + sum(len(piece.tokens) for _, piece in chunks)
-        batch._add_padding(pad(rows) - rows)
-        batch.tree_rows = len(batch.tokens)
-        for index, piece in chunks:
-            kept[index] = batch._add_chunk(piece)
-        batch.keep = [row for rows in kept for row in rows]
-        batch.counts = [len(rows) for rows in kept]
+                batch._add_probe(index, piece, first)
+        batch.probes = (first, batch.rows)
+        padding = pad(batch.rows) - batch.rows
+        batch._add_rows(np.zeros(padding, dtype=np.int64), np.zeros(padding, dtype=np.int64))
         return batch
+
+    @property
+    def tokens(self) -> Ints:
+        return np.concatenate(self._tokens, dtype=np.int64)
+
+    @property
+    def positions(self) -> Ints:
+        return np.concatenate(self._positions)
+
+    def keep(self, pieces: int) -> tuple[Ints, list[int]]:
+        """The rows whose logits are wanted, in the order of the pieces, and how many belong to each piece."""
+        none = np.empty(0, dtype=np.int64)
+        kept = [self._kept.get(index, none) for index in range(pieces)]
+        return np.concatenate(kept), [len(rows) for rows in kept]
 
     def attention_plan(
         self, cache: KvCache, device: torch.device, *, tree_kernel: bool = False
     ) -> AttentionPlan:
         """The plan of this batch, for the Triton kernel or for torch's own operators."""
 
-        def on_device(rows: Sequence[int] | Sequence[list[int]]) -> torch.Tensor:
-            return torch.tensor(rows, dtype=torch.int64, device=device)
+        def on_device(rows: Ints | Sequence[int]) -> torch.Tensor:
+            return torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(device)
 
-        spans: dict[int | None, tuple[Span, ...]] = {}
+        spans: dict[tuple[int | None, int], tuple[Span, ...]] = {}
 
-        def spans_of(window: int | None) -> tuple[Span, ...]:
-            if window not in spans:
-                spans[window] = self._spans(window)
-            return spans[window]
+        def spans_for(window: int | None, groups: int) -> tuple[Span, ...]:
+            if (window, groups) not in spans:
+                spans[window, groups] = spans_of(self._stretches, window, groups, device)
+            return spans[window, groups]
 
         return AttentionPlan(
             cache=cache,
-            tree_rows=self.tree_rows,
-            spans=spans_of,
+            slots=on_device(np.concatenate(self._slots) if self._slots else []),
+            chunks=tuple(self._chunks),
+            spans=spans_for,
+            probes=self.probes,
             ancestors=tuple(
-                Ancestors(on_device([row for row, _ in pairs]), on_device([source for _, source in pairs]))
+                Ancestors(*on_device(np.concatenate(pairs, axis=1)))
                 for _, pairs in sorted(self._ancestors.items())
             ),
-            chunks=tuple(self._chunks),
-            write_rows=on_device(self._write_rows),
-            write_slots=on_device(self._write_slots),
-            kernel=TreeAttention(spans_of, on_device(self._own_rows()).int()) if tree_kernel else None,
+            kernel=TreeAttention(
+                lambda window: prefixes_of(self._stretches, window), on_device(self._own_rows()).int()
+            )
+            if tree_kernel and self._stretches
+            else None,
         )
 
-    def _own_rows(self) -> list[list[int]]:
-        """What each tree row attends to in this pass, [rows, depth]: itself, its ancestors, -1 for none."""
-        rows = [[row, *[-1] * len(self._ancestors)] for row in range(self.tree_rows)]
-        for level, distance in enumerate(sorted(self._ancestors), start=1):
-            for row, source in self._ancestors[distance]:
-                rows[row][level] = source
-        return rows
+    def _own_rows(self) -> Ints:
+        """What each commit and probe attends to of this pass [rows, depth]: itself, its ancestors, -1."""
+        first = self._chunks[-1].stop if self._chunks else 0
+        rows = self.probes[1] - first
+        depth = max(len(stretch.depths) for stretch in self._stretches)
+        own = np.full((rows, depth), -1, dtype=np.int64)
+        own[:, 0] = np.arange(rows)
+        start = 0
+        for stretch in self._stretches:
+            for distance in range(1, len(stretch.depths) if stretch.is_commit else 0):
+                later = np.arange(start + distance, start + len(stretch.depths))
+                own[later, distance] = later - distance
+            start += sum(stretch.depths)
+        for distance, pairs in self._ancestors.items():
+            chosen, sources = np.concatenate(pairs, axis=1) + self.probes[0] - first
+            own[chosen, distance + 1] = sources
+        return own
 
-    def _add_row(self, token: int, position: int, depth: int) -> int:
-        self.tokens.append(token)
-        self.positions.append(position)
-        self.depths.append(depth)
-        return len(self.tokens) - 1
+    def _add_rows(self, tokens: Sequence[int] | Ints, positions: Ints) -> int:
+        """Appends rows; the number of the first of them."""
+        first = self.rows
+        self._tokens.append(tokens)
+        self._positions.append(positions)
+        self.rows += len(tokens)
+        return first
 
-    def _add_probe(self, probe: Probe) -> list[int]:
-        """Each different start of a path becomes one row; the rows of one depth lie together."""
-        first = len(self.tokens)
-        parents: dict[tuple[int, ...], list[int]] = {(): []}  # path -> its rows, the latest first
-        for depth in range(probe.paths.shape[1]):
-            for path in dict.fromkeys(map(tuple, probe.paths[:, : depth + 1].tolist())):
-                above = parents[path[:-1]]
-                row = self._add_row(path[-1], probe.position + depth, depth)
-                self._link(row, above)
-                parents[path] = [row, *above]
-        self._prefixes.append((first, len(self.tokens), probe.base, probe.position))
-        return [parents[tuple(path)][0] for path in probe.paths.tolist()]
+    def _add_append(self, index: int, piece: Append) -> None:
+        count = len(piece.tokens)
+        positions = np.arange(piece.position, piece.position + count)
+        first = self._add_rows(piece.tokens, positions)
+        self._slots.append(positions + piece.base)
+        if piece.is_chunk:
+            self._chunks.append(Chunk(first, self.rows, piece.base, piece.position))
+        else:
+            self._stretches.append(Stretch((1,) * count, piece.base, piece.position, is_commit=True))
+        if piece.wants_logits:
+            self._kept[index] = np.array([self.rows - 1])
 
-    def _add_commit(self, piece: Append) -> list[int]:
-        first = len(self.tokens)
-        above: list[int] = []
-        for depth, token in enumerate(piece.tokens):
-            row = self._add_row(token, piece.position + depth, depth)
-            self._link(row, above)
-            above.insert(0, row)
-        self._prefixes.append((first, len(self.tokens), piece.base, piece.position))
-        self._write(piece, first)
-        return [above[0]] if piece.wants_logits else []
+    def _add_probe(self, index: int, probe: Probe, first: int) -> None:
+        """Each different start of a path becomes one row; the rows of one depth lie together.
 
-    def _add_chunk(self, piece: Append) -> list[int]:
-        first = len(self.tokens)
-        for depth, token in enumerate(piece.tokens):
-            self._add_row(token, piece.position + depth, depth)
-        self._chunks.append(Chunk(first, len(self.tokens), piece.base, piece.position))
-        self._write(piece, first)
-        return [len(self.tokens) - 1] if piece.wants_logits else []
-
-    def _add_padding(self, rows: int) -> None:
-        if rows:
-            first = len(self.tokens)
-            for _ in range(rows):
-                self._add_row(0, 0, 0)
-            self._prefixes.append((first, len(self.tokens), 0, 0))
-
-    def _link(self, row: int, above: Sequence[int]) -> None:
-        for distance, source in enumerate(above):
-            self._ancestors[distance].append((row, source))
-
-    def _write(self, piece: Append, first: int) -> None:
-        slot = piece.base + piece.position
-        self._write_rows.extend(range(first, first + len(piece.tokens)))
-        self._write_slots.extend(range(slot, slot + len(piece.tokens)))
-
-    def _spans(self, window: int | None) -> tuple[Span, ...]:
-        """Prefix of each run of tree rows; under a window it begins elsewhere for each depth."""
-        spans: list[Span] = []
-        for start, stop, base, length in self._prefixes:
-            if window is None or length + max(self.depths[start:stop]) < window:
-                spans.append(Span(start, stop, base, base + length))
-                continue
-            while start < stop:
-                depth = self.depths[start]
-                end = next((row for row in range(start, stop) if self.depths[row] != depth), stop)
-                first = min(length, max(0, length + depth + 1 - window))
-                spans.append(Span(start, end, base + first, base + length))
-                start = end
-        return tuple(spans)
+        Args:
+            first: the first probed row of the pass, from which ancestors are counted.
+        """
+        paths = probe.paths
+        counts: list[int] = []
+        above = np.empty((len(paths), 0), dtype=np.int64)  # rows of each path so far, the latest first
+        for depth in range(paths.shape[1]):
+            chosen = row_of = np.arange(len(paths))
+            if depth + 1 < paths.shape[1]:
+                _, chosen, row_of = np.unique(
+                    paths[:, : depth + 1], axis=0, return_index=True, return_inverse=True
+                )
+            position = np.full(len(chosen), probe.position + depth)
+            start = self._add_rows(paths[chosen, depth], position)
+            for distance, sources in enumerate(above[chosen].T):
+                rows = np.arange(start, self.rows)
+                self._ancestors[distance].append(np.stack([rows, sources]) - first)
+            above = np.column_stack([start + row_of, above])
+            counts.append(len(chosen))
+        self._stretches.append(Stretch(tuple(counts), probe.base, probe.position))
+        self._kept[index] = above[:, 0]

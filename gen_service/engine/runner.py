@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gen_service.engine.attention import AttentionPlan
 from gen_service.engine.kv_cache import KvCache
+from gen_service.engine.llama import FusedLlama
 from gen_service.engine.ragged import Append, Probe, RaggedBatch
 from gen_service.engine.row_counts import RowCounts
 from gen_service.engine.tree_attention import has_tree_kernel
@@ -36,6 +38,7 @@ class Runner:
         self._text_config = model.config.get_text_config()
         self.device: torch.device = next(model.parameters()).device
         self.tree_kernel = has_tree_kernel(self.device) if tree_kernel is None else tree_kernel
+        self._logits = FusedLlama(model) if FusedLlama.suits(model) else self._logits_by_transformers
 
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
@@ -45,8 +48,13 @@ class Runner:
         append that wants them, of nothing otherwise.
         """
         batch = RaggedBatch.lay_out(pieces, self.row_counts.pad)
-        logits = self._run(batch)
-        return list(torch.split(logits, batch.counts))
+        keep, counts = batch.keep(len(pieces))
+        padded = np.zeros(self.row_counts.pad(max(len(keep), 1)), dtype=np.int64)
+        padded[: len(keep)] = keep
+        plan = batch.attention_plan(self.cache, self.device, tree_kernel=self.tree_kernel)
+        tokens, positions, rows = (self._tensor(each) for each in (batch.tokens, batch.positions, padded))
+        logits = self._logits(tokens, positions, rows, plan)
+        return list(torch.split(logits[: len(keep)], counts))
 
     @torch.inference_mode()
     def move(self, source: int, target: int, length: int) -> None:
@@ -67,21 +75,18 @@ class Runner:
         self.row_counts = ANY_COUNT
         self.row_counts = RowCounts.measure(self.probe_once, (head_dim, inner))
 
-    def _run(self, batch: RaggedBatch) -> torch.Tensor:
-        plan: AttentionPlan = batch.attention_plan(
-            self.cache, self.device, tree_kernel=self.tree_kernel and batch.tree_rows > 0
-        )
-        kept = len(batch.keep)
-        keep = batch.keep + [0] * (self.row_counts.pad(max(kept, 1)) - kept)
+    def _logits_by_transformers(
+        self, tokens: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor, plan: AttentionPlan
+    ) -> torch.Tensor:
         output = self.model(
-            input_ids=self._tensor(batch.tokens)[None],
-            position_ids=self._tensor(batch.positions)[None],
+            input_ids=tokens[None],
+            position_ids=positions[None],
             use_cache=False,
-            logits_to_keep=self._tensor(keep),
+            logits_to_keep=keep,
             attention_plan=plan,
         )
-        logits: torch.Tensor = output.logits[0, :kept]
+        logits: torch.Tensor = output.logits[0]
         return logits
 
-    def _tensor(self, values: Sequence[int]) -> torch.Tensor:
-        return torch.tensor(values, dtype=torch.int64, device=self.device)
+    def _tensor(self, values: NDArray[np.int64]) -> torch.Tensor:
+        return torch.from_numpy(values).to(self.device)

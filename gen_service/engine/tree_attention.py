@@ -16,7 +16,7 @@ class TreeAttention:
 
     Args:
         spans: the prefixes (start, stop, first, last) of the tree rows under a sliding window.
-        own: [rows, depth] int32, the rows of the pass that each tree row attends to, -1 for none.
+        own: [rows, depth] int32, the tree rows that each tree row attends to, -1 for none.
     """
 
     def __init__(
@@ -29,23 +29,24 @@ class TreeAttention:
     def __call__(
         self,
         query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        keys: torch.Tensor,
-        values: torch.Tensor,
+        key_value: torch.Tensor,
+        cache: torch.Tensor,
         window: int | None,
         scale: float,
     ) -> torch.Tensor:
         """Attention of the tree rows -> [tree_rows, heads, dim].
 
         Args:
-            query: [heads, rows, dim].
-            key, value: of the pass, [rows, kv_heads, dim].
-            keys, values: of the cache, [capacity, kv_heads, dim].
+            query: [tree_rows, heads, dim].
+            key_value: of the same rows, [tree_rows, 2, kv_heads, dim].
+            cache: [capacity, 2, kv_heads, dim].
         """
         from gen_service.engine.tree_kernel import attend_tree, tile_spans
 
         if window not in self._tiles:
-            groups = query.shape[0] // key.shape[1]
+            groups = query.shape[1] // key_value.shape[2]
             self._tiles[window] = tile_spans(self._spans(window), groups, query.device)
-        return attend_tree(query, key, value, keys, values, self._tiles[window], self._own, scale)
+        heads_first = query.transpose(0, 1)
+        key, value = key_value.unbind(1)
+        keys, values = cache.unbind(1)
+        return attend_tree(heads_first, key, value, keys, values, self._tiles[window], self._own, scale)

@@ -120,7 +120,7 @@ def attend_tree(
     Args:
         query: [heads, rows, dim].
         key, value: [rows, kv_heads, dim] of this pass, with equal strides.
-        keys, values: the cache, [capacity, kv_heads, dim], contiguous.
+        keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
         tiles: from `tile_spans`; together they cover every row once.
         own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1 is none.
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig
 
-from gen_service.engine.attention import ATTENTION_NAME, register_attention
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.runner import Runner
+from gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
 from gen_service.engine.tree_kernel import attend_tree, tile_spans
 
 SHAPE: dict[str, Any] = {

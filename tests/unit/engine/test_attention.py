@@ -15,10 +15,11 @@ from transformers import (
     Qwen3Config,
 )
 
-from gen_service.engine.attention import ATTENTION_NAME, attend_portably, register_attention
+from gen_service.engine.attention import attend_portably
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.runner import Runner
+from gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
 
 TOLERANCE = 1e-5
 WINDOW = 8

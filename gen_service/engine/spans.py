@@ -1,0 +1,97 @@
+"""Which cache rows the commits and probes of a pass attend to."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+
+from gen_service.engine.attention import Span, visible
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows of one commit or probe, after `position` tokens that are cached from `base` on.
+
+    Attributes:
+        depths: how many rows stand at `position`, at the position after it, and so on.
+        is_commit: the rows are a chain of tokens that are cached themselves.
+    """
+
+    depths: tuple[int, ...]
+    base: int
+    position: int
+    is_commit: bool = False
+
+
+def spans_of(
+    stretches: Iterable[Stretch], window: int | None, groups: int, device: torch.device
+) -> tuple[Span, ...]:
+    """Spans of the stretches in their order, under a sliding window (None: full attention).
+
+    Args:
+        groups: query heads per KV head; each row of a mask comes that many times.
+    """
+    masks = _CausalMasks(groups, device)
+    spans: list[Span] = []
+    for stretch in stretches:
+        if stretch.is_commit:
+            spans.append(_of_commit(stretch, window, masks))
+        else:
+            spans += _of_probe(stretch, window)
+    return tuple(spans)
+
+
+def prefixes_of(stretches: Iterable[Stretch], window: int | None) -> list[tuple[int, int, int, int]]:
+    """For each stretch (start, stop, first, last): its rows, counted from 0, see the cache rows before it."""
+    prefixes: list[tuple[int, int, int, int]] = []
+    start = 0
+    for stretch in stretches:
+        for span in _of_probe(stretch, window):
+            prefixes.append((start, start + span.rows, span.first, span.first + span.length))
+            start += span.rows
+    return prefixes
+
+
+def _of_commit(stretch: Stretch, window: int | None, masks: "_CausalMasks") -> Span:
+    count, end = len(stretch.depths), stretch.position + len(stretch.depths)
+    first = 0 if window is None else max(0, stretch.position + 1 - window)
+    mask = None
+    if count > 1 and (window is None or end <= window):
+        mask = masks.of(count, end)
+    elif count > 1:
+        mask = masks.additive(visible(stretch.position, end, first, window))
+    return Span(count, stretch.base + first, end - first, mask)
+
+
+def _of_probe(stretch: Stretch, window: int | None) -> list[Span]:
+    """One span, or under a window that begins elsewhere for each depth one per depth."""
+    length = stretch.position
+    if window is None or length + len(stretch.depths) <= window:
+        return [Span(sum(stretch.depths), stretch.base, length)]
+    starts = [min(length, max(0, length + depth + 1 - window)) for depth in range(len(stretch.depths))]
+    return [
+        Span(rows, stretch.base + start, length - start)
+        for rows, start in zip(stretch.depths, starts, strict=True)
+    ]
+
+
+class _CausalMasks:
+    """Masks of the last `count` tokens of a text, cut from one mask for each count."""
+
+    def __init__(self, groups: int, device: torch.device) -> None:
+        self._groups = groups
+        self._device = device
+        self._longest: dict[int, torch.Tensor] = {}
+
+    def of(self, count: int, length: int) -> torch.Tensor:
+        """[count * groups, length]"""
+        mask = self._longest.get(count)
+        if mask is None or mask.shape[1] < length:
+            size = 2 * length
+            mask = self._longest[count] = self.additive(visible(size - count, size, 0, None))
+        return mask.narrow(1, mask.shape[1] - length, length)
+
+    def additive(self, seen: torch.Tensor) -> torch.Tensor:
+        """[rows, keys] -> [rows * groups, keys] with minus infinity where a row does not see a key."""
+        mask = torch.zeros(seen.shape).masked_fill_(~seen, -torch.inf)
+        return mask.repeat_interleave(self._groups, dim=0).to(self._device)
