@@ -69,6 +69,9 @@ class Scheduler(Generic[J]):
 
     Rows of a pass are limited; who was passed over goes first the next time. When the cache is full the
     youngest sequence gives its rows up and waits at the head of the queue; the oldest always gets on.
+
+    Args:
+        growth_tokens: cache rows that a sequence gets beyond its tokens when it is admitted.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Scheduler(Generic[J]):
         max_sequences: int,
         step_rows: int,
         prefill_chunk: int,
+        growth_tokens: int = _GROWTH_TOKENS,
     ) -> None:
         self.waiting: deque[J] = deque()
         self.running: list[J] = []
@@ -86,6 +90,7 @@ class Scheduler(Generic[J]):
         self._max_sequences = max_sequences
         self._step_rows = step_rows
         self._prefill_chunk = prefill_chunk
+        self._growth_tokens = growth_tokens
         self._age: dict[J, int] = {}
         self._arrivals = 0
 
@@ -140,7 +145,7 @@ class Scheduler(Generic[J]):
     def _admit(self) -> None:
         while self.waiting and len(self.running) < self._max_sequences:
             sequence = self.waiting[0]
-            wanted = min(sequence.token_limit, sequence.token_count + _GROWTH_TOKENS)
+            wanted = min(sequence.token_limit, sequence.token_count + self._growth_tokens)
             extent = self._allocator.take(wanted)
             if extent is None:
                 return
