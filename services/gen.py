@@ -1,6 +1,5 @@
 """Composition root of the generation service."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,13 +7,10 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from gen_service.api.app import create_generation_app
-from gen_service.api.backend import GenerationBackend, ServedModel
-from gen_service.engine import Engine, EngineSettings, ModelLoadError
+from gen_service.api.backend import GenerationBackend
 from services.access_limits import GenerationLimits
-from services.chat_template import read_chat_template
 from services.key_access import KeyAccess
-from services.model_folder import model_id, resolve_model
-from services.runtime import StartupError
+from services.models import Models
 from services.settings import GenerationSettings
 from services.tracing import open_tracing
 from shared.http.limits import HttpLimits
@@ -26,32 +22,17 @@ from shared.observability.logging import configure_logging
 
 
 def build_generation_service(settings: GenerationSettings) -> FastAPI:
-    """The generation service with its model loaded and warm, ready to be served.
+    """The generation service with its models loaded and warm, ready to be served.
 
     Raises:
-        StartupError: the model cannot be served, or the key store's settings are not usable.
+        StartupError: a model cannot be served, or the key store's settings are not usable.
     """
     configure_logging(settings.log_level)
     access = KeyAccess.open(
         settings, service="gen", port=settings.gen_port, max_age_seconds=settings.key_max_age_seconds
     )
-    folder = resolve_model(settings.model)
-    template = read_chat_template(folder)
-    engine_settings = EngineSettings(
-        model_id=model_id(settings.model),
-        dtype=settings.dtype,
-        threads=settings.threads,
-        max_sequences=settings.max_concurrency,
-        max_waiting=settings.max_queue,
-        max_branches=settings.max_branches,
-        request_seconds=settings.request_seconds,
-    )
-    try:
-        engine = Engine.load(str(folder), engine_settings)
-    except ModelLoadError as error:
-        raise StartupError(str(error)) from error
     registry = CollectorRegistry()
-    engine.record_in(EngineMetrics(registry))
+    models = Models.load(settings, EngineMetrics(registry))
     watch_keys(access.cache, registry)
     defaults = TokenLimits(
         requests_per_minute=settings.requests_per_minute, tokens_per_minute=settings.tokens_per_minute
@@ -60,20 +41,13 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        engine.start()
+        models.start()
         async with access:
             yield
-        await drain(0)
-
-    async def drain(seconds: float) -> None:
-        await asyncio.to_thread(engine.stop, seconds)
+        await models.stop(0)
 
     app = create_generation_app(
-        GenerationBackend(
-            models={engine.model_id: ServedModel(engine, template)},
-            keys=access.cache,
-            default_key=settings.default_key,
-        ),
+        GenerationBackend(models.served, access.cache, settings.default_key),
         authenticate=access.tokens.authenticate,
         admit=allowance.admit,
         allowance=allowance,
@@ -82,5 +56,5 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         registry=registry,
         tracer_provider=open_tracing(settings, "ttmark-gen"),
     )
-    app.state.drain = drain
+    app.state.drain = models.stop
     return app

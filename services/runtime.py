@@ -48,6 +48,8 @@ def listen(host: str, port: int) -> socket.socket:
 Drain = Callable[[float], Awaitable[None]]
 # Of the time for a shutdown; the rest is for answers to get through to slow clients.
 _DRAIN_SHARE = 0.9
+# Requests that are under way when the signal comes, or whose sender does not know of it yet, are answered.
+_LINGER_SECONDS = 0.5
 
 
 def serve(app: FastAPI, listener: socket.socket, *, drain_seconds: float) -> None:
@@ -83,9 +85,9 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._drain is not None:
-            draining = asyncio.ensure_future(self._drain(self._seconds))
+            draining = asyncio.gather(self._drain(self._seconds), asyncio.sleep(_LINGER_SECONDS))
             while not (draining.done() or self.force_exit):
-                await asyncio.wait({draining}, timeout=0.1)
+                await asyncio.wait([draining], timeout=0.1)
             if self.force_exit:
                 await self._drain(0)
             await draining

@@ -42,11 +42,16 @@ class GenerationSettings(ServiceSettings):
     """Settings of the generation service."""
 
     gen_port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
-    model: str = Field(
-        default="demo", description="`demo`, a hub id or a folder with a causal language model."
+    model: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=("demo",),
+        min_length=1,
+        description="`demo`, a hub id or a folder with a causal language model; several, separated by "
+        "commas, are served side by side.",
     )
-    default_key: str | None = Field(
-        default=None, description="Key id used when a request names none; left out: the tenant's only key."
+    default_key: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Key id used when a request names none; several models may need several, separated by "
+        "commas; left out: the tenant's only key.",
     )
     key_max_age_seconds: float = Field(
         default=900.0,
@@ -78,6 +83,13 @@ class GenerationSettings(ServiceSettings):
         default=600.0, gt=0, description="Time for a completion, waiting included, before 503 is answered."
     )
     drain_seconds: float = Field(default=30.0, gt=0, description="Time for running requests after SIGTERM.")
+
+    @field_validator("model", "default_key", mode="before")
+    @classmethod
+    def _split_list(cls, value: object) -> object:
+        if not isinstance(value, str) or Path(value).is_dir():
+            return value if not isinstance(value, str) else (value,)
+        return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 class DetectionSettings(ServiceSettings):

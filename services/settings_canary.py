@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -15,7 +15,7 @@ class CanarySettings(BaseSettings):
     canary_port: int = Field(default=8002, ge=0, le=65535, description="Port of the canary's metrics.")
     gen_url: str = Field(default="http://127.0.0.1:8000", description="The generation service to check.")
     detect_url: str = Field(default="http://127.0.0.1:8001", description="The detection service to check.")
-    model: str = Field(default="demo", description="Model to generate with.")
+    model: str = Field(default="demo", description="Model to generate with; of several the first.")
     token: SecretStr | None = Field(
         default=None, description="Access token with generate, detect and detect:evidence."
     )
@@ -27,3 +27,8 @@ class CanarySettings(BaseSettings):
     canary_fpr: float = Field(
         default=1e-4, gt=0, lt=1, description="False positive rate that verdicts are held to."
     )
+
+    @field_validator("model")
+    @classmethod
+    def _first(cls, value: str) -> str:
+        return value.partition(",")[0].strip()

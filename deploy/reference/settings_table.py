@@ -42,6 +42,8 @@ def _default(field: FieldInfo) -> str:
     value: Any = field.default
     if value is None or value == ():
         return ""
+    if isinstance(value, tuple):
+        value = ",".join(value)
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
     if isinstance(value, float) and value.is_integer():

@@ -1,7 +1,7 @@
 """What the routes work with; built by the composition root."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -57,12 +57,13 @@ class GenerationBackend:
     """Models by the id that requests name, keys, and limits.
 
     Attributes:
-        default_key: key id used when a request names none and the key is the caller's tenant's.
+        default_keys: key ids used when a request names none and the key is the caller's tenant's and fits the
+            model's tokenizer; the first that does.
     """
 
     models: Mapping[str, ServedModel]
     keys: KeySource
-    default_key: str | None = None
+    default_keys: Sequence[str] = ()
     limits: GenerationLimits = field(default_factory=GenerationLimits)
 
     def model(self, model_id: str) -> ServedModel:

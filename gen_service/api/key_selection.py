@@ -79,9 +79,10 @@ def _named(key_id: str, caller: Principal, backend: GenerationBackend, generator
 
 def _implied(caller: Principal, backend: GenerationBackend, generator: Generator) -> UnlockedKey:
     usable = usable_keys(caller.tenant, backend, generator)
-    for key in usable:
-        if key.key_id == backend.default_key:
-            return key
+    by_id = {key.key_id: key for key in usable}
+    for key_id in backend.default_keys:
+        if key_id in by_id:
+            return by_id[key_id]
     if not usable:
         raise NoUsableKey("Your tenant has no key in use for this model's tokenizer.")
     if len(usable) > 1:

@@ -23,8 +23,6 @@ from gen_service.engine.stream import DeltaStream
 from gen_service.engine.worker import EngineStats, Worker
 from shared.observability.engine_metrics import EngineMetrics
 
-_MEMORY_SHARE = 0.25
-
 
 class Engine:
     """Generates completions of one model, watermarked or not, with continuous batching.
@@ -133,8 +131,8 @@ class Engine:
 
 
 def _affordable_tokens(loaded: LoadedModel, settings: EngineSettings) -> int:
-    """Tokens that a quarter of the free memory holds, at most what `max_sequences` full contexts need."""
+    """Tokens that the engine's share of the free memory holds, at most `max_sequences` full contexts."""
     device = next(loaded.model.parameters()).device
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
-    affordable = int(free * _MEMORY_SHARE) // loaded.bytes_per_token
+    affordable = int(free * settings.memory_share) // loaded.bytes_per_token
     return max(min(affordable, settings.max_sequences * loaded.context_length), 1)

@@ -16,7 +16,9 @@ class EngineSettings:
         context_length: upper limit of prompt and completion in tokens; None is the model's own.
         max_sequences: sequences that are generated at the same time.
         max_waiting: requests that may wait for a place; one more is refused with `Overloaded`.
-        kv_tokens: tokens that the KV cache holds, over all sequences; None takes a share of the free memory.
+        kv_tokens: tokens that the KV cache holds, over all sequences; None takes `memory_share`.
+        memory_share: part of the memory that is free at start for the KV cache, at most what `max_sequences`
+            full contexts need.
         step_rows: rows (tokens) of one forward pass above which no more work is added to it.
         prefill_chunk: tokens of a prompt that are computed in one piece.
         max_branches: candidates of a block level that are probed together (head of the branch budget); None
@@ -34,6 +36,7 @@ class EngineSettings:
     max_sequences: int = 32
     max_waiting: int = 256
     kv_tokens: int | None = None
+    memory_share: float = 0.25
     step_rows: int = 512
     prefill_chunk: int = 256
     max_branches: int | None = None
@@ -44,6 +47,8 @@ class EngineSettings:
         for name in ("max_sequences", "step_rows", "prefill_chunk"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
+        if not 0.0 < self.memory_share <= 1.0:
+            raise ValueError("memory_share must be above 0 and at most 1")
         if self.max_waiting < 0:
             raise ValueError("max_waiting must be at least 0")
         for name in ("threads", "context_length", "kv_tokens", "max_branches"):

@@ -232,7 +232,7 @@ def build_service(generator: Any, *, tracer_provider: Any = None, **limits: Any)
     backend = GenerationBackend(
         {MODEL: ServedModel(generator, ChatTemplate(TEMPLATE)), "untold": ServedModel(generator)},
         keys,
-        default_key="acme-main",
+        default_keys=["acme-main"],
         limits=GenerationLimits(max_completions=8, **limits),
     )
     app = create_generation_app(

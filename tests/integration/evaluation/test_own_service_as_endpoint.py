@@ -49,7 +49,7 @@ def transport(model: Path) -> Iterator[httpx.ASGITransport]:
     version = UnlockedVersion(1, KeyState.PRIMARY, bytes(16))
     keys = OneKey(UnlockedKey("main", "local", profile, 1, (version,)))
     backend = GenerationBackend(
-        {"tiny": ServedModel(engine)}, keys, default_key="main", limits=GenerationLimits(max_completions=1)
+        {"tiny": ServedModel(engine)}, keys, default_keys=["main"], limits=GenerationLimits(max_completions=1)
     )
     app = create_generation_app(backend, authenticate=authenticate, limits=HttpLimits(max_body_bytes=100_000))
     yield httpx.ASGITransport(app)

@@ -1,0 +1,63 @@
+"""Generation services as real processes behind real HTTP, over a tiny random model or the demo model."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from transformers import LlamaConfig
+
+from evaluation.bench.random_model import save_random_model
+from services.local.provision import LocalSetup, provision
+
+ROOT = Path(__file__).resolve().parents[3]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))  # deploy/ is no installed package
+
+from deploy.observe.forked import ForkedService  # noqa: E402
+
+StartService = Callable[..., ForkedService]
+
+
+@pytest.fixture(scope="session")
+def tiny_setup(tmp_path_factory: pytest.TempPathFactory) -> LocalSetup:
+    """A random model of a few thousand parameters, with keys and a token for it."""
+    folder = tmp_path_factory.mktemp("load") / "tiny"
+    config = LlamaConfig(
+        vocab_size=300,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=512,
+        bos_token_id=None,
+        eos_token_id=0,
+        pad_token_id=None,
+    )
+    save_random_model(folder, config)
+    return provision(str(folder), None, folder.parent / "state")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[StartService]:
+    """Starts services; those that still run at the end of the test are stopped."""
+    started: list[ForkedService] = []
+
+    def start_one(setup: LocalSetup, **settings: object) -> ForkedService:
+        variables = {f"TTMARK_{name.upper()}": str(value) for name, value in settings.items()}
+        started.append(ForkedService(setup, tmp_path / f"gen-{len(started)}.log", variables))
+        return started[-1]
+
+    yield start_one
+    for service in started:
+        service.terminate()
+    for service in started:
+        service.wait()
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The services inherit it: a core for them, a core for who puts load on them."""
+    monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "1")
