@@ -1,15 +1,10 @@
 """What the composition roots share: one clear line and exit code 1 when a service cannot start."""
 
-import asyncio
-import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
-import uvicorn
-from fastapi import FastAPI
-from prometheus_client import disable_created_metrics
 
 
 class StartupError(Exception):
@@ -43,52 +38,3 @@ def listen(host: str, port: int) -> socket.socket:
             f"cannot listen on {host}:{port} ({error.strerror}); stop what uses it or choose another port"
         ) from error
     return listener
-
-
-Drain = Callable[[float], Awaitable[None]]
-# Of the time for a shutdown; the rest is for answers to get through to slow clients.
-_DRAIN_SHARE = 0.9
-# Requests that are under way when the signal comes, or whose sender does not know of it yet, are answered.
-_LINGER_SECONDS = 0.5
-
-
-def serve(app: FastAPI, listener: socket.socket, *, drain_seconds: float) -> None:
-    """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish.
-
-    A `drain` in the application's state is called with the seconds that it may take, while the service still
-    answers: it refuses what is new, finishes what it has taken on, and fails what takes longer.
-    """
-    # It would be a second series for each counter, which Prometheus has no use for.
-    disable_created_metrics()  # type: ignore[no-untyped-call]
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # The server raises it again once it has shut down: spans would be lost and the exit code be 143.
-        signal.signal(number, lambda *_: None)
-    drain: Drain | None = getattr(app.state, "drain", None)
-    share = _DRAIN_SHARE if drain else 0.0
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=max(1, round(drain_seconds * (1 - share))),
-    )
-    _Server(config, drain, drain_seconds * share).run(sockets=[listener])
-
-
-class _Server(uvicorn.Server):
-    """Drains the application before connections are closed, so that every request gets an answer."""
-
-    def __init__(self, config: uvicorn.Config, drain: Drain | None, seconds: float) -> None:
-        super().__init__(config)
-        self._drain = drain
-        self._seconds = seconds
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        if self._drain is not None:
-            draining = asyncio.gather(self._drain(self._seconds), asyncio.sleep(_LINGER_SECONDS))
-            while not (draining.done() or self.force_exit):
-                await asyncio.wait([draining], timeout=0.1)
-            if self.force_exit:
-                await self._drain(0)
-            await draining
-        await super().shutdown(sockets)

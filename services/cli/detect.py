@@ -3,17 +3,19 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from detect_service.bulk.options import BulkOptions
 from services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
 from services.runtime import StartupError
 from shared.client import TTMarkClient
 from shared.schemas.detection import DEFAULT_FPR, MAX_DOCUMENTS, DetectionResult, Document
+
+if TYPE_CHECKING:
+    from detect_service.bulk import BulkOptions
 
 
 class Mode(StrEnum):
@@ -72,6 +74,8 @@ def detect(
     --bulk needs no service: it reads the key store itself (TTMARK_STORE_URL, TTMARK_KEK_FILE), and goes
     on where it stopped when it is started again.
     """
+    from detect_service.bulk import BulkOptions  # half a second that other commands need not wait
+
     options = BulkOptions(
         mode=mode.value,
         keys=tuple(key) if key else None,
@@ -96,7 +100,7 @@ def detect(
 
 
 def detect_files(
-    files: list[str], options: BulkOptions, url: str, token: str | None
+    files: list[str], options: "BulkOptions", url: str, token: str | None
 ) -> list[DetectionResult]:
     """The service's results for each file."""
     results: list[DetectionResult] = []

@@ -2,7 +2,7 @@
 
 import typer
 
-from services.runtime import listen, one_clear_line, serve
+from services.runtime import listen, one_clear_line
 from services.settings import DetectionSettings, GenerationSettings
 from services.settings_canary import CanarySettings
 
@@ -16,6 +16,7 @@ def gen() -> None:
     """Run the generation service."""
     # Imported here: the rest of the command line must start without torch.
     from services.gen import build_generation_service
+    from services.server import serve
 
     settings = GenerationSettings()
     with one_clear_line():
@@ -28,6 +29,7 @@ def gen() -> None:
 def detect() -> None:
     """Run the detection service."""
     from services.detect import build_detection_service
+    from services.server import serve
 
     settings = DetectionSettings()
     with one_clear_line():

@@ -6,7 +6,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr
 
 from shared.watermark.tails import LN10, log_binomial_tail, log_gamma_tail
 
@@ -68,7 +67,7 @@ class BinomialNull:
     def draw(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
         if self.probability == 0.5 and self.trials <= 64:
             return fair_hits(words, self.trials)
-        below = bdtr(np.arange(self.trials, dtype=np.float64), self.trials, self.probability)
+        below = _binomial_below(self.trials, self.probability)
         limits = np.minimum(below * 2.0**64, float(2**64 - 2**11)).astype(np.uint64)
         scores = np.zeros(words.shape)
         for limit in limits:
@@ -90,6 +89,13 @@ class ExponentialNull:
 
     def draw(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
         return exponential_score(words >> np.uint64(64 - EXPONENTIAL_BITS))
+
+
+def _binomial_below(trials: int, probability: float) -> NDArray[np.float64]:
+    """P(X <= k) of X ~ Bin(trials, probability) for k = 0 .. trials - 1."""
+    hits = np.arange(trials)
+    ways = np.array([math.comb(trials, int(k)) for k in hits], dtype=np.float64)
+    return np.cumsum(ways * probability**hits * (1.0 - probability) ** (trials - hits))
 
 
 def fair_hits(words: NDArray[np.uint64], bits: int) -> NDArray[np.float64]:

@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 LN10 = math.log(10.0)
 _NEGLIGIBLE = 1e-18
@@ -34,9 +33,9 @@ def log_gamma_tail(threshold: float, shape: int) -> float:
         return 0.0
     log_threshold = math.log(threshold)
     if threshold > shape:
-        last = (shape - 1) * log_threshold - threshold - float(gammaln(shape))
+        last = (shape - 1) * log_threshold - threshold - math.lgamma(shape)
         return last + math.log(_series((shape - 1 - np.arange(shape)) / threshold))
-    first = shape * log_threshold - threshold - float(gammaln(shape + 1))
+    first = shape * log_threshold - threshold - math.lgamma(shape + 1)
     count = shape + 64 + int(16 * math.sqrt(shape))
     return _log_complement(first + math.log(_series(threshold / (shape + 1 + np.arange(count)))))
 
@@ -44,7 +43,7 @@ def log_gamma_tail(threshold: float, shape: int) -> float:
 def _binomial_side(successes: int, trials: int, probability: float) -> float:
     """The tail on the far side of the mean, where the terms fall from the first on."""
     largest = (
-        float(gammaln(trials + 1) - gammaln(successes + 1) - gammaln(trials - successes + 1))
+        (math.lgamma(trials + 1) - math.lgamma(successes + 1) - math.lgamma(trials - successes + 1))
         + successes * math.log(probability)
         + (trials - successes) * math.log1p(-probability)
     )

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "shared": {"shared"},
 }
 CORE = Path("shared/watermark")
-CORE_LIBRARIES = {"numpy", "scipy", "array_api_compat"}
+CORE_LIBRARIES = {"numpy", "array_api_compat"}
 ONLY_IN = {
     "torch": ("gen_service/", "evaluation/"),
     "transformers": ("gen_service/", "evaluation/"),
@@ -105,3 +105,10 @@ def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_importe
         check=False,
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_the_command_line_starts_without_a_server_and_without_scientific_libraries() -> None:
+    heavy = {"fastapi", "uvicorn", "scipy", "torch", "pyarrow", "evaluation", "detect_service"}
+    code = f"import services.cli.main, sys; print(sorted({heavy} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
