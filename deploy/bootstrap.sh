@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes .venv and installs the project into it: `bootstrap.sh run` what the services need, `bootstrap.sh dev` the tests too.
+# TTMARK_TORCH_INDEX is the pip index that torch comes from, where it is not the default one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tier=${1:?usage: bootstrap.sh run|dev}
@@ -28,7 +29,8 @@ if $venv/bin/python -c 'import torch' 2>/dev/null; then
     grep -Ev '^(torch|triton)==' constraints.txt > $constraints
 else
     # First and by its exact version: a looser requirement takes a build with gigabytes of CUDA packages.
-    $venv/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt torch > "$log" 2>&1 \
+    $venv/bin/python -m pip install --disable-pip-version-check -q -c constraints.txt \
+        ${TTMARK_TORCH_INDEX:+--index-url "$TTMARK_TORCH_INDEX"} torch > "$log" 2>&1 \
         || { tail -n 20 "$log" >&2; fail "installing torch failed; the whole log is in $log"; }
 fi
 extras=$([ "$tier" = dev ] && echo dev || echo gen,bulk)

@@ -1,5 +1,6 @@
 """Reads a document as each key's profile reads it, once per tokenizer."""
 
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,6 +47,12 @@ class DocumentReader:
         self._readings: dict[str, _Reading] = {}
 
     @property
+    def _text(self) -> str:
+        """What the tokenizers are given."""
+        undone = self._normalized if self._undo_tricks else None
+        return undone.text if undone else self._document.text or ""
+
+    @property
     def normalization(self) -> NormalizationReport | None:
         """What can hide a watermark in the text; None for a document that came as token ids."""
         if self._normalized is None:
@@ -61,8 +68,19 @@ class DocumentReader:
         offsets = self._reading(key).offsets
         if offsets is None or self._normalized is None:
             return None
-        first, last = offsets[start][0], offsets[end - 1][1]
+        first, last = offsets[start][0], self._with_marks(offsets, end)
         return self._normalized.original_span(first, last) if self._undo_tricks else (first, last)
+
+    def _with_marks(self, offsets: list[Span], end: int) -> int:
+        """Where the token before `end` ends, with accents that no token names.
+
+        A tokenizer that composes a letter and its accents gives the place of the letter alone.
+        """
+        last = offsets[end - 1][1]
+        following = offsets[end][0] if end < len(offsets) else len(self._text)
+        while last < following and unicodedata.combining(self._text[last]):
+            last += 1
+        return last
 
     def _reading(self, key: UnlockedKey) -> _Reading:
         fingerprint = key.profile.tokenizer_fingerprint if self._normalized else ""
@@ -76,6 +94,5 @@ class DocumentReader:
         tokenizer = self._tokenizers.get(fingerprint)
         if tokenizer is None:  # callers choose keys by `in tokenizers` first
             raise KeyError(fingerprint)
-        text = self._normalized.text if self._undo_tricks else self._document.text
-        encoding = tokenizer.backend.encode(text, add_special_tokens=False)
+        encoding = tokenizer.backend.encode(self._text, add_special_tokens=False)
         return _Reading(np.array(encoding.ids, dtype=np.int64), encoding)

@@ -110,5 +110,5 @@ def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_importe
 def test_the_command_line_starts_without_a_server_and_without_scientific_libraries() -> None:
     heavy = {"fastapi", "uvicorn", "scipy", "torch", "pyarrow", "evaluation", "detect_service"}
     code = f"import services.cli.main, sys; print(sorted({heavy} & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"
+    loaded = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
+    assert loaded.strip() == "[]"

@@ -1,0 +1,68 @@
+"""Characters of tokens under byte-level and SentencePiece tokenizers, in texts that are awkward for them."""
+
+import unicodedata
+
+import pytest
+
+from detect_service.normalization import TextNormalizer
+from detect_service.reader import DocumentReader
+from detect_service.tokenizers import TokenizerSet
+from evaluation.trained_tokenizers import KINDS
+from shared.keys import KeyState, UnlockedKey, UnlockedVersion
+from shared.schemas.detection import Document
+from shared.schemas.profile import Profile
+from shared.tokenization import TextTokenizer
+
+TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine café in the town"] * 4
+WORDS = {
+    "multi-byte": "日本語 the",
+    "emoji": "the 👩\u200d👩\u200d👧 sat 😀",
+    "combining marks": "cafe\u0301 the e\u0301\u0323 sat",
+    "line ends": "the\r\ncat\r\n\r\nsat\n",
+    "ligature": "a ﬁne ﬁne café",
+    "spaces": "  the   cat ",
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def tokenizer(request) -> TextTokenizer:
+    return KINDS[request.param](TRAINING, 400)
+
+
+def reader_of(tokenizer: TextTokenizer, text: str) -> tuple[DocumentReader, UnlockedKey]:
+    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
+    version = UnlockedVersion(1, KeyState.PRIMARY, bytes(16))
+    key = UnlockedKey(key_id="k", tenant="a", profile=profile, epoch=1, versions=(version,))
+    document = Document(text=text)
+    return DocumentReader(document, TokenizerSet([tokenizer]), TextNormalizer(), undo_tricks=False), key
+
+
+def readable(text: str) -> str:
+    """What a tokenizer may change about a text: compatible letters, composed accents, white space."""
+    return "".join(unicodedata.normalize("NFKC", text).split())
+
+
+@pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
+def test_every_character_belongs_to_a_token_and_in_order(tokenizer: TextTokenizer, text: str) -> None:
+    reader, key = reader_of(tokenizer, text)
+    count = len(reader.token_ids(key))
+    spans = [reader.characters(key, i, i + 1) for i in range(count)]
+    assert all(span is not None for span in spans)
+    assert spans == sorted(spans)
+    covered = {place for first, last in spans for place in range(first, last)}
+    assert "".join(text[place] for place in range(len(text)) if place not in covered).strip() == ""
+
+
+@pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
+def test_the_tokens_of_a_passage_say_what_its_characters_say(tokenizer: TextTokenizer, text: str) -> None:
+    before, after = "the cat sat on the mat ", " the dog sat on the log"
+    reader, key = reader_of(tokenizer, before + text + after)
+    ids = reader.token_ids(key)
+    spans = [reader.characters(key, i, i + 1) for i in range(len(ids))]
+    start = next(i for i, (_, last) in enumerate(spans) if last > len(before))
+    end = max(i for i, (first, _) in enumerate(spans) if first < len(before) + len(text)) + 1
+    first, last = reader.characters(key, start, end)
+    assert readable(tokenizer.decode(ids[start:end].tolist())) == readable(
+        (before + text + after)[first:last]
+    )
+    assert readable(text) in readable((before + text + after)[first:last])
