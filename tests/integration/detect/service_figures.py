@@ -1,0 +1,130 @@
+"""The detection service's figures in one command: start, direct, aligned and localized over HTTP.
+
+    python tests/integration/detect/service_figures.py [--with "chrt --rr 5"]
+
+Starts two replicas with a key of their own in a temporary folder, times them until `/readyz` says 200, and
+lets `http_load.py` send the shipped human texts: 400 tokens each, for `localized` 10,000. Prints one JSON
+object a line. `--with` goes before the commands of replicas and driver: a scheduling priority, where other
+work shares the cores.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+
+from evaluation.human import read_human_texts
+from gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
+from shared.keys import KeyEncryptionKey, KeyRing, Scope, TokenRegistry, open_store
+from shared.schemas.profile import Profile
+from shared.tokenization import TextTokenizer
+
+HERE = Path(__file__).parent
+LOADS = {
+    "direct, as fast as 4 connections allow": ["--requests", "4000", "--connections", "4"],
+    "direct, 500 requests/s offered": ["--requests", "4000", "--connections", "16", "--rate", "500"],
+    "aligned, 2 connections": ["--mode", "aligned", "--requests", "2000", "--connections", "2"],
+    "localized, 10,000 tokens": ["--mode", "localized", "--requests", "100", "--connections", "1"],
+}
+
+
+async def provision(folder: Path, tokenizer: TextTokenizer) -> str:
+    """A key store with one key; gives a token for it."""
+    kek = bytes(32)
+    (folder / "kek").write_text(kek.hex())
+    store = open_store(f"sqlite:///{folder / 'keys.db'}")
+    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
+    await KeyRing(store, KeyEncryptionKey(kek)).create("bench", tenant="a", profile=profile)
+    scopes = {Scope.DETECT, Scope.DETECT_EVIDENCE}
+    token, _ = await TokenRegistry(store, KeyEncryptionKey(kek)).create(tenant="a", scopes=scopes)
+    await store.close()
+    return token
+
+
+def write_texts(path: Path, tokenizer: TextTokenizer, tokens: int, count: int) -> None:
+    """Slices of the human texts, one after the other, that are `tokens` long."""
+    text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))
+    offsets = tokenizer.encode_with_offsets(text).offsets
+    starts = [i * tokens % (len(offsets) - tokens) for i in range(count)]
+    slices = [text[offsets[start][0] : offsets[start + tokens - 1][1]] for start in starts]
+    path.write_text("".join(json.dumps({"text": part}) + "\n" for part in slices), encoding="utf-8")
+
+
+def free_port() -> int:
+    """A TCP port of loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def is_ready(port: int) -> bool:
+    """Whether the service there takes requests."""
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=2).is_success
+    except httpx.HTTPError:
+        return False
+
+
+@contextmanager
+def replica(folder: Path, port: int, priority: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A detection service as a process of its own, ready."""
+    environment = os.environ | {
+        "TTMARK_HOST": "127.0.0.1",
+        "TTMARK_DETECT_PORT": str(port),
+        "TTMARK_TOKENIZERS": str(DEMO_MODEL_PATH),
+        "TTMARK_STORE_URL": f"sqlite:///{folder / 'keys.db'}",
+        "TTMARK_KEK_FILE": str(folder / "kek"),
+    }
+    started = time.perf_counter()
+    command = [*priority, sys.executable, "-m", "services", "serve", "detect"]
+    process = subprocess.Popen(command, env=environment)
+    try:
+        while not is_ready(port):
+            if process.poll() is not None:
+                raise RuntimeError("the service ended")
+            time.sleep(0.02)
+        print(json.dumps({"start_seconds": round(time.perf_counter() - started, 2)}), flush=True)
+        yield process
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def main() -> None:
+    """Starts, sends, prints."""
+    parser = argparse.ArgumentParser(description="Figures of the detection service over HTTP.")
+    parser.add_argument("--with", dest="priority", default="")
+    priority = shlex.split(parser.parse_args().priority)
+    tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        token = asyncio.run(provision(folder, tokenizer))
+        write_texts(folder / "400.jsonl", tokenizer, 400, 500)
+        write_texts(folder / "10000.jsonl", tokenizer, 10_000, 20)
+        ports = [free_port(), free_port()]
+        replicas = [stack.enter_context(replica(folder, port, priority)) for port in ports]
+        urls = [f"http://127.0.0.1:{port}" for port in ports]
+        for url in urls:
+            httpx.get(f"{url}/v1/keys", headers={"Authorization": f"Bearer {token}"}).raise_for_status()
+        for load, arguments in LOADS.items():
+            texts = folder / ("10000.jsonl" if "localized" in arguments else "400.jsonl")
+            command = [*priority, sys.executable, str(HERE / "http_load.py")]
+            command += ["--url", ",".join(urls), "--token", token, "--keys", "bench", "--texts", str(texts)]
+            command += ["--pid", *(str(process.pid) for process in replicas), *arguments]
+            report = json.loads(subprocess.check_output(command))
+            print(json.dumps({"load": load, **report}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
