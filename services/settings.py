@@ -71,9 +71,9 @@ class GenerationSettings(ServiceSettings):
     max_concurrency: int = Field(default=32, ge=1, description="Sequences that run at the same time.")
     max_queue: int = Field(default=128, ge=0, description="Requests that may wait before 429 is answered.")
     max_branches: int = Field(
-        default=64,
+        default=8,
         ge=1,
-        description="Candidates of a block level that are probed together; the paper's top-k 50 fits whole.",
+        description="Candidates of a block level that are probed together; more cost rows, on a CPU time.",
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."

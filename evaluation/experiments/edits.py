@@ -10,9 +10,10 @@ from evaluation.alignment_scores import alignment_z, threshold
 from evaluation.cells import Cell
 from evaluation.completions import Completion
 from evaluation.edits.offline import EDITS, Material
-from evaluation.intervals import Interval, Sample, auroc, clopper_pearson
+from evaluation.intervals import Interval, Sample, auroc, clopper_pearson, mean
 from evaluation.paper import EDITS as PAPER
 from evaluation.paper import row_name
+from evaluation.quality.measures import ngrams
 from evaluation.report.table import Table
 from evaluation.run import Run
 from evaluation.seeds import prf_key, sampling_seed
@@ -46,7 +47,11 @@ class EditPlan:
 
 @dataclass(frozen=True, slots=True)
 class EditRow:
-    """One scheme and block size after one edit at one skip penalty."""
+    """One scheme and block size after one edit at one skip penalty.
+
+    Attributes:
+        intact: share of the text's blocks, at any boundary, that the edit left whole with their contexts.
+    """
 
     edit: str
     scheme: str
@@ -56,6 +61,7 @@ class EditRow:
     null_texts: int
     tpr: tuple[Interval, ...]
     auroc: Interval
+    intact: Interval
 
 
 def offline_edit(name: str, share: float, material: Material, seed: int) -> EditTexts:
@@ -86,11 +92,15 @@ def measure_edit(
     for scheme in plan.schemes:
         for block_size in plan.block_sizes:
             cell = Cell(scheme, block_size, plan.setting, plan.length)
-            marked = _edited(cell, run.texts(cell, plan.texts), edit, tokenizer)
+            texts = run.texts(cell, plan.texts)
+            marked = _edited(cell, texts, edit, tokenizer)
+            span = cell.watermark().context_width + block_size
+            pairs = zip(texts, marked, strict=True)
+            intact = mean(np.array([intact_share(text.tokens(), after, span) for text, after in pairs]))
             found = _scores(cell, plan, marked, [[cell.key(run.seed, index)] for index in range(plan.texts)])
             null = _scores(cell, plan, unmarked, null_keys)
             rows += [
-                _row(name, cell, beta, found[position], null[position])
+                _row(name, cell, beta, found[position], null[position], intact)
                 for position, beta in enumerate(plan.betas)
             ]
     return rows
@@ -115,7 +125,14 @@ def _scores(
     return np.concatenate(found, axis=1)
 
 
-def _row(edit: str, cell: Cell, beta: float, found: Sample, null: Sample) -> EditRow:
+def intact_share(before: NDArray[np.int64], after: NDArray[np.int64], span: int) -> float:
+    """Share of the runs of `span` tokens in `before` that `after` holds too."""
+    left = set(ngrams(after.tolist(), span))
+    kept = [gram in left for gram in ngrams(before.tolist(), span)]
+    return sum(kept) / len(kept) if kept else 1.0
+
+
+def _row(edit: str, cell: Cell, beta: float, found: Sample, null: Sample, intact: Interval) -> EditRow:
     rates = [clopper_pearson(int((found > threshold(null, fpr)).sum()), len(found)) for fpr in FPRS]
     return EditRow(
         edit=edit,
@@ -126,6 +143,7 @@ def _row(edit: str, cell: Cell, beta: float, found: Sample, null: Sample) -> Edi
         null_texts=len(null),
         tpr=tuple(rates),
         auroc=auroc(found, null),
+        intact=intact,
     )
 
 
@@ -134,10 +152,11 @@ def edit_table(rows: Sequence[EditRow], plan: EditPlan, notes: tuple[str, ...]) 
     first = rows[0]
     return Table(
         f"Edit of {100 * plan.share:.0f} %: {first.edit}, {plan.length} tokens, {plan.setting}",
-        ("", "TPR at FPR 1 %", "TPR at FPR 0.1 %", "AUROC", "paper, rephrasing: TPR, TPR, AUROC"),
+        ("", "intact", "TPR at FPR 1 %", "TPR at FPR 0.1 %", "AUROC", "paper, rephrasing: TPR, TPR, AUROC"),
         tuple(
             (
                 row_name(row.scheme, row.block_size),
+                row.intact.percent(),
                 *(rate.percent() for rate in row.tpr),
                 str(row.auroc),
                 _paper_text(row),
@@ -145,6 +164,7 @@ def edit_table(rows: Sequence[EditRow], plan: EditPlan, notes: tuple[str, ...]) 
             for row in rows
         ),
         (
+            "Intact: blocks, at any boundary, that the edit left whole together with their contexts.",
             f"{first.texts} texts per row; thresholds from {first.null_texts} scores of unwatermarked texts"
             f" with the same edit; aligned detector, beta = {first.beta:g}; 95 % intervals.",
             *notes,

@@ -15,6 +15,7 @@ from evaluation.edits.offline import (
     substitute,
     swap_sentences,
 )
+from evaluation.experiments.edits import intact_share
 
 TEXT = " ".join(f"w{i}" for i in range(100))
 MATERIAL = Material(tuple(f" other{i}" for i in range(500)))
@@ -67,3 +68,10 @@ def test_a_share_of_nothing_changes_nothing(name: str) -> None:
 def test_too_little_other_text_is_refused() -> None:
     with pytest.raises(ValueError, match="needs 43 words"):
         dilute(TEXT, 0.3, Material((" one",)), generator())
+
+
+def test_the_intact_share_counts_runs_of_tokens_that_are_still_there() -> None:
+    before, after = np.arange(6), np.array([0, 1, 2, 9, 3, 4, 5])
+    assert intact_share(before, before, 3) == 1.0
+    assert intact_share(before, after, 3) == 2 / 4  # 0 1 2 and 3 4 5 of four runs
+    assert intact_share(before, after, 4) == 0.0
