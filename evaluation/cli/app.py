@@ -21,6 +21,7 @@ for command in (
     robustness.localized,
     side_effects.quality,
     direct.blocks,
+    direct.gains,
     side_effects.repeated,
     side_effects.cost,
     direct.calibrate,

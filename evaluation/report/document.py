@@ -10,6 +10,7 @@ from evaluation.report.result import Result
 
 SECTIONS = {
     "blocks": ("Blocks of one, two and three tokens", "The paper's Tables 1 and 7."),
+    "gains": ("Where the gains come from", "Scores, coverage, and Theorems 1 and 2 computed for this model."),
     "direct": ("The gain of pairs by sampling setting", "Strict sampling beside temperature 1."),
     "strict": ("Strict sampling", "The paper's Table 2, and the length at which single tokens nearly fail."),
     "topp": ("Top-p", "The paper's Figure 3."),

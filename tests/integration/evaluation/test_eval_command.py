@@ -56,6 +56,7 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
     documents = ("--documents", "2", "--document-tokens", "500", "--human", str(human))
     calls = (
         ("strict", *small, "--length", "20", "--texts", "2"),
+        ("gains", *small, "--length", "20", "--texts", "2"),
         ("quality", *small, "--length", "16", "--texts", "2"),
         ("edits", *small, "--length", "40", "--texts", "2", "--edit", "rewrite", "--human", str(human)),
         ("localized", *small, "--block-size", "2", *documents),
@@ -65,7 +66,7 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
         assert result.exit_code == 0, result.output
     target = tmp_path / "results"
     result = CliRunner().invoke(app, ["report", str(target), "--out", str(tmp_path / "run")])
-    assert "strict, edits, localized, quality" in result.output
+    assert "gains, strict, edits, localized, quality" in result.output
     assert "Strict sampling" in (target / "README.md").read_text()
 
 
