@@ -111,11 +111,13 @@ def minhash(items: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
         return np.zeros((0, _ROWS), dtype=np.uint64)
     width = min(width, len(items))
     shingles = np.zeros(len(items) - width + 1, dtype=np.uint64)
-    for offset in range(width):
-        shingles = _mix(shingles ^ items[offset : offset + len(shingles)])
-    seeds = _mix(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64))
-    lowest = [np.min(_mix(shingles ^ seed)) for seed in seeds]
-    return np.array(lowest, dtype=np.uint64).reshape(_BANDS, _ROWS)
+    for offset in range(width):  # a polynomial, and thorough mixing once at its end
+        shingles *= np.uint64(_MIX[0])
+        shingles += items[offset : offset + len(shingles)]
+    shingles = _mix(shingles)
+    # Odd factors permute the 64-bit numbers, each in another way.
+    factors = _mix(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64)) | np.uint64(1)
+    return np.array([np.min(shingles * factor) for factor in factors]).reshape(_BANDS, _ROWS)
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
