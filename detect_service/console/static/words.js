@@ -106,7 +106,8 @@ export function failureWords(problem) {
     case 403:
       return ["This access token does not allow that", problem.message];
     case 413:
-      return ["The text is too long", problem.message];
+      // The service counts documents; here there is one.
+      return ["The text is too long", problem.message.replace(/^Document 0 /, "It ")];
     case 429:
       return ["Too many checks at once", problem.retryAfter ? `Try again in ${count(problem.retryAfter)} seconds.` : "Try again in a moment."];
     case 503:
