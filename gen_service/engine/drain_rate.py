@@ -22,6 +22,10 @@ class DrainRate:
             self._interval = interval + _WEIGHT * (passed - interval)
         self._last = now
 
+    def rest(self) -> None:
+        """Nothing is left: the time until the next request leaves says nothing of the rate."""
+        self._last = None
+
     def seconds_until_free(self, waiting: int) -> float:
         """Time in which half of `waiting` requests leave at the present rate, between 1 s and 60 s."""
         if self._interval is None:

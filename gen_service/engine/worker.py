@@ -234,6 +234,8 @@ class Worker:
         if self.recorder is not None:
             self.recorder.left(sequence)
         self._rate.tick()
+        if not self._streams:
+            self._rate.rest()
 
     def _update_stats(self) -> None:
         self.stats.running = len(self._scheduler.running)

@@ -52,15 +52,18 @@ async def test_clients_that_leave_at_any_moment_leave_nothing_behind(
     assert service.http().post("/v1/completions", json=REQUEST | {"max_tokens": 4}).status_code == 200
 
 
+def _head(length: int) -> bytes:
+    return (
+        "POST /v1/completions HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer author\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    ).encode()
+
+
 async def _leave(url: str, body: bytes, share: float, seconds: float) -> None:
     """Sends a request, or the beginning of one, reads for a while and closes the connection."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    head = (
-        "POST /v1/completions HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer author\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    ).encode()
-    message = head + body
+    message = _head(len(body)) + body
     writer.write(message if share > 0.3 else message[: int(len(message) * share / 0.3)])
     await writer.drain()
     with suppress(TimeoutError, OSError):
@@ -70,3 +73,39 @@ async def _leave(url: str, body: bytes, share: float, seconds: float) -> None:
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("n", [1, 3])
+async def test_a_client_that_leaves_frees_its_places_within_two_steps(
+    engine_service: Any, monkeypatch: pytest.MonkeyPatch, stream: bool, n: int
+) -> None:
+    engine = engine_service.generator
+    forward, leave = engine._runner.forward, engine._worker._leave
+    left_after: list[int] = []
+
+    def slowly(pieces: Any) -> Any:
+        time.sleep(0.2)  # so that a step takes longer than the news of the closed connection
+        return forward(pieces)
+
+    def note(sequence: Any) -> None:
+        leave(sequence)
+        left_after.append(engine.stats.passes)
+
+    monkeypatch.setattr(engine._runner, "forward", slowly)
+    monkeypatch.setattr(engine._worker, "_leave", note)
+    address = urlsplit(engine_service.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    body = orjson.dumps(REQUEST | {"max_tokens": 200, "stream": stream, "n": n})
+    writer.write(_head(len(body)) + body)
+    first = engine.stats.passes
+    async with asyncio.timeout(20):
+        while engine.stats.running < n or engine.stats.passes < first + 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        if stream:
+            assert b" 200 " in await reader.readline()
+        writer.close()
+        closed_after = engine.stats.passes
+        while len(left_after) < n:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert max(left_after) - closed_after <= 2

@@ -40,6 +40,12 @@ def tiny_setup(tmp_path_factory: pytest.TempPathFactory) -> LocalSetup:
     return provision(str(folder), None, folder.parent / "state")
 
 
+@pytest.fixture(scope="session")
+def demo_setup(tmp_path_factory: pytest.TempPathFactory) -> LocalSetup:
+    """The demo model, with keys and a token for it."""
+    return provision("demo", None, tmp_path_factory.mktemp("demo") / "state")
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[StartService]:
     """Starts services; those that still run at the end of the test are stopped."""

@@ -28,8 +28,9 @@ from shared.watermark import Watermark
 
 CHUNK = 16
 REQUESTS = 24
+# On each of two models.
 TIER = 20
-FULL_TIER = 500
+FULL_TIER = 250
 SCHEMES = ("synthid", "dipmark", "mcmark", "gumbel")
 
 
@@ -196,14 +197,14 @@ def test_any_schedule_gives_each_request_what_it_gets_alone(bench: Bench) -> Non
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_five_hundred_schedules_give_each_request_what_it_gets_alone(
+def test_hundreds_of_schedules_give_each_request_what_it_gets_alone(
     bench: Bench, record_result: Callable[[str, str, str], None]
 ) -> None:
     check(bench, range(TIER, TIER + FULL_TIER))
     seen = bench.seen
-    assert seen.preemptions > 1000
-    assert seen.moves > 200
-    assert seen.cancelled > 100
+    assert seen.preemptions > 500
+    assert seen.moves > 100
+    assert seen.cancelled > 50
     record_result(
         f"{FULL_TIER} schedules with cancellations and preemptions, r = 1, 2, 3, {bench.loaded.name} model",
         "each request gets the tokens that it gets alone",
