@@ -1,6 +1,9 @@
-"""What all tests share: a place for the figures of the full tier."""
+"""What all tests share: a place for the figures of the full tier, and requests from a description."""
 
 import os
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,3 +34,41 @@ def record_result() -> Callable[[str, str, str], None]:
         path.write_text("\n".join([*kept, f"| {fault} | {promise} | {measured} | {day} |"]) + "\n")
 
     return record
+
+
+@pytest.fixture
+def generate_cases(tmp_path: Path) -> Callable[..., int]:
+    """Asks a service whatever its OpenAPI description allows or forbids, every check on; how many cases.
+
+    A schema cannot say everything that makes a request valid: `refusable` names operations that may answer
+    422 to what their schema allows.
+    """
+
+    def generate(
+        url: str, token: str, *, examples: int, seed: int = 1, refusable: tuple[str, ...] = ()
+    ) -> int:
+        accepted = '["2xx", "3xx", "401", "403", "404", "409", "422", "429", "5xx"]'
+        (tmp_path / "schemathesis.toml").write_text(
+            "".join(
+                f'[[operations]]\ninclude-name = "{name}"\n'
+                f"checks.positive_data_acceptance.expected-statuses = {accepted}\n"
+                for name in refusable
+            )
+        )
+        command = [
+            str(Path(sys.executable).with_name("schemathesis")),
+            "run",
+            url + "/openapi.json",
+            f"--header=Authorization: Bearer {token}",
+            "--checks=all",
+            f"--max-examples={examples}",
+            "--continue-on-failure",
+            f"--seed={seed}",
+            "--generation-database=none",
+            "--no-color",
+        ]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stdout[-20_000:]
+        return int(re.findall(r"(\d+) generated", result.stdout)[-1])
+
+    return generate

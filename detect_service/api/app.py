@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from detect_service.allowance import DocumentAllowance, Unlimited
 from detect_service.api.extract import extraction_router
 from detect_service.api.keys import keys_router
+from detect_service.api.problems import describe_problems
 from detect_service.api.routes import detection_router
 from detect_service.backend import DetectionBackend
 from detect_service.console import console_router
@@ -57,4 +58,5 @@ def create_detection_app(
     app.include_router(keys_router(backend, limits))
     app.include_router(extraction_router())
     app.include_router(console_router())
+    describe_problems(app)
     return app

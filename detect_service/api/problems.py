@@ -1,7 +1,11 @@
 """The errors of the detection routes, for the API's description."""
 
+from collections.abc import Callable
 from typing import Any
 
+from fastapi import FastAPI
+
+from shared.http.error_format import PROBLEM_MEDIA_TYPE
 from shared.schemas.errors import ProblemDocument
 
 _DESCRIPTIONS = {
@@ -22,3 +26,24 @@ BODY_PROBLEMS = (400, 401, 403, 408, 413, 415, 422, 429, 503)
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The `responses` of a route that answers with these statuses."""
     return {status: {"model": ProblemDocument, "description": _DESCRIPTIONS[status]} for status in statuses}
+
+
+def describe_problems(app: FastAPI) -> None:
+    """Gives problem documents their media type in the API's description, where the framework says JSON."""
+    describe: Callable[[], dict[str, Any]] = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = describe()
+        for operations in description["paths"].values():
+            for operation in operations.values():
+                for response in operation["responses"].values():
+                    _name_media_type(response.get("content", {}))
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _name_media_type(content: dict[str, Any]) -> None:
+    reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
+    if reference.endswith(f"/{ProblemDocument.__name__}"):
+        content[PROBLEM_MEDIA_TYPE] = content.pop("application/json")

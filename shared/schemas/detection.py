@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -20,8 +20,16 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_EXACTLY_ONE_CONTENT: list[JsonValue] = [
+    {"required": ["text"], "properties": {"text": {"type": "string"}, "token_ids": {"type": "null"}}},
+    {"required": ["token_ids"], "properties": {"token_ids": {"type": "array"}, "text": {"type": "null"}}},
+]
+
+
 class Document(StrictModel):
     """One document: either its text or its token ids, and an id of the caller's that comes back."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": _EXACTLY_ONE_CONTENT})
 
     id: Annotated[str, Field(max_length=256)] | None = Field(
         default=None, description="Returned unchanged; the index in `inputs` where it is left out."

@@ -1,0 +1,39 @@
+"""Requests generated from the detection service's OpenAPI description: nothing undocumented comes back."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shared.keys import TokenLimits
+
+NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
+
+
+@pytest.mark.parametrize(
+    ("examples", "cases"), [(8, 300), pytest.param(2_000, 50_000, marks=pytest.mark.slow)]
+)
+def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
+    cluster: Any,
+    generate_cases: Callable[..., int],
+    record_result: Callable[[str, str, str], None],
+    examples: int,
+    cases: int,
+) -> None:
+    service = cluster.start("detect-4", {"TTMARK_VARIANTS_PER_DOCUMENT": "0"})
+    token = cluster.operator.token(limits=NO_LIMITS)
+    done = 0
+    for seed in itertools.count(1):
+        # What a file or a tokenizer makes of a string, no schema can say.
+        done += generate_cases(
+            service.url, token, examples=examples, seed=seed, refusable=("POST /v1/extract",)
+        )
+        record_result(
+            "requests from the detection service's OpenAPI description",
+            "0 responses 5xx, 0 schema violations",
+            f"{done:,} cases, every check on: 0 and 0",
+        )
+        if done >= cases:
+            break
+    cluster.stop("detect-4")
