@@ -52,6 +52,7 @@ class Replica:
     def __init__(self, name: str, app: FastAPI) -> None:
         self.name = name
         self.app = app
+        self.client = httpx.Client(timeout=30)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         config = uvicorn.Config(app, log_config=None, access_log=False, ws="none")
@@ -68,14 +69,15 @@ class Replica:
     def stop(self) -> None:
         self._server.should_exit = True
         self._thread.join(timeout=20)
+        self.client.close()
 
     @property
     def ready(self) -> bool:
-        return httpx.get(self.url + "/readyz").status_code == 200
+        return self.client.get(self.url + "/readyz").status_code == 200
 
     def metric(self, name: str) -> float:
         """The value of a metric, named with its labels."""
-        lines = httpx.get(self.url + "/metrics").text.splitlines()
+        lines = self.client.get(self.url + "/metrics").text.splitlines()
         return next(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))
 
     def ask(self, token: str, **body: Any) -> httpx.Response:
@@ -87,8 +89,10 @@ class Replica:
         return self.request("POST", "/v1/detect/direct", token, json=content)
 
     def request(self, method: str, path: str, token: str | None, **options: Any) -> httpx.Response:
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.request(method, self.url + path, headers=headers, timeout=30, **options)
+        """Any request; without `token`, `headers` say who asks."""
+        if token is not None:
+            options["headers"] = {"Authorization": f"Bearer {token}"}
+        return self.client.request(method, self.url + path, **options)
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 10) -> float:
