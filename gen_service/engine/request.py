@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from shared.keys.confidential import Confidential
 from shared.watermark import Watermark
 
 FinishReason = Literal["stop", "length"]
@@ -60,7 +61,7 @@ class SamplingParams:
 
 
 @dataclass(frozen=True, slots=True)
-class Marking:
+class Marking(Confidential):
     """The watermark of one request and the key that it is made with."""
 
     key_id: str

@@ -24,6 +24,7 @@ from shared.http.request_id import RequestIdMiddleware
 from shared.http.telemetry import TelemetryMiddleware
 from shared.observability.http_metrics import HttpMetrics
 from shared.observability.readiness_metrics import ReadinessCollector
+from shared.observability.tracing import WithoutQueries
 from shared.schemas.errors import FieldProblem
 
 _MOST_PROBLEMS = 20
@@ -82,7 +83,7 @@ def _telemetry(provider: TracerProvider | None) -> TelemetryConfig:
     # All of it is stated: what is left out the framework takes from global providers and the environment, and
     # its logs would hold the messages of exceptions.
     return {
-        "tracer_provider": provider,
+        "tracer_provider": None if provider is None else WithoutQueries(provider),
         "tracing": provider is not None,
         "operation_spans": False,
         "metrics": False,

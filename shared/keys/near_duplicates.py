@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.keys.confidential import Confidential
 from shared.keys.counters import Counters
 
 _TOKENS_IN_A_SHINGLE = 4
@@ -46,7 +47,7 @@ def _sketch(items: NDArray[np.uint32] | NDArray[np.uint64], width: int) -> Sketc
     return Sketch(whole, tuple(band.tobytes() for band in minhash(items.astype(np.uint64), width)))
 
 
-class NearDuplicateThrottle:
+class NearDuplicateThrottle(Confidential):
     """At most `limit` variants of a document per caller, until `window_seconds` pass without one.
 
     Repeating exactly the same document is free: it tells the caller nothing new.

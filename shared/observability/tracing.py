@@ -1,12 +1,43 @@
 """OpenTelemetry tracing: off unless a composition root makes a provider and hands it to the application."""
 
+from typing import Any
+
 from opentelemetry import trace
-from opentelemetry.trace import TracerProvider
+from opentelemetry.trace import Span, Tracer, TracerProvider
 from structlog.typing import EventDict, WrappedLogger
 
 
 class TracingUnavailable(Exception):
     """The libraries that export traces are not installed."""
+
+
+class WithoutQueries(TracerProvider):
+    """Another provider whose spans do not hold query strings: our routes take none, and somebody may send a
+    token there."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._provider = provider
+
+    def get_tracer(self, *args: Any, **kwargs: Any) -> Tracer:
+        """A tracer of the other provider, wrapped."""
+        return _WithoutQueries(self._provider.get_tracer(*args, **kwargs))
+
+
+class _WithoutQueries(Tracer):
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    def start_span(self, name: str, *args: Any, **kwargs: Any) -> Span:
+        return self._tracer.start_span(name, *args, **_without_query(kwargs))
+
+    def start_as_current_span(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self._tracer.start_as_current_span(name, *args, **_without_query(kwargs))
+
+
+def _without_query(options: dict[str, Any]) -> dict[str, Any]:
+    attributes = options.get("attributes") or {}
+    kept = {name: value for name, value in attributes.items() if name != "url.query"}
+    return {**options, "attributes": kept}
 
 
 def otlp_tracer_provider(endpoint: str, *, service: str, version: str) -> TracerProvider:

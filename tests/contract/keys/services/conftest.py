@@ -1,6 +1,7 @@
 """Both services as they are composed for production, on loopback, with a tiny model and a real Redis."""
 
 import asyncio
+import hashlib
 import io
 import logging
 import socket
@@ -28,8 +29,8 @@ from shared.tokenization import TextTokenizer
 
 T = TypeVar("T")
 
-KEK = KeyEncryptionKey(bytes(range(32)))
-KEK_TEXT = bytes(range(32)).hex()
+KEK_TEXT = hashlib.sha256(b"the key-encryption key of these tests").hexdigest()
+KEK = KeyEncryptionKey.from_text(KEK_TEXT)
 MODEL = "tiny-model"
 REFRESH_SECONDS = 0.3
 
@@ -218,6 +219,11 @@ class Cluster:
         HeldCache.held.clear()
         for name in list(self.replicas):
             self.stop(name)
+
+
+@pytest.fixture(scope="session")
+def kek() -> KeyEncryptionKey:
+    return KEK
 
 
 @pytest.fixture(name="eventually")
