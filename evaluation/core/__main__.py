@@ -4,17 +4,20 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from evaluation.core import false_positives
 from evaluation.core.distortion import distortion_table, theorem_table
 from evaluation.core.edits import edits_table
 from evaluation.core.golden import write_golden
 from evaluation.core.power import calibration_table, power_table, search_table
+from evaluation.core.rates import pooled_table, write_rows
 from evaluation.core.spans import spans_table
 from evaluation.core.speed import speed_table
 from evaluation.core.tables import write_table
 from evaluation.core.tail_check import aligned_tail_table, scan_tail_table
-from evaluation.core.text_false_positives import texts_table
+from evaluation.core.text_false_positives import LEVELS as TEXT_LEVELS
+from evaluation.core.text_false_positives import text_counts
 from shared.watermark import Watermark, scheme_names
 
 Options = argparse.Namespace
@@ -33,6 +36,24 @@ def _golden(options: Options) -> str:
     return "Golden vectors written."
 
 
+def _search_rates(options: Options) -> str:
+    counts = list(
+        false_positives.search_counts(
+            options.schemes, options.block_sizes, options.trials, options.window_trials, options.seed
+        )
+    )
+    if options.rows:
+        write_rows(counts, false_positives.SEARCH_LEVELS, options.rows)
+    return pooled_table(counts, false_positives.SEARCH_LEVELS)
+
+
+def _text_rates(options: Options) -> str:
+    counts = list(text_counts(options.schemes, options.documents, options.seed))
+    if options.rows:
+        write_rows(counts, TEXT_LEVELS, options.rows)
+    return pooled_table(counts, TEXT_LEVELS, by_text=True)
+
+
 EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "tables": _tables,
     "golden": _golden,
@@ -43,8 +64,8 @@ EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "distortion": lambda o: distortion_table(o.schemes, o.block_sizes, o.keys, o.seed),
     "theorem": lambda o: theorem_table(o.keys, o.seed),
     "fpr-direct": lambda o: false_positives.direct_table(o.schemes, o.trials, o.seed),
-    "fpr-search": lambda o: false_positives.search_table(o.schemes, o.block_sizes, o.trials, o.seed),
-    "fpr-texts": lambda o: texts_table(o.schemes, o.documents, o.seed),
+    "fpr-search": _search_rates,
+    "fpr-texts": _text_rates,
     "aligned-tail": lambda o: aligned_tail_table(o.schemes, o.block_sizes, o.seed),
     "scan-tail": lambda o: scan_tail_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "speed": lambda o: speed_table(o.schemes[0], o.seed),
@@ -61,6 +82,8 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=1000)
     parser.add_argument("--keys", type=int, default=10_000)
     parser.add_argument("--trials", type=int, default=1_000_000)
+    parser.add_argument("--window-trials", type=int, default=250_000, help="of WaterSeeker")
+    parser.add_argument("--rows", type=Path, help="write every row behind a pooled table to this JSON file")
     parser.add_argument("--tokens", type=int, default=400)
     parser.add_argument("--mean-score", type=float, default=0.6, help="of a pair, in the span")
     parser.add_argument("--seed", type=int, default=1)

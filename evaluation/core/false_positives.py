@@ -1,7 +1,8 @@
 """Measured against promised false-positive rates on simulated scores of unwatermarked text."""
 
+import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from evaluation.core.local_null import sample_best
 from evaluation.core.markdown import clopper_pearson, table
+from evaluation.core.rates import Count
 from evaluation.core.tilting import null_scores
 from shared.watermark import Watermark
 from shared.watermark.detectors.aligned import BETA
@@ -24,7 +26,8 @@ CHUNK = 1 << 18
 LANES, CHUNK_POSITIONS = 8192, 32
 # Share of the trials that each length gets: the long ones are dear.
 SHARES = {50: 0.5, 200: 0.3, 1000: 0.14, 5000: 0.04, 10_000: 0.02}
-WATERSEEKER_SHARE = 0.01
+
+log = logging.getLogger(__name__)
 
 
 def direct_table(schemes: list[str], trials: int, seed: int) -> str:
@@ -46,9 +49,13 @@ def direct_table(schemes: list[str], trials: int, seed: int) -> str:
     return table(["scheme", "scored blocks", "trials", *[f"at {level:g}" for level in DIRECT_LEVELS]], rows)
 
 
-def search_table(schemes: list[str], block_sizes: list[int], trials: int, seed: int) -> str:
-    """Aligned and localized detection from null tables; `trials` texts per detector and watermark."""
-    rows = []
+def search_counts(
+    schemes: Sequence[str], block_sizes: Sequence[int], trials: int, window_trials: int, seed: int
+) -> Iterator[Count]:
+    """Aligned and localized detection from null tables on simulated scores of unwatermarked text.
+
+    `trials` texts per watermark for aligned and scan, `window_trials` for WaterSeeker, over the lengths.
+    """
     for scheme in schemes:
         for block_size in block_sizes:
             watermark = Watermark(scheme, block_size)
@@ -56,25 +63,22 @@ def search_table(schemes: list[str], block_sizes: list[int], trials: int, seed: 
             if null is None:
                 raise FileNotFoundError(f"no null table for {scheme}, r = {block_size}")
             for length, share in SHARES.items():
-                tokens, count = length - watermark.context_width, int(trials * share)
-                for name, scores, log10_p in _detectors(watermark, null, tokens, count, seed):
+                tokens = length - watermark.context_width
+                sizes = math.ceil(trials * share), math.ceil(window_trials * share)
+                for name, scores, log10_p in _detectors(watermark, null, tokens, *sizes, seed):
                     limits = [least_score(log10_p, math.log10(level)) for level in SEARCH_LEVELS]
-                    cells = [
-                        _cell(int(np.count_nonzero(scores >= limit)), scores.size, level)
-                        for limit, level in zip(limits, SEARCH_LEVELS, strict=True)
-                    ]
-                    rows.append([scheme, block_size, name, length, f"{scores.size:,}", *cells])
-    header = ["scheme", "r", "detector", "tokens", "trials", *[f"at {level:g}" for level in SEARCH_LEVELS]]
-    return table(header, rows)
+                    hits = [int(np.count_nonzero(scores >= limit)) for limit in limits]
+                    yield Count(scheme, block_size, name, f"{length:,} tokens", scores.size, hits)
+                log.info("%s r=%d %d tokens", scheme, block_size, length)
 
 
 Detector = tuple[str, NDArray[np.float64], Callable[[float], float]]
 
 
 def _detectors(
-    watermark: Watermark, null: NullTable, tokens: int, count: int, seed: int
+    watermark: Watermark, null: NullTable, tokens: int, count: int, window_count: int, seed: int
 ) -> Iterator[Detector]:
-    """Scores of `count` unwatermarked texts and their p-value, for each detector."""
+    """Scores of unwatermarked texts and their p-value, for each detector; WaterSeeker has its own count."""
     runs = -(-count // LANES)
     rng = np.random.default_rng(seed)
     aligned = [
@@ -84,7 +88,7 @@ def _detectors(
     yield "aligned", np.concatenate(aligned), lambda score: _aligned_p(watermark, null, tokens, score)
     methods: tuple[tuple[Method, int], ...] = (
         ("scan", runs * LANES),
-        ("waterseeker", int(count * WATERSEEKER_SHARE)),
+        ("waterseeker", window_count),
     )
     for method, documents in methods:
         local = null.scan if method == "scan" else null.waterseeker
