@@ -10,8 +10,9 @@ from evaluation.core import false_positives
 from evaluation.core.distortion import distortion_table, theorem_table
 from evaluation.core.edits import edits_table
 from evaluation.core.golden import write_golden
-from evaluation.core.power import calibration_table, power_table, search_table
+from evaluation.core.power import calibration_table, power_table
 from evaluation.core.rates import pooled_table, write_rows
+from evaluation.core.search import search_tables
 from evaluation.core.spans import spans_table
 from evaluation.core.speed import speed_table
 from evaluation.core.tables import write_table
@@ -57,8 +58,8 @@ def _text_rates(options: Options) -> str:
 EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "tables": _tables,
     "golden": _golden,
-    "power": lambda o: power_table(o.documents, o.seed),
-    "search": lambda o: search_table(o.documents, o.seed),
+    "power": lambda o: power_table(o.schemes, o.documents, o.seed),
+    "search": lambda o: search_tables(o.schemes, o.documents, o.seed),
     "calibration": lambda o: calibration_table(o.documents, o.seed),
     "spans": lambda o: spans_table(o.schemes, o.block_sizes, o.mean_score, o.documents, o.seed),
     "distortion": lambda o: distortion_table(o.schemes, o.block_sizes, o.keys, o.seed),

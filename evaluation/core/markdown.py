@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -31,3 +31,16 @@ def ratio_interval(
     ratios = above[rows].mean(axis=1) / below[rows].mean(axis=1)
     low, high = np.quantile(ratios, [0.025, 0.975])
     return float(above.mean() / below.mean()), float(low), float(high)
+
+
+def mean_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean and its normal 95 % interval."""
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / np.sqrt(values.size)
+    return mean, mean - 1.96 * error, mean + 1.96 * error
+
+
+def median_interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The distribution-free 95 % interval of the median, between two order statistics."""
+    low, high = binom.interval(0.95, values.size, 0.5)
+    ordered = np.sort(values)
+    return float(ordered[int(low)]), float(ordered[min(int(high), values.size - 1)])
