@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluation.core import false_positives
 from evaluation.core.distortion import distortion_table, theorem_table
-from evaluation.core.edits import edits_table
+from evaluation.core.edits import PAIRED_LENGTHS, edits_table, paired_table
 from evaluation.core.golden import write_golden
 from evaluation.core.power import calibration_table, power_table
 from evaluation.core.rates import pooled_table, write_rows
@@ -70,6 +70,7 @@ EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "aligned-tail": lambda o: aligned_tail_table(o.schemes, o.block_sizes, o.seed),
     "scan-tail": lambda o: scan_tail_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "speed": lambda o: speed_table(o.schemes[0], o.seed),
+    "edits-paired": lambda o: paired_table(o.schemes, PAIRED_LENGTHS, o.documents, o.seed),
     "edits": lambda o: edits_table(o.schemes, o.tokens, o.documents, o.seed),
 }
 
