@@ -12,6 +12,7 @@ from evaluation.core.edits import PAIRED_LENGTHS, edits_table, paired_table
 from evaluation.core.golden import write_golden
 from evaluation.core.power import calibration_table, power_table
 from evaluation.core.rates import pooled_table, write_rows
+from evaluation.core.scan_tuning import tuning_table
 from evaluation.core.search import search_tables
 from evaluation.core.spans import spans_table
 from evaluation.core.speed import speed_table
@@ -62,6 +63,7 @@ EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "search": lambda o: search_tables(o.schemes, o.documents, o.seed),
     "calibration": lambda o: calibration_table(o.documents, o.seed),
     "spans": lambda o: spans_table(o.schemes, o.block_sizes, o.mean_score, o.documents, o.seed),
+    "scan-tuning": lambda o: tuning_table(o.schemes, o.mean_score, o.documents, o.seed),
     "distortion": lambda o: distortion_table(o.schemes, o.block_sizes, o.keys, o.seed),
     "theorem": lambda o: theorem_table(o.keys, o.seed),
     "fpr-direct": lambda o: false_positives.direct_table(o.schemes, o.trials, o.seed),

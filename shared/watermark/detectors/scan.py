@@ -38,26 +38,31 @@ def scan_peaks(
     peaks, pending = [], [(0, first, end)]
     while pending:
         low, peak, high = pending.pop()
-        peaks.append(sharpened(values, block_size, peak))
+        peaks.append(sharpened(values, block_size, peak, drift))
         if is_reported(peak.score):
             for start, stop in ((low, peak.start), (peak.end, high)):
                 pending.append((start, best_peak(values, block_size, drift, start, stop), stop))
     return sorted(peaks, key=lambda peak: -peak.score)
 
 
-def sharpened(values: list[float], block_size: int, peak: Peak) -> Peak:
-    """The peak without the chance gains at its ends, which a drift that fits its mean score shows."""
-    drift = DRIFT_PER_TOKEN * block_size
+def sharpened(values: list[float], block_size: int, peak: Peak, drift: float) -> Peak:
+    """The peak without the chance gains at its ends, which a drift that fits its mean score shows.
+
+    `drift` is the one that the peak was found with.
+    """
     blocks = (peak.end - peak.start) // block_size
     mean = drift + peak.score / max(blocks, 1)
     inner = best_peak(values, block_size, max(drift, EDGE_SHARE * mean), peak.start, peak.end)
     return Peak(inner.start, inner.end, peak.score)
 
 
-def best_peak(values: list[float], block_size: int, drift: float, start: int, end: int) -> Peak:
+def best_peak(
+    values: list[float], block_size: int, drift: float, start: int, end: int, *, skip: float = SKIP
+) -> Peak:
     """The best local alignment within the tokens [start, end); score 0 where nothing is positive.
 
-    `values[i]` is the z of the block that starts at token i.
+    `values[i]` is the z of the block that starts at token i; `drift` is the cost of a block, `skip` that
+    of a token left out.
     """
     best, drop = Peak(start, start, 0.0), drift * GAP / block_size
     # D of the alignments at the last r boundaries, their best D and their start, by boundary modulo r.
@@ -66,7 +71,7 @@ def best_peak(values: list[float], block_size: int, drift: float, start: int, en
         origins[boundary % block_size] = boundary
     slot = (start + block_size - 1) % block_size
     for block, value in enumerate(values[start : max(start, end - block_size + 1)], start):
-        skipped, top, origin = scores[slot] - SKIP, tops[slot], origins[slot]
+        skipped, top, origin = scores[slot] - skip, tops[slot], origins[slot]
         slot = block % block_size
         score = scores[slot] + value - drift
         if score >= skipped:
@@ -83,7 +88,14 @@ def best_peak(values: list[float], block_size: int, drift: float, start: int, en
     return best
 
 
-def best_scores(chunks: Iterable[NDArray[np.float64]], block_size: int, count: int) -> NDArray[np.float64]:
+def best_scores(
+    chunks: Iterable[NDArray[np.float64]],
+    block_size: int,
+    count: int,
+    *,
+    drift_per_token: float = DRIFT_PER_TOKEN,
+    skip: float = SKIP,
+) -> NDArray[np.float64]:
     """At least the score of `best_peak` of `count` sequences [count]; chunks [positions, count].
 
     No alignment is given up here: an upper bound of the null is a bound, and it is faster.
@@ -92,9 +104,9 @@ def best_scores(chunks: Iterable[NDArray[np.float64]], block_size: int, count: i
     best, skipped = np.zeros(count), np.empty(count)
     boundary = block_size
     for chunk in chunks:
-        for scores in chunk - DRIFT_PER_TOKEN * block_size:
+        for scores in chunk - drift_per_token * block_size:
             current = values[boundary % block_size]
-            np.subtract(values[(boundary - 1) % block_size], SKIP, out=skipped)
+            np.subtract(values[(boundary - 1) % block_size], skip, out=skipped)
             current += scores
             np.maximum(current, skipped, out=current)
             np.maximum(current, 0.0, out=current)
