@@ -78,8 +78,7 @@ def _log_likelihood_ratio(
 
     def shares(scores: Scores) -> Scores:
         counts = np.bincount(np.searchsorted(edges, scores, side="right"), minlength=edges.size + 1)
-        smoothed: Scores = (counts + 1.0) / (scores.size + edges.size + 1.0)
-        return smoothed
+        return np.asarray((counts + 1.0) / (scores.size + edges.size + 1.0), dtype=np.float64)
 
     # The ratio has its own drift; with the default added it stays out of the alignment's score.
     ratios = np.log(shares(pool) / shares(null)) + DEFAULT_DRIFT
