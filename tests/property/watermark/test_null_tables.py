@@ -9,9 +9,10 @@ from scipy.stats import beta
 from shared.watermark import Watermark, scheme_names
 from shared.watermark.detectors.aligned import BETA
 from shared.watermark.detectors.alignment import aligned_scores
-from shared.watermark.detectors.localized import METHODS, find_peaks, method_parameters
+from shared.watermark.detectors.localized import METHODS, method_parameters
 from shared.watermark.detectors.scan import best_scores
 from shared.watermark.detectors.segments import log10_family
+from shared.watermark.detectors.waterseeker import best_window_scores
 from shared.watermark.null_tables import load_null_table
 
 TRIALS = 20_000
@@ -72,9 +73,9 @@ def test_scan_false_positives_are_at_most_promised(watermark):
 
 
 def test_waterseeker_false_positives_are_at_most_promised(watermark):
-    null, log10_p = table(watermark).waterseeker, []
-    for scores in null_scores(watermark, 300, 600):
-        peaks = find_peaks(watermark, "waterseeker", scores, lambda _: False)
-        best = peaks[0].score if peaks else 0.0
-        log10_p.append(log10_family(null.log10_e(scores.size + watermark.block_size - 1, best)))
-    assert_at_most_promised(np.array(log10_p))
+    null = table(watermark).waterseeker
+    best = best_window_scores(
+        null_scores(watermark, 3000, 300), watermark.block_size, watermark.log10_p_of_z_sum
+    )
+    tokens = 300 + watermark.block_size - 1
+    assert_at_most_promised(np.array([log10_family(null.log10_e(tokens, score)) for score in best]))

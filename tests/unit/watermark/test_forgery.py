@@ -1,0 +1,135 @@
+"""Attacks that recover what other implementations hide, against our PRF.
+
+transformers' SynthID-Text hashes an n-gram and a layer's key with a linear congruential generator and
+looks the bit up in a public table by the lowest 16 bits of the result: 2,000 known bits give the layer's
+secret away, and n-grams that collide do so under every key. The attacks run against such a PRF too, so
+that a failure to recover is not a failure of the attack.
+"""
+
+import numpy as np
+import pytest
+
+from shared.watermark.prf import absorb_context, key_lanes, prf_words
+
+H, R = 4, 2
+STATES = 1 << 16
+MULTIPLIER, INCREMENT = 6364136223846793005 % STATES, 1
+LAYERS = 30
+TABLE = np.random.default_rng(0).choice([-1, 1], STATES)
+# Standard errors that one of 30 layers exceeds by chance once in a thousand tests.
+CHANCE = 4.2
+
+
+def public_state(ngrams):
+    """The lowest 16 bits of the congruential hash of n-grams [N, T], before any key."""
+    state = np.ones(ngrams.shape[0], dtype=np.int64)
+    for column in ngrams.T:
+        state = ((state + column) * MULTIPLIER + INCREMENT) % STATES
+    return state
+
+
+def table_bits(ngrams, layer_keys):
+    """Signs [N, layers] of the generator under attack: the hash takes each layer's key, the table answers."""
+    keyed = (public_state(ngrams)[:, None] + layer_keys) * MULTIPLIER + INCREMENT
+    return TABLE[keyed % STATES]
+
+
+def our_words(ngrams, key):
+    state = absorb_context(key_lanes(key), ngrams[:, :H])
+    return prf_words(state, ngrams[:, H:])
+
+
+def our_bits(ngrams, key):
+    """Signs [N, layers] of the lowest bits of word 0, the bits of a SynthID-Text tournament."""
+    return 2 * ((our_words(ngrams, key)[:, :1] >> np.arange(LAYERS)) & 1) - 1
+
+
+def recovered_offset(states, signs):
+    """The shift of the public table that agrees with most signs, over all 2**16 at once."""
+    seen = np.bincount(states, weights=signs, minlength=STATES)
+    agreement = np.fft.irfft(np.fft.rfft(TABLE) * np.conj(np.fft.rfft(seen)), STATES)
+    return int(np.argmax(agreement))
+
+
+def accuracy_of_recovered_tables(bits, known=2_000, unseen=20_000):
+    """Share of unseen n-grams whose bit the attacker names, per layer, after `known` n-grams."""
+    ngrams = np.random.default_rng(1).integers(0, 50_000, (known + unseen, H + R))
+    signs, states = bits(ngrams), public_state(ngrams) * MULTIPLIER % STATES
+    shares = []
+    for layer in signs.T:
+        offset = recovered_offset(states[:known], layer[:known])
+        shares.append(np.mean(TABLE[(states[known:] + offset) % STATES] == layer[known:]))
+    return np.array(shares)
+
+
+def test_the_attack_recovers_every_layer_of_a_table_prf():
+    keys = np.random.default_rng(2).integers(0, 2**31, LAYERS)
+    assert np.all(accuracy_of_recovered_tables(lambda ngrams: table_bits(ngrams, keys)) == 1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_attack_predicts_our_bits_of_unseen_words_at_chance(seed):
+    key = np.random.default_rng(seed).bytes(16)
+    shares = accuracy_of_recovered_tables(lambda ngrams: our_bits(ngrams, key))
+    assert np.all(np.abs(shares - 0.5) < CHANCE * 0.5 / np.sqrt(20_000))
+
+
+FEATURES = {
+    "congruential hash": public_state,
+    "first token of the block": lambda ngrams: ngrams[:, H] % STATES,
+    "last token of the block": lambda ngrams: ngrams[:, -1] % STATES,
+    "last token of the context": lambda ngrams: ngrams[:, H - 1] % STATES,
+    "sum of the tokens": lambda ngrams: ngrams.sum(axis=1) % STATES,
+    "exclusive or of the tokens": lambda ngrams: np.bitwise_xor.reduce(ngrams, axis=1) % STATES,
+}
+
+
+def accuracy_of_learned_table(bits, feature):
+    """As above, with a table learned from 200,000 known bits of one layer: the majority of each state."""
+    ngrams = np.random.default_rng(3).integers(0, 50_000, (220_000, H + R))
+    signs, states = bits(ngrams), FEATURES[feature](ngrams)
+    learned = np.sign(np.bincount(states[:200_000], weights=signs[:200_000], minlength=STATES))
+    guesses = learned[states[200_000:]]
+    return np.mean(guesses[guesses != 0] == signs[200_000:][guesses != 0]), np.count_nonzero(guesses)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_no_table_over_sixteen_bits_of_state_learns_our_bits(feature):
+    share, guesses = accuracy_of_learned_table(
+        lambda ngrams: our_bits(ngrams, bytes(range(16)))[:, 0], feature
+    )
+    assert guesses > 5_000
+    assert abs(share - 0.5) < CHANCE * 0.5 / np.sqrt(guesses)
+
+
+def test_a_learned_table_does_learn_the_bits_of_a_table_prf():
+    share, guesses = accuracy_of_learned_table(
+        lambda ngrams: table_bits(ngrams, np.array([12345]))[:, 0], "congruential hash"
+    )
+    assert guesses > 15_000
+    assert share == 1.0
+
+
+def repeated_collisions(states_under):
+    """Pairs of n-grams that collide in 16 bits under one key, and how many of them do under another."""
+    ngrams = np.random.default_rng(4).integers(0, 50_000, (20_000, H + R))
+    first, second = states_under(ngrams, 0), states_under(ngrams, 1)
+    order = np.argsort(first, kind="stable")
+    same = first[order][1:] == first[order][:-1]
+    return int(same.sum()), int(np.sum(same & (second[order][1:] == second[order][:-1])))
+
+
+def test_collisions_of_a_congruential_hash_do_not_depend_on_the_key():
+    keys = (98765, 43210)
+    pairs, repeated = repeated_collisions(lambda ngrams, i: (public_state(ngrams) + keys[i]) % STATES)
+    assert pairs > 1_000
+    assert repeated == pairs
+
+
+@pytest.mark.parametrize("lane", [0, 1])
+def test_collisions_of_our_words_under_one_key_are_none_under_another(lane):
+    keys = (bytes(range(16)), bytes(range(1, 17)))
+    pairs, repeated = repeated_collisions(lambda ngrams, i: our_words(ngrams, keys[i])[:, lane] % STATES)
+    assert pairs > 1_000
+    # Of 2,700 pairs 0.04 collide again by chance; three or more would once in 90,000 tests.
+    assert repeated < 3
