@@ -71,7 +71,7 @@ EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "fpr-texts": _text_rates,
     "aligned-tail": lambda o: aligned_tail_table(o.schemes, o.block_sizes, o.seed),
     "scan-tail": lambda o: scan_tail_table(o.schemes, o.block_sizes, o.trials, o.seed),
-    "speed": lambda o: speed_table(o.schemes[0], o.seed),
+    "speed": lambda o: speed_table(o.schemes, o.seed),
     "edits-paired": lambda o: paired_table(o.schemes, PAIRED_LENGTHS, o.documents, o.seed),
     "edits": lambda o: edits_table(o.schemes, o.tokens, o.documents, o.seed),
 }

@@ -1,7 +1,7 @@
 """Speed of scoring, aligned and localized detection beside numpy's own random numbers."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,11 +10,15 @@ import numpy as np
 from evaluation.core.markdown import table
 from shared.watermark import Watermark, detect_aligned, detect_localized, key_lanes
 from shared.watermark.detectors.aligned import BETA
-from shared.watermark.detectors.alignment import aligned_scores
-from shared.watermark.detectors.decoys import DECOYS, decoy_scores
+from shared.watermark.detectors.decoys import DECOYS
+from shared.watermark.schemes.registry import build_scheme
 
 PAIRS = 100_000
-REPEATS = 9
+SHORT, LONG = 400, 10_000
+REPEATS = 15
+
+Case = tuple[str, int, Callable[[], object]]
+"""What is measured, the 64-bit random words that it needs, and how to run it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,45 +38,50 @@ class CoreSpeed:
 def measure_speed(scheme: str, seed: int) -> list[CoreSpeed]:
     """The operations that detection consists of, on pairs."""
     rng = np.random.default_rng(seed)
-    watermark, key = Watermark(scheme, 2), rng.bytes(16)
-    contexts = rng.integers(0, 50_000, (PAIRS, watermark.context_width))
-    pairs = rng.integers(0, 50_000, (PAIRS, 2))
-    short, long = rng.integers(0, 50_000, 400), rng.integers(0, 50_000, 10_000)
-    positions = short.size - watermark.context_width - 1
-
-    def decoys() -> None:
-        aligned_scores(decoy_scores(watermark, key, short, positions), 2, BETA, DECOYS)
-
-    cases: list[tuple[str, int, Callable[[], object]]] = [
-        (
-            f"PRF and score of {PAIRS:,} pairs",
-            2 * PAIRS,
-            lambda: watermark.score(key_lanes(key), contexts, pairs),
-        ),
-        (f"aligned, 400 tokens x {DECOYS:,} decoys", positions * DECOYS, decoys),
-        ("aligned, 400 tokens, null table", 2 * positions, lambda: detect_aligned(watermark, key, short)),
-        ("scan, 10,000 tokens, null table", 2 * long.size, lambda: detect_localized(watermark, key, long)),
-        (
-            "waterseeker, 10,000 tokens, null table",
-            2 * long.size,
-            lambda: detect_localized(watermark, key, long, method="waterseeker"),
-        ),
-    ]
     found = []
-    for name, words, run in cases:
+    for name, words, run in _cases(Watermark(scheme, 2), rng):
         seconds = _best(run)
         own = _best(partial(rng.integers, 0, 2**64, words, dtype=np.uint64))
         found.append(CoreSpeed(name, 1e3 * seconds, seconds / own))
     return found
 
 
-def speed_table(scheme: str, seed: int) -> str:
-    """`measure_speed` as Markdown."""
+def speed_table(schemes: list[str], seed: int) -> str:
+    """`measure_speed` of every scheme as Markdown: time and, in brackets, the ratio."""
+    columns = [measure_speed(scheme, seed) for scheme in schemes]
     rows = [
-        [speed.name, f"{speed.milliseconds:.2f} ms", f"{speed.ratio:.1f}"]
-        for speed in measure_speed(scheme, seed)
+        [row[0].name, *[f"{speed.milliseconds:.2f} ms ({speed.ratio:.1f})" for speed in row]]
+        for row in zip(*columns, strict=True)
     ]
-    return table(["what", f"time ({scheme}, r = 2)", "ratio to numpy's random words"], rows)
+    return table(["r = 2", *schemes], rows)
+
+
+def _cases(watermark: Watermark, rng: np.random.Generator) -> Iterator[Case]:
+    key = rng.bytes(16)
+    contexts = rng.integers(0, 50_000, (PAIRS, watermark.context_width))
+    pairs = rng.integers(0, 50_000, (PAIRS, 2))
+    short, long = rng.integers(0, 50_000, SHORT), rng.integers(0, 50_000, LONG)
+    positions = SHORT - watermark.context_width - 1
+    scheme = build_scheme(watermark.scheme, watermark.parameters)
+    words = scheme.word_count * (2 if scheme.uses_context_words else 1)
+    yield (
+        f"PRF and score of {PAIRS:,} pairs",
+        words * PAIRS,
+        lambda: watermark.score(key_lanes(key), contexts, pairs),
+    )
+    # No table holds for this beta, so that decoys are drawn.
+    yield (
+        f"aligned, {SHORT} tokens, {DECOYS:,} decoys",
+        positions * DECOYS,
+        lambda: detect_aligned(watermark, key, short, beta=BETA + 1.0),
+    )
+    yield f"aligned, {SHORT} tokens, null table", words * SHORT, lambda: detect_aligned(watermark, key, short)
+    yield f"scan, {LONG:,} tokens, null table", words * LONG, lambda: detect_localized(watermark, key, long)
+    yield (
+        f"waterseeker, {LONG:,} tokens, null table",
+        words * LONG,
+        lambda: detect_localized(watermark, key, long, method="waterseeker"),
+    )
 
 
 def _best(run: Callable[[], object]) -> float:
