@@ -10,7 +10,7 @@ from evaluation.core import false_positives
 from evaluation.core.distortion import distortion_table, theorem_table
 from evaluation.core.edits import PAIRED_LENGTHS, edits_table, paired_table
 from evaluation.core.golden import write_golden
-from evaluation.core.power import calibration_table, power_table
+from evaluation.core.power import calibration_table, power_table, weighted_table
 from evaluation.core.rates import pooled_table, write_rows
 from evaluation.core.scan_tuning import tuning_table
 from evaluation.core.search import search_tables
@@ -60,6 +60,7 @@ EXPERIMENTS: Mapping[str, Callable[[Options], str]] = {
     "tables": _tables,
     "golden": _golden,
     "power": lambda o: power_table(o.schemes, o.documents, o.seed),
+    "power-weighted": lambda o: weighted_table(o.documents, o.seed),
     "search": lambda o: search_tables(o.schemes, o.documents, o.seed),
     "calibration": lambda o: calibration_table(o.documents, o.seed),
     "spans": lambda o: spans_table(o.schemes, o.block_sizes, o.mean_score, o.documents, o.seed),
