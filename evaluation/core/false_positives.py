@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.core.local_null import sample_best
-from evaluation.core.markdown import clopper_pearson, table
-from evaluation.core.rates import Count
+from evaluation.core.markdown import table
+from evaluation.core.rates import Count, rate_cell
 from evaluation.core.tilting import null_scores
 from shared.watermark import Watermark
 from shared.watermark.detectors.aligned import BETA
@@ -44,7 +44,9 @@ def direct_table(schemes: list[str], trials: int, seed: int) -> str:
                     totals += watermark.null.draw(rng.integers(0, 2**64, CHUNK, dtype=np.uint64))
                 found += [int(np.count_nonzero(totals >= limit)) for limit in limits]
                 done += CHUNK
-            cells = [_cell(int(hits), done, level) for hits, level in zip(found, DIRECT_LEVELS, strict=True)]
+            cells = [
+                rate_cell(int(hits), done, level) for hits, level in zip(found, DIRECT_LEVELS, strict=True)
+            ]
             rows.append([scheme, blocks, f"{done:,}", *cells])
     return table(["scheme", "scored blocks", "trials", *[f"at {level:g}" for level in DIRECT_LEVELS]], rows)
 
@@ -127,9 +129,3 @@ def least_score(log10_p: Callable[[float], float], level: float, high: float = 1
         middle = (low + high) / 2.0
         low, high = (low, middle) if log10_p(middle) <= level else (middle, high)
     return high
-
-
-def _cell(hits: int, trials: int, level: float) -> str:
-    """Measured rate, and a mark where even its lower 99 % bound exceeds the promise."""
-    low, _ = clopper_pearson(hits, trials)
-    return f"{hits / trials:.2e}" + (" **above**" if low > level else "")

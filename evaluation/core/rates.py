@@ -41,7 +41,10 @@ def pooled_table(counts: Sequence[Count], levels: Sequence[float], *, by_text: b
     rows = []
     for (detector, group), members in groups.items():
         trials = sum(count.trials for count in members)
-        rates = [f"{sum(count.hits[i] for count in members) / trials:.2e}" for i in range(len(levels))]
+        rates = [
+            rate_cell(sum(count.hits[i] for count in members), trials, level)
+            for i, level in enumerate(levels)
+        ]
         above = sum(
             clopper_pearson(hits, count.trials)[0] > level
             for count in members
@@ -60,6 +63,12 @@ def pooled_table(counts: Sequence[Count], levels: Sequence[float], *, by_text: b
         "worst row: lower 99 % bound / promise",
     ]
     return table(header, rows)
+
+
+def rate_cell(hits: int, trials: int, level: float) -> str:
+    """Measured rate, and a mark where even its lower 99 % bound exceeds the promise."""
+    low, _ = clopper_pearson(hits, trials)
+    return f"{hits / trials:.2e}" + (" **above**" if low > level else "")
 
 
 def write_rows(counts: Sequence[Count], levels: Sequence[float], path: Path) -> None:
