@@ -82,7 +82,7 @@ def gains(
     """Where the gains of blocks come from: scores, coverage, and the bounds of Theorems 1 and 2."""
     sizes = tuple(block_size or [1, 2, 3])
     plan = DirectPlan(tuple(scheme or SCHEMES), sizes, lab.setting(setting), (length,), texts)
-    report = lab.entropy(plan.setting, length, texts, max(2, *sizes))
+    report = lab.entropy(plan.setting, length, texts, 3)
     rows = measure_direct(lab.run, plan)
     tables = [*direct_tables(rows, (entropy_note(report),)), bounds_table(rows, report)]
     lab.finish("gains", tables, [], rows)
