@@ -67,7 +67,7 @@ def _engine_settings(name: str, settings: GenerationSettings) -> EngineSettings:
     return EngineSettings(
         model_id=name,
         dtype=settings.dtype,
-        threads=settings.threads,
+        threads=settings.threads or "auto",
         max_sequences=settings.max_concurrency,
         max_waiting=settings.max_queue,
         max_branches=settings.max_branches,

@@ -78,7 +78,14 @@ class GenerationSettings(ServiceSettings):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
     )
-    threads: int | None = Field(default=None, ge=1, description="CPU threads; empty: torch's choice.")
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "CPU threads; empty: one or all, measured at start. A seed gives the same text at every start with "
+            "`float32` and a fixed number of threads only."
+        ),
+    )
     request_seconds: float = Field(
         default=600.0, gt=0, description="Time for a completion, waiting included, before 503 is answered."
     )

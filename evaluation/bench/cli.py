@@ -1,4 +1,4 @@
-"""`python -m evaluation.bench generate|support|budget`: speed of the generation engine."""
+"""`python -m evaluation.bench generate|support|budget|rows`: speed of the generation engine."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -9,10 +9,12 @@ from typing import Annotated
 import orjson
 import torch
 import typer
+from rich.console import Console
 
 from evaluation.bench import generate as benchmarks
 from evaluation.bench.random_model import llama_135m, save_random_model
-from evaluation.bench.workload import Measurement
+from evaluation.bench.ratios import ratio_table, setting
+from evaluation.bench.workload import PAPER, STRICT, Measurement
 
 RANDOM_135M = "random-135m"
 
@@ -35,19 +37,21 @@ def generate(
     block_sizes: Annotated[
         str, typer.Option(help="Block sizes, with commas; 0 is no watermark.")
     ] = "0,1,2,3",
+    filters: Annotated[str, typer.Option(help="paper, strict or both.")] = "both",
     dtype: Dtype = "float32",
     threads: Threads = None,
     json: Json = None,
 ) -> None:
     """Our engine beside transformers."""
+    chosen = {"paper": (PAPER,), "strict": (STRICT,)}.get(filters, (PAPER, STRICT))
     counts = [int(count) for count in sequences.split(",")]
     sizes = [int(size) for size in block_sizes.split(",")]
     with TemporaryDirectory() as scratch:
         folder = _folder(model, scratch, threads)
         measured = benchmarks.beside_transformers(
-            folder, counts, tokens, dtype=dtype, threads=threads, block_sizes=sizes
+            folder, counts, tokens, dtype=dtype, threads=threads, block_sizes=sizes, filters=chosen
         )
-        _report(measured, json)
+        _report(measured, json, ratios=True)
 
 
 @app.command()
@@ -80,6 +84,15 @@ def budget(
         _report(benchmarks.by_budget(folder, sequences, tokens, dtype=dtype, threads=threads), json)
 
 
+@app.command()
+def rows(model: Model, dtype: Dtype = "float32", threads: Threads = None) -> None:
+    """What a pass costs by its number of rows: where the knee is."""
+    with TemporaryDirectory() as scratch:
+        folder = _folder(model, scratch, threads)
+        for count, seconds in benchmarks.by_rows(folder, dtype=dtype, threads=threads):
+            typer.echo(f"{count:4d} rows {1e3 * seconds:9.2f} ms {count / seconds:9.0f} rows/s")
+
+
 def _folder(model: str, scratch: str, threads: int | None) -> str:
     if threads is not None:
         torch.set_num_threads(threads)
@@ -89,19 +102,29 @@ def _folder(model: str, scratch: str, threads: int | None) -> str:
     return str(Path(scratch) / "model")
 
 
-def _report(measured: Iterable[Measurement], json: Path | None) -> None:
-    """Prints each figure as it comes."""
-    typer.echo(benchmarks.machine())
+def _report(measured: Iterable[Measurement], json: Path | None, *, ratios: bool = False) -> None:
+    """Prints the figures, the ratios between them first."""
     seen: list[Measurement] = []
     for item in measured:
         seen.append(item)
-        filters = item.workload.filters
-        rates = item.rates
-        figures = (
-            f"{rates.per_second:8.1f} tokens/s {rates.per_cpu_second:8.1f} per CPU s" if rates else item.error
-        )
-        details = "  ".join(f"{name} {value:.3g}" for name, value in item.details.items())
-        setting = f"({filters['top_k']:g}, {filters['top_p']:g}, {filters['temperature']:g})"
-        typer.echo(f"{item.workload.sequences:3d} x {setting:15s} {item.system:34s} {figures}  {details}")
+        typer.echo(f"measured {item.workload.sequences} x {setting(item)} {item.system}", err=True)
+    typer.echo(benchmarks.machine())
+    console = Console()
+    if ratios:
+        console.print(ratio_table(seen).rich())
+    for item in seen:
+        typer.echo(_line(item))
     if json is not None:
-        json.write_bytes(orjson.dumps([asdict(item) for item in seen], option=orjson.OPT_INDENT_2))
+        names = [f"{item.system}, {item.workload.sequences} x {setting(item)}" for item in seen]
+        rows = [{"name": name, **asdict(item)} for name, item in zip(names, seen, strict=True)]
+        document = {"machine": benchmarks.machine(), "rows": rows}
+        json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _line(item: Measurement) -> str:
+    rates = item.rates
+    figures = (
+        f"{rates.per_second:8.1f} tokens/s {rates.per_cpu_second:8.1f} per CPU s" if rates else item.error
+    )
+    details = "  ".join(f"{name} {value:.3g}" for name, value in item.details.items())
+    return f"{item.workload.sequences:3d} x {setting(item):15s} {item.system:34s} {figures}  {details}"

@@ -12,13 +12,23 @@ from gen_service.engine import EngineSettings
 
 _STEP_ROWS = 2048
 _PATIENCE_SECONDS = 120.0
+_MEASURED_ROWS = 512
+ADAPTIVE = "ours, r = 2, b by load"
 BUDGETS = (2, 4, 8, 16, 32)
+_BUDGETS_BESIDE_PEERS = (4, 8)
 SUPPORTS = (1, 2, 4, 8, 16, 32, 50)
 
 
-def _engine(model: str, sequences: int, dtype: str, threads: int | None) -> OurEngine:
+def _engine(
+    model: str, sequences: int, dtype: str, threads: int | None, *, adaptive: bool = False
+) -> OurEngine:
     settings = EngineSettings(
-        dtype=dtype, threads=threads, max_sequences=sequences, step_rows=_STEP_ROWS, max_waiting=sequences
+        dtype=dtype,
+        threads=threads,
+        max_sequences=sequences,
+        step_rows=_STEP_ROWS,
+        max_waiting=sequences,
+        adaptive_branches=adaptive,
     )
     return OurEngine(model, settings)
 
@@ -31,23 +41,33 @@ def beside_transformers(
     dtype: str = "float32",
     threads: int | None = None,
     block_sizes: Sequence[int] = (0, 1, 2, 3),
+    filters: Sequence[dict[str, float]] = (PAPER, STRICT),
 ) -> Iterator[Measurement]:
-    """Ours at each block size (0: no watermark) with the paper's and with strict filters, then the peers."""
+    """Ours and the peers side by side, one number of sequences and one set of filters after the other.
+
+    Ours: each block size (0: no watermark), pairs with a budget of 4 and of 8 branches, and pairs with the
+    budget that follows the load. What belongs to one comparison is measured within minutes of each other.
+    """
     ours = _engine(model, max(sequences), dtype, threads)
-    for count in sequences:
-        workload = Workload(count, tokens)
-        ours.measure(replace(workload, tokens=4), 2)
-        for filters in (PAPER, STRICT):
-            for block_size in block_sizes:
-                yield ours.measure(replace(workload, filters=filters), block_size)
-    ours.close()
+    adaptive = _engine(model, max(sequences), dtype, threads, adaptive=True)
     peers = Transformers(model, dtype)
     for count in sequences:
-        workload = Workload(count, tokens)
-        peers.generate(replace(workload, tokens=4), synthid=False)
-        yield peers.generate(workload, synthid=False)
-        yield peers.generate(workload, synthid=True)
-        yield continuous_batching(model, dtype, threads, workload, _PATIENCE_SECONDS)
+        for chosen in filters:
+            workload = Workload(count, tokens, filters=dict(chosen))
+            warm_up = replace(workload, tokens=4)
+            ours.measure(warm_up, 2)
+            adaptive.measure(warm_up, 2)
+            for block_size in block_sizes:
+                yield ours.measure(workload, block_size)
+            for budget in _BUDGETS_BESIDE_PEERS:
+                yield ours.measure(workload, 2, max_branches=budget)
+            yield replace(adaptive.measure(workload, 2), system=ADAPTIVE)
+            peers.generate(warm_up, synthid=False)
+            yield peers.generate(workload, synthid=False)
+            yield peers.generate(workload, synthid=True)
+        yield continuous_batching(model, dtype, threads, Workload(count, tokens), _PATIENCE_SECONDS)
+    ours.close()
+    adaptive.close()
 
 
 def by_support(
@@ -70,9 +90,18 @@ def by_budget(
     """Mean z and throughput of pairs for each branch budget, and without one."""
     ours = _engine(model, sequences, dtype, threads)
     ours.measure(Workload(sequences, 4), 2)
-    for max_branches in (*BUDGETS, None):
-        yield ours.measure(Workload(sequences, tokens), 2, max_branches=max_branches)
+    for filters in (PAPER, STRICT):
+        for max_branches in (*BUDGETS, None):
+            workload = Workload(sequences, tokens, filters=dict(filters))
+            yield ours.measure(workload, 2, max_branches=max_branches)
     ours.close()
+
+
+def by_rows(model: str, *, dtype: str = "float32", threads: int | None = None) -> Iterator[tuple[int, float]]:
+    """Rows of a pass without a prefix and the seconds that it takes: what a budget has to work with."""
+    engine = _engine(model, 1, dtype, threads)
+    curve = engine.cost_curve(_MEASURED_ROWS)
+    yield from zip(curve.rows, curve.seconds, strict=True)
 
 
 def machine() -> str:

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from evaluation.bench.workload import Measurement, Stopwatch, Workload
 from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from gen_service.engine.cost_curve import CostCurve
 from shared.observability.engine_metrics import EngineMetrics
 from shared.watermark import Watermark, detect_direct
 
@@ -22,6 +23,10 @@ class OurEngine:
         self._registry = CollectorRegistry()
         self._engine.record_in(EngineMetrics(self._registry))
         self._engine.start()
+
+    def cost_curve(self, most_rows: int) -> CostCurve:
+        """What a pass costs by its rows; for an engine that has nothing to do."""
+        return self._engine.cost_curve(most_rows)
 
     def close(self) -> None:
         self._engine.stop(0.0)

@@ -49,7 +49,7 @@ def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[Su
     """
     rows, vocab = logits.shape
     supports: list[Support | None] = [None] * rows
-    normalizers = np.array([_log_normalizer(logits[row], p) for row, p in enumerate(params)])
+    normalizers = np.array([_log_normalizer(logits, row, p) for row, p in enumerate(params)])
     widths = np.array([min(p.first_width() or vocab, vocab) for p in params], dtype=np.int64)
     pending = np.arange(rows)
     while pending.size:
@@ -68,14 +68,14 @@ def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[Su
     return supports
 
 
-def _log_normalizer(row: torch.Tensor, params: FilterParams) -> float:
-    """Log-sum-exp of a whole row after temperature where top-k is off, NaN elsewhere.
+def _log_normalizer(logits: torch.Tensor, row: int, params: FilterParams) -> float:
+    """Log-sum-exp of a whole row of `logits` after temperature where top-k is off, NaN elsewhere.
 
     One row at a time, so that the order of the additions is always the same.
     """
     if params.top_k or params.temperature == 0.0:
         return np.nan
-    return float(torch.logsumexp(row.double() / params.temperature, dim=0))
+    return float(torch.logsumexp(logits[row].double() / params.temperature, dim=0))
 
 
 class _Window:

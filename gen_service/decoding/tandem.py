@@ -82,8 +82,7 @@ class BlockBuilder:
         return blocks, mass / mass.sum()
 
     def _set_ended_apart(self) -> None:
-        last = self._paths[:, -1]
-        ended = np.isin(last, self._ends)
+        ended = (self._paths[:, -1:] == self._ends).any(axis=1)
         if not ended.any():
             return
         missing = self._block_size - self._paths.shape[1]

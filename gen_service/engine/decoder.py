@@ -122,10 +122,23 @@ def _prepare(item: Computed) -> None:
 def _supports(computed: Items[Computed]) -> list[list[Support | None]]:
     if not computed:
         return []
-    logits = torch.cat([item.logits for item in computed])
+    logits = _joined([item.logits for item in computed])
     params = [item.sequence.filters for item in computed for _ in range(len(item.logits))]
     flat = iter(filter_rows(logits, params))
     return [[next(flat) for _ in range(len(item.logits))] for item in computed]
+
+
+def _joined(parts: Items[torch.Tensor]) -> torch.Tensor:
+    """Rows one after the other; no copy where they lie so already, as those of one pass do."""
+    first, rows = parts[0], sum(map(len, parts))
+    start, width = first.data_ptr(), first.stride(0) * first.element_size()
+    for part in parts:
+        if part.data_ptr() != start or part.stride() != first.stride():
+            return torch.cat(list(parts))
+        start += len(part) * width
+    if first.untyped_storage().data_ptr() != parts[-1].untyped_storage().data_ptr():
+        return torch.cat(list(parts))
+    return first.as_strided((rows, first.shape[1]), first.stride())
 
 
 def _sample_plain(sequence: Sequence, support: Support) -> Delta:

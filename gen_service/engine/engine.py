@@ -61,7 +61,7 @@ class Engine:
         Raises:
             ModelLoadError: with one clear line.
         """
-        if settings.threads is not None:
+        if isinstance(settings.threads, int):
             torch.set_num_threads(settings.threads)
         return cls(load_model(model, settings), settings)
 
@@ -113,12 +113,16 @@ class Engine:
         self._worker.submit(sequence, stream)
         return stream
 
+    def cost_curve(self, most_rows: int) -> CostCurve:
+        """What a pass costs by its rows, measured; for an engine that has nothing in hand."""
+        return CostCurve.measure(self._runner.probe_once, most_rows)
+
     def _branch_limit(self, scheduler: Scheduler[Sequence]) -> Callable[[], int]:
         """The branch budget of the service, or the lower one that the present load allows."""
         most = min(self._settings.max_branches or self._settings.step_rows, self._settings.step_rows)
         if not self._settings.adaptive_branches:
             return lambda: most
-        curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows)
+        curve = self.cost_curve(self._settings.step_rows)
         return lambda: min(most, curve.branch_budget(len(scheduler.running)))
 
     def _check_length(self, request: GenerationRequest) -> None:

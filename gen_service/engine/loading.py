@@ -11,8 +11,8 @@ from huggingface_hub import snapshot_download
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
-from gen_service.engine.cost_curve import CostCurve
 from gen_service.engine.errors import ModelLoadError
+from gen_service.engine.fastest import fastest
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.runner import Runner
@@ -25,7 +25,6 @@ _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 _BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 _CHECK_TOKENS = 24
 _CHECK_CHUNK = 9
-_MEASURED_ROWS = 64
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.15, torch.float16: 0.05}
 
 
@@ -61,8 +60,9 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         raise ModelLoadError(f"{model}: {error}") from error
     config = _checked_config(model, folder)
     text = config.get_text_config()
-    runner = _fastest(
+    runner = fastest(
         [_checked_runner(model, folder, dtype, settings.device) for dtype in _dtypes(settings)],
+        _thread_counts(settings),
     )
     loaded = runner.model
     longest = int(getattr(text, "max_position_embeddings", 0) or 2048)
@@ -123,6 +123,13 @@ def _dtypes(settings: EngineSettings) -> tuple[str, ...]:
     return (settings.dtype,)
 
 
+def _thread_counts(settings: EngineSettings) -> tuple[int, ...]:
+    """The numbers of threads to choose from; torch's own is that of the cores, or `OMP_NUM_THREADS`."""
+    if settings.threads == "auto":
+        return tuple(sorted({1, torch.get_num_threads()}))
+    return (settings.threads or torch.get_num_threads(),)
+
+
 def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner:
     register_attention()
     disable_progress_bar()
@@ -140,18 +147,6 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
         runner.tree_kernel = False
         _compare_with_transformers(model, runner)
     return runner
-
-
-def _fastest(runners: list[Runner]) -> Runner:
-    """The runner that takes the least time for a pass of a few rows and one of many."""
-    if len(runners) == 1:
-        return runners[0]
-
-    def seconds(runner: Runner) -> float:
-        curve = CostCurve.measure(runner.probe_once, _MEASURED_ROWS)
-        return curve.seconds[2] + curve.seconds[-1]
-
-    return min(runners, key=seconds)
 
 
 def _device(name: str) -> torch.device:

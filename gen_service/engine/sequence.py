@@ -73,8 +73,9 @@ class Sequence:
         """Rows that the probes of the block need: its branches and their common starts."""
         if self.builder is None:
             return 0
-        paths = self.builder.frontier
-        return sum(len(np.unique(paths[:, :depth], axis=0)) for depth in range(1, paths.shape[1] + 1))
+        paths = self.builder.frontier  # all different
+        starts = (np.unique(paths[:, :depth], axis=0) for depth in range(1, paths.shape[1]))
+        return sum(map(len, starts)) + len(paths)
 
     @property
     def completion(self) -> list[int]:

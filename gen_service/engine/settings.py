@@ -1,6 +1,7 @@
 """Settings of the engine: plain values, read from nowhere."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,9 @@ class EngineSettings:
         device: "cpu", "cuda", "cuda:1", or "auto".
         dtype: "float32", "bfloat16", "float16", or "auto" (on a CPU the faster of float32 and bfloat16,
             measured at start; on a GPU the checkpoint's own).
-        threads: CPU threads of torch; None leaves torch's choice.
+        threads: CPU threads of torch; None leaves torch's choice, "auto" takes one or torch's choice, by
+            measurement at start. Equal tokens in any batch are promised for float32 on a CPU and one number
+            of threads: with "auto", here or for the dtype, a seed's text may change with the next start.
         context_length: upper limit of prompt and completion in tokens; None is the model's own.
         max_sequences: sequences that are generated at the same time.
         max_waiting: requests that may wait for a place; one more is refused with `Overloaded`.
@@ -31,7 +34,7 @@ class EngineSettings:
     model_id: str | None = None
     device: str = "auto"
     dtype: str = "float32"
-    threads: int | None = None
+    threads: int | Literal["auto"] | None = None
     context_length: int | None = None
     max_sequences: int = 32
     max_waiting: int = 256
@@ -53,5 +56,5 @@ class EngineSettings:
             raise ValueError("max_waiting must be at least 0")
         for name in ("threads", "context_length", "kv_tokens", "max_branches"):
             value = getattr(self, name)
-            if value is not None and value < 1:
+            if isinstance(value, int) and value < 1:
                 raise ValueError(f"{name} must be at least 1, or None")

@@ -18,6 +18,7 @@ from transformers import (
 
 from evaluation.bench.random_model import byte_tokenizer, save_random_model
 from gen_service.engine import Engine, EngineSettings, ModelLoadError
+from gen_service.engine.cost_curve import CostCurve
 
 SMALL: dict[str, Any] = {
     "vocab_size": 300,
@@ -137,6 +138,35 @@ def test_settings_out_of_range_name_the_field(name: str, value: int) -> None:
 def test_bfloat16_runs(tiny_model: Path) -> None:
     engine = Engine.load(str(tiny_model), EngineSettings(dtype="bfloat16"))
     assert next(engine._runner.model.parameters()).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("faster", [1, 2])
+def test_the_number_of_threads_is_chosen_by_measurement(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, faster: int
+) -> None:
+    def measure(run: object, most_rows: int) -> CostCurve:
+        seconds = 1.0 if torch.get_num_threads() == faster else 2.0
+        return CostCurve((1, 2, 4, most_rows), (seconds,) * 4)
+
+    monkeypatch.setattr(CostCurve, "measure", measure)
+    torch.set_num_threads(2)
+    try:
+        Engine.load(str(tiny_model), EngineSettings(threads="auto"))
+        assert torch.get_num_threads() == faster
+    finally:
+        torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_fixed_number_of_threads_is_not_measured(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.delattr(CostCurve, "measure")
+    try:
+        Engine.load(str(tiny_model), EngineSettings(threads=threads))
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_the_dtype_is_chosen_by_measurement_without_harm_to_the_weights(tiny_model: Path) -> None:
