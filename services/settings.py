@@ -82,8 +82,8 @@ class GenerationSettings(ServiceSettings):
         default=None,
         ge=1,
         description=(
-            "CPU threads; empty: one or all, measured at start. A seed gives the same text at every start with "
-            "`float32` and a fixed number of threads only."
+            "CPU threads; empty: one or all, measured at start. A seed gives the same text at every start "
+            "with `float32` and a fixed number of threads only."
         ),
     )
     request_seconds: float = Field(
