@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from gen_service.api.backend import ServedModel
 from gen_service.engine import Engine, EngineSettings, ModelLoadError
@@ -64,10 +65,12 @@ def _load(folder: Path, settings: EngineSettings) -> Engine:
 
 
 def _engine_settings(name: str, settings: GenerationSettings) -> EngineSettings:
+    # The number of threads is the process's: what suits one model must not change under another.
+    measured: Literal["auto"] | None = "auto" if len(settings.model) == 1 else None
     return EngineSettings(
         model_id=name,
         dtype=settings.dtype,
-        threads=settings.threads or "auto",
+        threads=settings.threads or measured,
         max_sequences=settings.max_concurrency,
         max_waiting=settings.max_queue,
         max_branches=settings.max_branches,

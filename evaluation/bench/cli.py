@@ -90,7 +90,7 @@ def rows(model: Model, dtype: Dtype = "float32", threads: Threads = None) -> Non
     with TemporaryDirectory() as scratch:
         folder = _folder(model, scratch, threads)
         for count, seconds in benchmarks.by_rows(folder, dtype=dtype, threads=threads):
-            typer.echo(f"{count:4d} rows {1e3 * seconds:9.2f} ms {count / seconds:9.0f} rows/s")
+            typer.echo(f"{count:4d} rows {1e3 * seconds:9.2f} ms of CPU time {count / seconds:9.0f} rows/s")
 
 
 def _folder(model: str, scratch: str, threads: int | None) -> str:

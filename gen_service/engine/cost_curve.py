@@ -17,10 +17,15 @@ class CostCurve:
     seconds: tuple[float, ...]
 
     @classmethod
-    def measure(cls, run: Callable[[int], object], most_rows: int) -> "CostCurve":
+    def measure(
+        cls,
+        run: Callable[[int], object],
+        most_rows: int,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> "CostCurve":
         """Times `run(rows)` for powers of two up to `most_rows`; the fastest of three runs counts."""
         rows = tuple(1 << power for power in range(most_rows.bit_length()))
-        return cls(rows, tuple(min(_timed(run, count) for _ in range(_REPEATS)) for count in rows))
+        return cls(rows, tuple(min(_timed(run, n, clock) for _ in range(_REPEATS)) for n in rows))
 
     @property
     def knee(self) -> int:
@@ -40,7 +45,7 @@ class CostCurve:
         return max(_FEWEST_BRANCHES, self.knee // max(sequences, 1))
 
 
-def _timed(run: Callable[[int], object], rows: int) -> float:
-    started = time.perf_counter()
+def _timed(run: Callable[[int], object], rows: int, clock: Callable[[], float]) -> float:
+    started = clock()
     run(rows)
-    return time.perf_counter() - started
+    return clock() - started

@@ -113,9 +113,9 @@ class Engine:
         self._worker.submit(sequence, stream)
         return stream
 
-    def cost_curve(self, most_rows: int) -> CostCurve:
+    def cost_curve(self, most_rows: int, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
         """What a pass costs by its rows, measured; for an engine that has nothing in hand."""
-        return CostCurve.measure(self._runner.probe_once, most_rows)
+        return CostCurve.measure(self._runner.probe_once, most_rows, clock)
 
     def _branch_limit(self, scheduler: Scheduler[Sequence]) -> Callable[[], int]:
         """The branch budget of the service, or the lower one that the present load allows."""
