@@ -98,7 +98,7 @@ def by_budget(
 
 
 def by_rows(model: str, *, dtype: str = "float32", threads: int | None = None) -> Iterator[tuple[int, float]]:
-    """Rows of a pass without a prefix and the processor seconds that it takes: what a budget has to work with."""
+    """Rows of a pass without a prefix, and the processor seconds that it takes."""
     engine = _engine(model, 1, dtype, threads)
     curve = engine.cost_curve(_MEASURED_ROWS)
     yield from zip(curve.rows, curve.seconds, strict=True)
