@@ -31,7 +31,7 @@ from shared.watermark import (
 
 KEY = bytes(range(16))
 LOG10_FPR = -5.0
-CANDIDATES = 24  # of each of the two tokens
+CANDIDATES = 16  # of each of the two tokens
 
 
 def write_text(

@@ -21,9 +21,16 @@ class TrigramModel:
                         self._counts[tuple(ids[place - width : place])][token] += 1
         # A table of all tokens would be read at each step: the likely ones are enough.
         self._counts[()] = Counter(dict(self._counts[()].most_common(200)))
+        self._known: dict[tuple[int, ...], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
 
     def likeliest(self, before: Sequence[int], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The `count` most probable tokens after `before`, and their probabilities, which sum to 1."""
+        key = (count, *before[-2:])
+        if key not in self._known:
+            self._known[key] = self._likeliest(before, count)
+        return self._known[key]
+
+    def _likeliest(self, before: Sequence[int], count: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         mixed: Counter[int] = Counter()
         for width, weight in zip((2, 1, 0), _WEIGHTS, strict=True):
             seen = self._counts.get(tuple(before[len(before) - width :])) if len(before) >= width else None
