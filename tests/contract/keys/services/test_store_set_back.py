@@ -1,0 +1,103 @@
+"""A store that restarts empty under running services: refused, noticed, served on from memory."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.keys import create_backup, open_store, restore_backup
+
+
+@pytest.fixture
+def backup(cluster: Any, own_redis: Any, kek: Any) -> Callable[[], bytes]:
+    """The store's contents now."""
+
+    async def read() -> bytes:
+        store = open_store(own_redis.url)
+        try:
+            return await create_backup(store, kek)
+        finally:
+            await store.close()
+
+    return lambda: cluster.operator.do(lambda *_: read())
+
+
+async def _restore(url: str, kek: Any, content: bytes) -> None:
+    store = open_store(url)
+    try:
+        await restore_backup(store, kek, content)
+    finally:
+        await store.close()
+
+
+def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what_they_know(
+    cluster: Any,
+    own_redis: Any,
+    kek: Any,
+    backup: Callable[[], bytes],
+    eventually: Callable[..., float],
+    tmp_path: Path,
+) -> None:
+    ledger = {"TTMARK_LEDGER_FILE": str(tmp_path / "ledger.json")}
+    token = cluster.operator.token()
+    for name in ("gen-8", "detect-8"):
+        replica = cluster.start(name, ledger)
+        eventually(lambda replica=replica: replica.ready)
+    running = list(cluster.replicas.values())
+    assert [replica.ask(token).status_code for replica in running] == [200] * len(running)
+    kept = backup()
+
+    own_redis.kill()
+    own_redis.forget_everything()
+    own_redis.start()
+    for replica in running:
+        eventually(lambda replica=replica: replica.metric("ttmark_key_records_refused") > 0)
+    time.sleep(1)
+    # Keys and tokens that were known are the later ones; nobody forgets them.
+    assert [replica.ask(token).status_code for replica in running] == [200] * len(running)
+    assert all(replica.ready for replica in running)
+    assert '"event":"key_record_refused"' in cluster.log.getvalue()
+    assert '"action":"store.refuse"' in cluster.log.getvalue()
+
+    cluster.stop("detect-8")
+    cold = cluster.start("detect-8", ledger)
+    time.sleep(1)
+    assert not cold.ready
+    assert cold.metric("ttmark_key_records_refused") > 0
+    assert cold.ask(token).status_code == 503
+
+    cluster.operator.do(lambda *_: _restore(own_redis.url, kek, kept))
+    for replica in cluster.replicas.values():
+        eventually(lambda replica=replica: replica.metric("ttmark_key_records_refused") == 0)
+        eventually(lambda replica=replica: replica.ready)
+        eventually(lambda replica=replica: replica.ask(token).status_code == 200)
+    for name in ("gen-8", "detect-8"):
+        cluster.stop(name)
+
+
+def test_without_the_store_known_tokens_and_keys_work_and_a_cold_start_is_not_ready(
+    cluster: Any, own_redis: Any, eventually: Callable[..., float]
+) -> None:
+    token = cluster.operator.token()
+    running = list(cluster.replicas.values())
+    assert [replica.ask(token).status_code for replica in running] == [200] * len(running)
+    own_redis.kill()
+    try:
+        for replica in running:
+            eventually(lambda replica=replica: replica.metric("ttmark_key_store_reachable") == 0)
+        assert [replica.ask(token).status_code for replica in running] == [200] * len(running)
+        assert all(replica.ready for replica in running)
+        assert '"event":"key_store_lost"' in cluster.log.getvalue()
+        cold = cluster.start("gen-9")
+        assert not cold.ready
+        assert cold.ask(token).status_code == 503
+        assert cold.ask("ttm_" + "0" * 16 + "_" + "0" * 64).status_code == 503
+    finally:
+        own_redis.start()
+    eventually(lambda: cold.ready)
+    eventually(lambda: cold.ask(token).status_code == 200)
+    for replica in running:
+        eventually(lambda replica=replica: replica.metric("ttmark_key_store_reachable") == 1)
+    cluster.stop("gen-9")
