@@ -41,7 +41,7 @@ class Seen:
     def goodput(self) -> float:
         """Completions per second, once the phase has settled."""
         settled = self.seconds / 6
-        return sum(settled < end < self.seconds for end in self.completed) / (self.seconds - settled)
+        return sum(settled < end <= self.seconds for end in self.completed) / (self.seconds - settled)
 
     @property
     def passed(self) -> float:
@@ -68,10 +68,11 @@ class Load:
         seen = Seen(seconds)
 
         async def work() -> None:
-            while seen.passed < seconds:
+            while seen.passed < seconds or len(seen.completed) < 3 * PLACES:
                 await self._ask(seen)
 
         await asyncio.gather(*(work() for _ in range(PLACES + QUEUE // 2)))
+        seen.seconds = seen.completed[-1]
         return seen
 
     async def overload(self, rate: float, seconds: float) -> Seen:
