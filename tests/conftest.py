@@ -64,8 +64,11 @@ def generate_cases(tmp_path: Path) -> Callable[..., int]:
             f"--max-examples={examples}",
             "--continue-on-failure",
             # The first run is the same each time; what further seeds find is new.
-            "--generation-deterministic" if seed == 1 else f"--seed={seed}",
-            "--generation-database=none",
+            *(
+                ["--generation-deterministic"]
+                if seed == 1
+                else [f"--seed={seed}", "--generation-database=none"]
+            ),
             "--no-color",
         ]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
