@@ -116,7 +116,8 @@ async def run_overload(
     service = start(setup, **SETTINGS)
     service.wait_until_ready()
     headers = {"Authorization": f"Bearer {setup.token}"}
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
+    # The service closes connections that were idle for 5 s; one that it is closing must not be used again.
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=200, keepalive_expiry=1)
     async with httpx.AsyncClient(base_url=service.url, headers=headers, timeout=120, limits=limits) as http:
         load = Load(http, setup.model_id, psutil.Process(service.pid), max_tokens)
         peak = await load.peak(peak_seconds)
