@@ -20,7 +20,8 @@ LogitBias = Annotated[
         Annotated[str, Field(pattern=r"^[0-9]{1,10}$")],
         Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)],
     ],
-    Field(max_length=MAX_LOGIT_BIASES),
+    # The pattern alone would let any other key through, with any value.
+    Field(max_length=MAX_LOGIT_BIASES, json_schema_extra={"additionalProperties": False}),
     says(f"must map at most {MAX_LOGIT_BIASES} token ids to numbers between -100 and 100"),
 ]
 

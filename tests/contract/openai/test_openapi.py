@@ -62,3 +62,12 @@ def test_every_route_documents_its_errors(fake: Any) -> None:
                 assert {"200", "401", "403"} <= documented
             if "requestBody" in operation:
                 assert {"400", "404", "408", "413", "415", "429", "500", "503"} <= documented
+
+
+def test_the_description_forbids_biases_of_what_is_no_token_id(fake: Any) -> None:
+    schemas = fake.http().get("/openapi.json").json()["components"]["schemas"]
+    for name in ("CompletionRequest", "ChatRequest"):
+        allowed = [
+            kind for kind in schemas[name]["properties"]["logit_bias"]["anyOf"] if "maxProperties" in kind
+        ]
+        assert [kind["additionalProperties"] for kind in allowed] == [False]
