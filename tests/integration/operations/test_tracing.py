@@ -76,6 +76,8 @@ def test_a_requests_span_joins_the_callers_trace_and_so_does_the_log(
     assert secret.encode() not in spans
     assert bed.setup.token.encode() not in spans
     lines = [json.loads(line) for line in (tmp_path / "detect.log").read_text().splitlines()]
-    (access,) = [line for line in lines if line.get("route") == "/v1/detect/direct"]
+    (access,) = [
+        line for line in lines if line["event"] == "request" and line["route"] == "/v1/detect/direct"
+    ]
     assert access["trace_id"] == TRACE_ID
     assert access["request_id"]
