@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ from shared.keys.store import Stored
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.5
+_RETRY_SECONDS = 0.01
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records (
     kind TEXT NOT NULL, record_id TEXT NOT NULL, revision INTEGER NOT NULL, payload BLOB NOT NULL,
@@ -137,10 +139,22 @@ class SqliteStore:
             self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
         )
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            self._enter_wal_mode(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(_SCHEMA)
         except sqlite3.Error:
             connection.close()
             raise
         return connection
+
+    def _enter_wal_mode(self, connection: sqlite3.Connection) -> None:
+        """Waits for others that open the same new file: SQLite does not, where a mode is changed."""
+        deadline = time.monotonic() + self._busy_seconds
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
