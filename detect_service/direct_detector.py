@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from detect_service.detectors import BatchDetector, Evidence, Tokens, batches
-from shared.watermark import DirectEvidence, Watermark, corrected, key_lanes, scored_positions
+from shared.watermark import DirectEvidence, Watermark, key_lanes, scored_positions
 from shared.watermark.detectors.tokens import context_and_block
 
 # Rows that are scored together: enough to hide the cost of a call, few enough to stay in the cache.
@@ -56,7 +56,14 @@ def _detect_direct(
         [
             min(
                 (
-                    _evidence(watermark, tokens, starts, of_key[document * phases + phase], phase, phases)
+                    DirectEvidence.of_scores(
+                        watermark,
+                        tokens,
+                        starts,
+                        of_key[document * phases + phase],
+                        phase=phase,
+                        phases=phases,
+                    )
                     for phase, starts in enumerate(placed[document])
                 ),
                 key=lambda evidence: evidence.log10_p,
@@ -65,24 +72,3 @@ def _detect_direct(
         ]
         for document, tokens in enumerate(documents)
     ]
-
-
-def _evidence(
-    watermark: Watermark,
-    tokens: Tokens,
-    starts: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    phase: int,
-    phases: int,
-) -> DirectEvidence:
-    total = float(np.sum(scores))
-    return DirectEvidence(
-        log10_p=corrected(watermark.log10_p_value(total, starts.size), phases),
-        z=watermark.z_score(total, starts.size),
-        tokens=tokens.size,
-        scored_blocks=starts.size,
-        hypotheses=phases,
-        phase=phase,
-        starts=starts,
-        scores=watermark.standardize(scores),
-    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,30 @@ class DirectEvidence:
     scores: NDArray[np.float64]
     """Standardised score of each scored block."""
 
+    @classmethod
+    def of_scores(
+        cls,
+        watermark: Watermark,
+        tokens: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        *,
+        phase: int,
+        phases: int,
+    ) -> Self:
+        """What the scores [blocks] of the blocks at `starts` say, as one of `phases` that were tried."""
+        total = float(np.sum(scores))
+        return cls(
+            log10_p=corrected(watermark.log10_p_value(total, starts.size), phases),
+            z=watermark.z_score(total, starts.size),
+            tokens=tokens.size,
+            scored_blocks=starts.size,
+            hypotheses=phases,
+            phase=phase,
+            starts=starts,
+            scores=watermark.standardize(scores),
+        )
+
 
 def detect_direct(
     watermark: Watermark,
@@ -56,18 +80,8 @@ def detect_direct(
 
 
 def _detect_at(
-    watermark: Watermark, lanes: NDArray[np.int64], tokens: NDArray[np.int64], phase: int, hypotheses: int
+    watermark: Watermark, lanes: NDArray[np.int64], tokens: NDArray[np.int64], phase: int, phases: int
 ) -> DirectEvidence:
     starts = scored_positions(tokens, watermark.block_size, watermark.context_width, phase)
     scores = watermark.score(lanes, *context_and_block(watermark, tokens, starts))
-    total = float(np.sum(scores))
-    return DirectEvidence(
-        log10_p=corrected(watermark.log10_p_value(total, starts.size), hypotheses),
-        z=watermark.z_score(total, starts.size),
-        tokens=tokens.size,
-        scored_blocks=starts.size,
-        hypotheses=hypotheses,
-        phase=phase,
-        starts=starts,
-        scores=watermark.standardize(scores),
-    )
+    return DirectEvidence.of_scores(watermark, tokens, starts, scores, phase=phase, phases=phases)
