@@ -212,7 +212,7 @@ def _attend(
     if key.shape[2] == 0:
         return torch.zeros_like(query), query.new_full(query.shape[:3], -torch.inf, dtype=torch.float32)
     if query.device.type == "cpu":
-        out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(
             query, key, value, attn_mask=mask, scale=scale
         )
         return out, lse.float()

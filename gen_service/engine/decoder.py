@@ -1,14 +1,10 @@
-"""From logits to tokens: starts blocks, grows them, reweights all finished ones together and samples."""
+"""From logits to tokens: starts blocks, grows them, and has the finished ones drawn."""
 
-import time
-from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from gen_service.decoding.filters import filter_rows
 from gen_service.decoding.logprobs import token_logprob
@@ -16,12 +12,9 @@ from gen_service.decoding.randomness import Draw
 from gen_service.decoding.support import Support, choose
 from gen_service.decoding.tandem import BlockBuilder
 from gen_service.engine.errors import SequenceFailed
-from gen_service.engine.request import Delta, Marking, TokenLogprob
+from gen_service.engine.request import Delta, TokenLogprob
+from gen_service.engine.reweighting import Reweighter
 from gen_service.engine.sequence import DEFAULT_UNMARKED_REASON, Sequence
-from shared.watermark import Watermark, key_lanes
-
-Ints = NDArray[np.int64]
-_NO_TOKEN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +33,12 @@ class Decoder:
 
     def __init__(self, branch_limit: Callable[[], int]) -> None:
         self._branch_limit = branch_limit
-        self.reweight_seconds = 0.0
+        self._reweighter = Reweighter()
+
+    @property
+    def reweight_seconds(self) -> float:
+        """Seconds spent on joint distributions, the PRF and the reweighting since the start."""
+        return self._reweighter.seconds
 
     @property
     def branch_budget(self) -> int:
@@ -57,26 +55,27 @@ class Decoder:
                 _prepare(item)
                 prepared.append(item)
             except Exception as error:
-                outcomes[item.sequence] = _failure(error)
+                outcomes[item.sequence] = SequenceFailed.because(error)
         finished: list[Sequence] = []
         for item, supports in zip(prepared, _supports(prepared), strict=True):
             sequence = item.sequence
             try:
                 delta = self._take(sequence, supports)
             except Exception as error:
-                outcomes[sequence] = _failure(error)
+                outcomes[sequence] = SequenceFailed.because(error)
                 continue
             if delta is not None:
                 outcomes[sequence] = delta
             elif sequence.builder is not None and sequence.builder.complete:
                 finished.append(sequence)
-        started = time.perf_counter()
-        outcomes.update(_finish_blocks(finished))
-        self.reweight_seconds += time.perf_counter() - started
+        for sequence, block in self._reweighter.draw(finished).items():
+            outcomes[sequence] = _append_block(sequence, block)
         return outcomes
 
-    def _take(self, sequence: Sequence, supports: list[Support | None]) -> Delta | None:
+    def _take(self, sequence: Sequence, supports: list[Support | None] | SequenceFailed) -> Delta | None:
         """Samples a plain token, or starts or grows the sequence's block."""
+        if isinstance(supports, SequenceFailed):
+            raise supports
         healthy = [support for support in supports if support is not None]
         if len(healthy) < len(supports):
             raise SequenceFailed("the model gave logits that are not finite")
@@ -119,9 +118,24 @@ def _prepare(item: Computed) -> None:
         sequence.adjustments.apply(item.logits, sequence.completion, paths)
 
 
-def _supports(computed: Items[Computed]) -> list[list[Support | None]]:
+def _supports(computed: Items[Computed]) -> list[list[Support | None] | SequenceFailed]:
+    """Supports of the rows of each sequence, filtered together, and one by one if that fails."""
     if not computed:
         return []
+    try:
+        return list(_filter_together(computed))
+    except Exception:
+        return [_filter_alone(item) for item in computed]
+
+
+def _filter_alone(item: Computed) -> list[Support | None] | SequenceFailed:
+    try:
+        return _filter_together([item])[0]
+    except Exception as error:
+        return SequenceFailed.because(error)
+
+
+def _filter_together(computed: Items[Computed]) -> list[list[Support | None]]:
     logits = _joined([item.logits for item in computed])
     params = [item.sequence.filters for item in computed for _ in range(len(item.logits))]
     flat = iter(filter_rows(logits, params))
@@ -147,57 +161,14 @@ def _sample_plain(sequence: Sequence, support: Support) -> Delta:
     return sequence.append_plain(token, _logprobs(sequence, (token,)))
 
 
-def _finish_blocks(sequences: list[Sequence]) -> dict[Sequence, Delta | SequenceFailed]:
-    """Reweights the blocks of each watermark together, and one by one if that fails."""
-    outcomes: dict[Sequence, Delta | SequenceFailed] = {}
-    groups: dict[Hashable, list[Sequence]] = defaultdict(list)
-    for sequence in sequences:
-        if sequence.marking is not None:
-            groups[_identity(sequence.marking.watermark)].append(sequence)
-    for group in groups.values():
-        try:
-            outcomes.update(_emit(group))
-        except Exception:
-            for sequence in group:
-                try:
-                    outcomes.update(_emit([sequence]))
-                except Exception as error:
-                    outcomes[sequence] = _failure(error)
-    return outcomes
-
-
-def _identity(watermark: Watermark) -> Hashable:
-    """Equal for watermarks that reweight alike, so that they are computed together."""
-    parameters = tuple(sorted(watermark.parameters.items()))
-    return type(watermark), watermark.scheme, watermark.block_size, watermark.context_width, parameters
-
-
-def _emit(sequences: list[Sequence]) -> dict[Sequence, Delta | SequenceFailed]:
-    """Draws the blocks of sequences with one and the same watermark (Algorithm 1, lines 14 and 15)."""
-    markings: list[Marking] = [s.marking for s in sequences if s.marking is not None]
-    joints = [s.builder.joint() for s in sequences if s.builder is not None]
-    keys = np.stack([key_lanes(marking.prf_key) for marking in markings])
-    contexts = np.array([s.context for s in sequences], dtype=np.int64)
-    offsets = np.cumsum([0, *(len(mass) for _, mass in joints)], dtype=np.int64)
-    blocks = np.concatenate([blocks for blocks, _ in joints])
-    probs = np.concatenate([mass for _, mass in joints])
-    weighted = markings[0].watermark.reweight(keys, contexts, blocks, probs, offsets)
-    chosen = []
-    for index, sequence in enumerate(sequences):
-        mass = weighted[offsets[index] : offsets[index + 1]]
-        if not np.isfinite(mass).all():
-            raise SequenceFailed("the watermark gave probabilities that are not finite")
-        uniform = sequence.draws.uniform(sequence.completion_length, Draw.BLOCK)
-        chosen.append(blocks[offsets[index] + choose(mass, uniform)])
-    outcomes: dict[Sequence, Delta | SequenceFailed] = {}
-    for sequence, row in zip(sequences, chosen, strict=True):
-        block = tuple(row[row != _NO_TOKEN].tolist())
-        sequence.builder = None
-        try:
-            outcomes[sequence] = sequence.append_block(block, _logprobs(sequence, block))
-        except Exception as error:
-            outcomes[sequence] = _failure(error)
-    return outcomes
+def _append_block(sequence: Sequence, block: tuple[int, ...] | SequenceFailed) -> Delta | SequenceFailed:
+    if isinstance(block, SequenceFailed):
+        return block
+    sequence.builder = None
+    try:
+        return sequence.append_block(block, _logprobs(sequence, block))
+    except Exception as error:
+        return SequenceFailed.because(error)
 
 
 def _logprobs(sequence: Sequence, tokens: tuple[int, ...]) -> tuple[TokenLogprob, ...] | None:
@@ -209,7 +180,3 @@ def _logprobs(sequence: Sequence, tokens: tuple[int, ...]) -> tuple[TokenLogprob
     return tuple(
         TokenLogprob(token, *token_logprob(row, token, top)) for token, row in zip(tokens, rows, strict=True)
     )
-
-
-def _failure(error: Exception) -> SequenceFailed:
-    return error if isinstance(error, SequenceFailed) else SequenceFailed(f"{type(error).__name__}: {error}")

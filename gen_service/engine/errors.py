@@ -10,6 +10,9 @@ EngineError
 └── SequenceFailed      one request failed while it was generated; its neighbours are not affected
 """
 
+import traceback
+from pathlib import Path
+
 
 class EngineError(Exception):
     """Base of every error that the engine raises on purpose."""
@@ -49,3 +52,20 @@ class EngineDied(EngineError):
 
 class SequenceFailed(EngineError):
     """One request failed while it was being generated."""
+
+    @classmethod
+    def because(cls, error: Exception) -> "SequenceFailed":
+        """The failure that an unexpected error makes; one of its own stays as it is."""
+        if isinstance(error, cls):
+            return error
+        failure = cls(f"{type(error).__name__}: {error}")
+        failure.__cause__ = error
+        return failure
+
+    @property
+    def origin(self) -> str:
+        """Type and place of the error behind it, for logs: messages may hold what must not be logged."""
+        error: BaseException = self.__cause__ or self
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return f"{type(error).__name__}{where}"

@@ -1,6 +1,7 @@
-"""The way from the engine's thread to one asyncio task: a stream of deltas that cancels when it is closed."""
+"""The way from the engine's thread to asyncio tasks: streams of deltas that cancel when they are closed."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 
@@ -20,17 +21,14 @@ class DeltaStream(AsyncIterator[Delta]):
 
     def __init__(self, cancel: Callable[[], None]) -> None:
         self._ended = True
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._items: asyncio.Queue[Item] = asyncio.Queue()
-        self._cancel = cancel
+        self.cancel = cancel
         self._ended = False
 
     def put(self, item: Item) -> None:
-        """Hands an item over; called by the engine's thread. A closed event loop cancels the request."""
-        try:
-            self._loop.call_soon_threadsafe(self._items.put_nowait, item)
-        except RuntimeError:
-            self._cancel()
+        """Takes an item in; called in the stream's own event loop."""
+        self._items.put_nowait(item)
 
     def __aiter__(self) -> "DeltaStream":
         return self
@@ -49,7 +47,7 @@ class DeltaStream(AsyncIterator[Delta]):
         """Cancels the request if it is not finished."""
         if not self._ended:
             self._ended = True
-            self._cancel()
+            self.cancel()
 
     async def __aenter__(self) -> "DeltaStream":
         return self
@@ -61,4 +59,30 @@ class DeltaStream(AsyncIterator[Delta]):
 
     def __del__(self) -> None:
         if not self._ended:
-            self._cancel()
+            self.cancel()
+
+
+class Mailbag:
+    """Collects what a pass has for many streams, so that each event loop is woken once; for one thread."""
+
+    def __init__(self) -> None:
+        self._mail: dict[asyncio.AbstractEventLoop, list[tuple[DeltaStream, Item]]] = defaultdict(list)
+
+    def add(self, stream: DeltaStream, item: Item) -> None:
+        """Keeps an item until the next `send`."""
+        self._mail[stream.loop].append((stream, item))
+
+    def send(self) -> None:
+        """Hands everything over. The requests of a closed event loop are cancelled."""
+        mail, self._mail = self._mail, defaultdict(list)
+        for loop, letters in mail.items():
+            try:
+                loop.call_soon_threadsafe(_put_all, letters)
+            except RuntimeError:
+                for stream, _ in letters:
+                    stream.cancel()
+
+
+def _put_all(letters: list[tuple[DeltaStream, Item]]) -> None:
+    for stream, item in letters:
+        stream.put(item)

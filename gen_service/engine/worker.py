@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import structlog
+
 from gen_service.engine.decoder import Computed, Decoder
 from gen_service.engine.drain_rate import DrainRate
 from gen_service.engine.errors import (
@@ -21,7 +23,9 @@ from gen_service.engine.runner import Runner
 from gen_service.engine.scheduler import Pass, Scheduler, Work
 from gen_service.engine.sequence import Sequence
 from gen_service.engine.step_record import StepRecorder
-from gen_service.engine.stream import DeltaStream
+from gen_service.engine.stream import DeltaStream, Mailbag
+
+_log = structlog.get_logger("ttmark.engine")
 
 
 @dataclass(slots=True)
@@ -51,6 +55,7 @@ class Worker:
         self._wake = threading.Condition()
         self._inbox: list[tuple[Sequence, DeltaStream]] = []
         self._streams: dict[Sequence, DeltaStream] = {}
+        self._mail = Mailbag()
         self._accepting = False
         self._halt = False
         self._rate = DrainRate()
@@ -120,7 +125,8 @@ class Worker:
                 try:
                     self._turn()
                 except Exception as error:  # a fault of the engine itself: its thread must outlive it
-                    self._fail(list(self._streams), SequenceFailed(f"{type(error).__name__}: {error}"))
+                    self._fail(list(self._streams), SequenceFailed.because(error))
+                self._mail.send()
             end = Draining("the engine is stopping")
         finally:
             self._abandon(end)
@@ -132,7 +138,8 @@ class Worker:
             self._streams.update(self._inbox)
             self._inbox = []
         for stream in self._streams.values():
-            stream.put(error)
+            self._mail.add(stream, error)
+        self._mail.send()
         for sequence in list(self._streams):
             self._leave(sequence)
         self._update_stats()
@@ -196,7 +203,7 @@ class Worker:
                 try:
                     computed += self._forward([work])
                 except Exception as error:
-                    self._fail([work.sequence], SequenceFailed(f"{type(error).__name__}: {error}"))
+                    self._fail([work.sequence], SequenceFailed.because(error))
             return computed
 
     def _forward(self, works: list[Work[Sequence]]) -> list[Computed]:
@@ -219,14 +226,18 @@ class Worker:
         stream = self._streams[sequence]
         if delta.finish_reason is not None:
             self._leave(sequence)
-        stream.put(delta)
+        self._mail.add(stream, delta)
 
     def _fail(self, sequences: Iterable[Sequence], error: EngineError) -> None:
         for sequence in sequences:
             stream = self._streams.get(sequence)
             if stream is not None:
+                if isinstance(error, SequenceFailed):
+                    _log.error(
+                        "completion_failed", request_id=sequence.request.request_id, origin=error.origin
+                    )
                 self._leave(sequence)
-                stream.put(error)
+                self._mail.add(stream, error)
 
     def _leave(self, sequence: Sequence) -> None:
         self._scheduler.remove(sequence)

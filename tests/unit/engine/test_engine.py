@@ -3,13 +3,16 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import structlog
+import torch
 
+from gen_service.decoding.filters import FilterParams, filter_rows
 from gen_service.engine import (
     ContextTooLong,
     Delta,
@@ -22,6 +25,7 @@ from gen_service.engine import (
     Overloaded,
     SamplingParams,
     SequenceFailed,
+    decoder,
 )
 from shared.watermark import Watermark, detect_direct
 
@@ -342,6 +346,31 @@ async def test_a_fault_of_one_sequence_ends_it_alone(engine: Engine, fuse: int) 
     requests = [ask(engine, mark=marking(r), seed=r, max_tokens=40) for r in (1, 2, 2, 3)]
     expected = [tokens(await collect(engine, request)) for request in requests]
     broken = ask(engine, mark=marking(watermark=Exploding(fuse)), max_tokens=40)
+    with structlog.testing.capture_logs() as logs:
+        results = await asyncio.gather(
+            *(collect(engine, request) for request in [*requests, broken]), return_exceptions=True
+        )
+    assert isinstance(results[-1], SequenceFailed)
+    (log,) = (log for log in logs if log["event"] == "completion_failed")
+    assert log["request_id"] == broken.request_id
+    assert log["origin"].startswith(("RuntimeError at test_engine.py:", "SequenceFailed at reweighting.py:"))
+    assert [tokens(deltas) for deltas in results[:-1] if isinstance(deltas, list)] == expected
+
+
+async def test_filters_that_fail_for_one_sequence_fail_it_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursed = 0.123
+
+    def filter_or_fail(logits: torch.Tensor, params: Sequence[FilterParams]) -> Any:
+        if any(each.top_p == cursed for each in params):
+            raise IndexError("cursed")
+        return filter_rows(logits, params)
+
+    requests = [ask(engine, mark=marking(r), seed=r) for r in (1, 2, 3)]
+    expected = [tokens(await collect(engine, request)) for request in requests]
+    monkeypatch.setattr(decoder, "filter_rows", filter_or_fail)
+    broken = ask(engine, mark=marking(), top_p=cursed)
     results = await asyncio.gather(
         *(collect(engine, request) for request in [*requests, broken]), return_exceptions=True
     )
