@@ -76,15 +76,16 @@ def gains(
     setting: OneSetting = Setting.ISO_FRESH,
     scheme: Schemes = None,
     block_size: BlockSizes = None,
-    length: Length = 200,
+    length: Lengths = None,
     texts: Texts = 500,
 ) -> None:
     """Where the gains of blocks come from: scores, coverage, and the bounds of Theorems 1 and 2."""
-    sizes = tuple(block_size or [1, 2, 3])
-    plan = DirectPlan(tuple(scheme or SCHEMES), sizes, lab.setting(setting), (length,), texts)
-    report = lab.entropy(plan.setting, length, texts, 3)
+    sizes, lengths = tuple(block_size or [1, 2, 3]), tuple(length or [200, 400])
+    plan = DirectPlan(tuple(scheme or SCHEMES), sizes, lab.setting(setting), lengths, texts)
+    report = lab.entropy(plan.setting, max(lengths), texts, 3)
     rows = measure_direct(lab.run, plan)
-    tables = [*direct_tables(rows, (entropy_note(report),)), bounds_table(rows, report)]
+    by_length = [[row for row in rows if row.length == tokens] for tokens in lengths]
+    tables = [bounds_table(found, report, (entropy_note(report),)) for found in by_length]
     lab.finish("gains", tables, [], rows)
 
 

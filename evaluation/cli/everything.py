@@ -88,16 +88,16 @@ def everything(
 ) -> None:
     """Every experiment; `ttmark eval report` makes one document of the results."""
     scale = QUICK if quick else FULL
-    shortest, longest = min(scale.lengths), max(scale.lengths)
+    shortest = min(scale.lengths)
     main, side = scale.schemes, scale.side_schemes
     lab.setting(setting, scale.calibration_texts)
     direct.blocks(lab, [setting], main, scale.block_sizes, scale.lengths, scale.texts)
-    direct.gains(lab, setting, main, scale.block_sizes, longest, scale.texts)
+    direct.gains(lab, setting, main, scale.block_sizes, scale.lengths, scale.texts)
     direct.strict(lab, scale.settings, main, texts=scale.texts)
     direct.direct(lab, scheme=side, texts=[scale.few])
     direct.topp(lab, setting, side[:3], length=shortest, texts=scale.few, top_p=scale.top_p)
-    robustness.edits(lab, setting=setting, scheme=main, length=longest, texts=scale.texts, human=human)
-    robustness.beta(lab, setting=setting, scheme=side[:3], length=longest, texts=scale.few, human=human)
+    robustness.edits(lab, setting=setting, scheme=main, length=scale.lengths, texts=scale.texts, human=human)
+    robustness.beta(lab, setting=setting, scheme=side[:3], length=scale.lengths, texts=scale.few, human=human)
     robustness.localized(
         lab, scale.document_tokens, scale.spans, setting, side[:3], documents=scale.documents, human=human
     )
@@ -106,4 +106,4 @@ def everything(
         lab, setting, side, completions=scale.completions, context_width=scale.context_widths
     )
     side_effects.runtime(lab, scheme=side[:3], repeats=1 if quick else 5, candidates=scale.candidates)
-    side_effects.cost(lab, setting, [100, 200], scale.few, side)
+    side_effects.cost(lab, [setting] if quick else [setting, Setting.DEFAULT], [100, 200], [scale.few], side)

@@ -1,5 +1,6 @@
 """`ttmark eval edits`, `beta` and `localized`: watermarks in edited texts and in parts of documents."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from evaluation.cli.options import (
     SCHEMES,
     BlockSizes,
     Human,
-    Length,
+    Lengths,
     OneSetting,
     Schemes,
     Texts,
@@ -48,7 +49,7 @@ def edits(
     setting: OneSetting = Setting.ISO_FRESH,
     scheme: Schemes = None,
     block_size: BlockSizes = None,
-    length: Length = 400,
+    length: Lengths = None,
     texts: Texts = 300,
     human: Human = HUMAN,
     endpoint: Annotated[
@@ -65,11 +66,11 @@ def edits(
         tuple(scheme or SCHEMES),
         tuple(block_size or [1, 2]),
         lab.setting(setting),
-        length,
+        tuple(length or [200, 400]),
         texts,
         share=share,
     )
-    note = lab.entropy_note(plan.setting, length, texts)
+    note = lab.entropy_note(plan.setting, max(plan.lengths), texts)
     material = Material.of(read_human_texts(human))
     usage = Usage()
     service = None
@@ -87,7 +88,7 @@ def edits(
         else:
             editor = offline_edit(name, share, material, lab.run.seed)
         rows = measure_edit(lab.run, plan, name, editor, lab.source.tokenizer)
-        tables.append(edit_table(rows, plan, (note,)))
+        tables += [edit_table(_of(rows, tokens), plan, (note,)) for tokens in plan.lengths]
         data += rows
     if service:
         lab.console.print(
@@ -103,18 +104,20 @@ def beta(
     share: Share = 0.3,
     setting: OneSetting = Setting.ISO_FRESH,
     scheme: Schemes = None,
-    length: Length = 400,
+    length: Lengths = None,
     texts: Texts = 200,
     human: Human = HUMAN,
 ) -> None:
     """The skip penalty of the aligned detector (the paper's Figure 5)."""
-    plan = EditPlan(tuple(scheme or PAPER_SCHEMES), (2,), lab.setting(setting), length, texts, BETAS, share)
+    lengths = tuple(length or [200, 400])
+    plan = EditPlan(tuple(scheme or PAPER_SCHEMES), (2,), lab.setting(setting), lengths, texts, BETAS, share)
     material = Material.of(read_human_texts(human))
     rows = []
     for name in edit or ["rewrite", "substitute", "insert"]:
         editor = offline_edit(name, share, material, lab.run.seed)
         rows += measure_edit(lab.run, plan, name, editor, lab.source.tokenizer)
-    lab.finish("beta", [beta_table(rows, plan, ())], [beta_figure(rows)], rows)
+    tables = [beta_table(_of(rows, tokens), plan, ()) for tokens in lengths]
+    lab.finish("beta", tables, [beta_figure(rows)], rows)
 
 
 def localized(
@@ -144,3 +147,7 @@ def localized(
             tables.append(localized_table(rows, chosen, ()))
             data += rows
     lab.finish("localized", tables, [], data)
+
+
+def _of(rows: Sequence[EditRow], length: int) -> list[EditRow]:
+    return [row for row in rows if row.length == length]

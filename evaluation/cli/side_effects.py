@@ -5,7 +5,17 @@ from typing import Annotated
 import typer
 
 from evaluation.cli.lab import Lab
-from evaluation.cli.options import SCHEMES, BlockSizes, Length, Lengths, OneSetting, Schemes, Texts
+from evaluation.cli.options import (
+    SCHEMES,
+    BlockSizes,
+    Length,
+    Lengths,
+    OneSetting,
+    Schemes,
+    Settings,
+    Texts,
+    TextsBySetting,
+)
 from evaluation.experiments.cost import CONTENDERS, cost_figure, cost_table, measure_cost
 from evaluation.experiments.quality import QualityPlan, measure_quality, quality_table
 from evaluation.experiments.repeated import RepeatedPlan, measure_repeated, repeated_table
@@ -78,14 +88,19 @@ def runtime(
 
 def cost(
     lab: Lab,
-    setting: OneSetting = Setting.ISO_FRESH,
+    setting: Settings = None,
     length: Lengths = None,
-    texts: Texts = 200,
+    texts: TextsBySetting = None,
     scheme: Schemes = None,
 ) -> None:
     """Detection power against rows of forward passes, by scheme, block size, branch budget and layers."""
-    chosen = lab.setting(setting)
     contenders = [item for item in CONTENDERS if item.scheme in (scheme or SCHEMES)]
-    rows = measure_cost(lab.run, chosen, contenders, tuple(length or [100, 200]), texts, lab.prompt_rows)
-    note = lab.entropy_note(chosen, max(length or [200]), texts)
-    lab.finish("cost", [cost_table(rows, chosen, (note,))], [cost_figure(rows)], rows)
+    lengths, counts = tuple(length or [100, 200]), texts or [200]
+    tables, data = [], []
+    for number, name in enumerate(setting or [Setting.ISO_FRESH]):
+        chosen, count = lab.setting(name), counts[min(number, len(counts) - 1)]
+        rows = measure_cost(lab.run, chosen, contenders, lengths, count, lab.prompt_rows)
+        note = lab.entropy_note(chosen, max(lengths), count)
+        tables.append(cost_table(rows, (note,)))
+        data += rows
+    lab.finish("cost", tables, [cost_figure(data)], data)

@@ -9,13 +9,13 @@ from evaluation.report.table import Table
 
 
 def beta_table(rows: Sequence[EditRow], plan: EditPlan, notes: tuple[str, ...]) -> Table:
-    """TPR at FPR 1 % by edit, scheme and skip penalty."""
+    """TPR at FPR 1 % by edit, scheme and skip penalty; rows of one length."""
     kinds = list(dict.fromkeys((row.edit, row.scheme) for row in rows))
     by_kind = {(row.edit, row.scheme, row.beta): row for row in rows}
     first = rows[0]
     return Table(
         f"TPR at FPR 1 % by skip penalty, r = {first.block_size}, {100 * plan.share:.0f} % edited,"
-        f" {plan.length} tokens, {plan.setting}",
+        f" {first.length} tokens, {plan.setting}",
         ("edit", "scheme", *(f"beta {beta:g}" for beta in plan.betas)),
         tuple(
             (
@@ -34,13 +34,17 @@ def beta_table(rows: Sequence[EditRow], plan: EditPlan, notes: tuple[str, ...]) 
 
 
 def beta_figure(rows: Sequence[EditRow]) -> Figure:
-    """One panel per edit."""
+    """One panel per edit and length."""
     panels = []
-    for edit in dict.fromkeys(row.edit for row in rows):
+    for edit, length in dict.fromkeys((row.edit, row.length) for row in rows):
         series = []
         for scheme in dict.fromkeys(row.scheme for row in rows):
-            kept = [row for row in rows if (row.edit, row.scheme) == (edit, scheme)]
+            kept = [row for row in rows if (row.edit, row.length, row.scheme) == (edit, length, scheme)]
             points = tuple(row.beta for row in kept)
             series.append(Series(SCHEME_NAMES[scheme], points, tuple(row.tpr[0] for row in kept)))
-        panels.append(Panel(edit, "skip penalty beta", "TPR at FPR 1 %", tuple(series), log_x=True))
+        panels.append(
+            Panel(
+                f"{edit}, {length} tokens", "skip penalty beta", "TPR at FPR 1 %", tuple(series), log_x=True
+            )
+        )
     return Figure("beta", "Skip penalty of the aligned detector", tuple(panels))

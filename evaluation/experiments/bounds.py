@@ -9,7 +9,7 @@ from evaluation.paper import row_name
 from evaluation.report.table import Table
 
 
-def bounds_table(rows: Sequence[DirectRow], report: EntropyReport) -> Table:
+def bounds_table(rows: Sequence[DirectRow], report: EntropyReport, notes: tuple[str, ...] = ()) -> Table:
     """Rows of one length; blocks larger than the report's bounds are left out."""
     first = rows[0]
     singles = {row.scheme: row for row in rows if row.block_size == 1}
@@ -30,11 +30,13 @@ def bounds_table(rows: Sequence[DirectRow], report: EntropyReport) -> Table:
         columns,
         tuple(_cells(row, singles[row.scheme], report) for row in kept),
         (
+            f"{first.texts} texts per row, each with a key of its own; brackets are 95 % intervals.",
             "Scores have mean 0 and variance 1 without a watermark. Gain by scores: of a block over that of"
             " a token, divided by the root of the block size; gain by coverage: root of the ratio of the"
             " shares of tokens in scored blocks (a context that occurred before is not scored, and those of"
             " longer blocks recur less); their product is the gain in mean z, up to the spread between texts."
             " The bounds are means over all positions.",
+            *notes,
         ),
     )
 

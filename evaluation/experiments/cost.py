@@ -44,8 +44,9 @@ CONTENDERS = (
 
 @dataclass(frozen=True, slots=True)
 class CostRow:
-    """One contender at one length."""
+    """One contender at one sampling setting and length."""
 
+    setting: SamplingSetting
     contender: Contender
     length: int
     texts: int
@@ -80,16 +81,18 @@ def measure_cost(
             found = detect_texts(run, cell, made, length)
             median_p = found.median_log10_p().estimate
             rows.append(
-                CostRow(contender, length, texts, cost, found.rate(FPRS[-1]), found.mean_z(), median_p)
+                CostRow(
+                    setting, contender, length, texts, cost, found.rate(FPRS[-1]), found.mean_z(), median_p
+                )
             )
     return sorted(rows, key=lambda row: (row.length, row.rows))
 
 
-def cost_table(rows: Sequence[CostRow], setting: SamplingSetting, notes: tuple[str, ...]) -> Table:
-    """All contenders; a star marks those that nothing cheaper beats."""
+def cost_table(rows: Sequence[CostRow], notes: tuple[str, ...]) -> Table:
+    """All contenders at one setting; a star marks those that nothing cheaper beats."""
     best = pareto(rows)
     return Table(
-        f"Power against cost, {setting}",
+        f"Power against cost, {rows[0].setting}",
         (
             "",
             "tokens",
@@ -120,7 +123,7 @@ def cost_table(rows: Sequence[CostRow], setting: SamplingSetting, notes: tuple[s
 
 
 def pareto(rows: Sequence[CostRow]) -> list[CostRow]:
-    """Rows for which none of the same length is as cheap and has a lower median p."""
+    """Rows of one setting for which none of the same length is as cheap and has a lower median p."""
     return [
         row
         for row in rows
@@ -134,12 +137,16 @@ def pareto(rows: Sequence[CostRow]) -> list[CostRow]:
 
 
 def cost_figure(rows: Sequence[CostRow]) -> Figure:
-    """One panel per length, one set of points per scheme."""
+    """One panel per setting and length, one set of points per scheme."""
     panels = []
-    for length in sorted({row.length for row in rows}):
+    for setting, length in dict.fromkeys((row.setting, row.length) for row in rows):
         series = []
         for scheme in dict.fromkeys(row.contender.scheme for row in rows):
-            kept = [row for row in rows if (row.length, row.contender.scheme) == (length, scheme)]
+            kept = [
+                row
+                for row in rows
+                if (row.setting, row.length, row.contender.scheme) == (setting, length, scheme)
+            ]
             series.append(
                 Series(
                     SCHEME_NAMES[scheme],
@@ -149,6 +156,12 @@ def cost_figure(rows: Sequence[CostRow]) -> Figure:
                 )
             )
         panels.append(
-            Panel(f"{length} tokens", "rows of forward passes per token", "mean z", tuple(series), "scatter")
+            Panel(
+                f"T {setting.temperature:g}, {length} tokens",
+                "rows of forward passes per token",
+                "mean z",
+                tuple(series),
+                "scatter",
+            )
         )
     return Figure("cost", "Detection power against cost", tuple(panels))

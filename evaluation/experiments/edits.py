@@ -31,6 +31,7 @@ class EditPlan:
     """What to measure.
 
     Attributes:
+        lengths: in tokens; texts have the greatest and are cut for the others before they are edited.
         share: of the passage that is edited.
         null_keys: keys under which each edited text without a watermark is scored for the thresholds.
     """
@@ -38,22 +39,27 @@ class EditPlan:
     schemes: tuple[str, ...]
     block_sizes: tuple[int, ...]
     setting: SamplingSetting
-    length: int
+    lengths: tuple[int, ...]
     texts: int
     betas: tuple[float, ...] = (5.0,)
     share: float = 0.3
     null_keys: int = 10
 
+    def cell(self, scheme: str, block_size: int) -> Cell:
+        """The texts of a row."""
+        return Cell(scheme, block_size, self.setting, max(self.lengths))
+
 
 @dataclass(frozen=True, slots=True)
 class EditRow:
-    """One scheme and block size after one edit at one skip penalty.
+    """One scheme and block size after one edit at one length and skip penalty.
 
     Attributes:
         intact: share of the text's blocks, at any boundary, that the edit left whole with their contexts.
     """
 
     edit: str
+    length: int
     scheme: str
     block_size: int
     beta: float
@@ -81,9 +87,15 @@ def offline_edit(name: str, share: float, material: Material, seed: int) -> Edit
 def measure_edit(
     run: Run, plan: EditPlan, name: str, edit: EditTexts, tokenizer: TextTokenizer
 ) -> list[EditRow]:
-    """One row per scheme, block size and skip penalty."""
-    plain = Cell(None, 1, plan.setting, plan.length)
-    unmarked = _edited(plain, run.texts(plain, plan.texts), edit, tokenizer)
+    """One row per length, scheme, block size and skip penalty."""
+    return [row for length in plan.lengths for row in _measure(run, plan, length, name, edit, tokenizer)]
+
+
+def _measure(
+    run: Run, plan: EditPlan, length: int, name: str, edit: EditTexts, tokenizer: TextTokenizer
+) -> list[EditRow]:
+    plain = plan.cell(plan.schemes[0], 1).unmarked()
+    unmarked = _edited(plain, length, run.texts(plain, plan.texts), edit, tokenizer)
     null_keys = [
         [prf_key(run.seed, "edits", index, number) for number in range(plan.null_keys)]
         for index in range(plan.texts)
@@ -91,25 +103,25 @@ def measure_edit(
     rows = []
     for scheme in plan.schemes:
         for block_size in plan.block_sizes:
-            cell = Cell(scheme, block_size, plan.setting, plan.length)
+            cell = plan.cell(scheme, block_size)
             texts = run.texts(cell, plan.texts)
-            marked = _edited(cell, texts, edit, tokenizer)
+            marked = _edited(cell, length, texts, edit, tokenizer)
             span = cell.watermark().context_width + block_size
             pairs = zip(texts, marked, strict=True)
-            intact = mean(np.array([intact_share(text.tokens(), after, span) for text, after in pairs]))
+            intact = mean(np.array([intact_share(text.tokens(length), after, span) for text, after in pairs]))
             found = _scores(cell, plan, marked, [[cell.key(run.seed, index)] for index in range(plan.texts)])
             null = _scores(cell, plan, unmarked, null_keys)
             rows += [
-                _row(name, cell, beta, found[position], null[position], intact)
+                _row(name, length, cell, beta, found[position], null[position], intact)
                 for position, beta in enumerate(plan.betas)
             ]
     return rows
 
 
 def _edited(
-    cell: Cell, texts: Sequence[Completion], edit: EditTexts, tokenizer: TextTokenizer
+    cell: Cell, length: int, texts: Sequence[Completion], edit: EditTexts, tokenizer: TextTokenizer
 ) -> list[NDArray[np.int64]]:
-    edited = edit(cell.name, [tokenizer.decode(text.token_ids) for text in texts])
+    edited = edit(cell.name, [tokenizer.decode(text.token_ids[:length]) for text in texts])
     return [np.array(tokenizer.encode(text), dtype=np.int64) for text in edited]
 
 
@@ -132,10 +144,13 @@ def intact_share(before: NDArray[np.int64], after: NDArray[np.int64], span: int)
     return sum(kept) / len(kept) if kept else 1.0
 
 
-def _row(edit: str, cell: Cell, beta: float, found: Sample, null: Sample, intact: Interval) -> EditRow:
+def _row(
+    edit: str, length: int, cell: Cell, beta: float, found: Sample, null: Sample, intact: Interval
+) -> EditRow:
     rates = [clopper_pearson(int((found > threshold(null, fpr)).sum()), len(found)) for fpr in FPRS]
     return EditRow(
         edit=edit,
+        length=length,
         scheme=str(cell.scheme),
         block_size=cell.block_size,
         beta=beta,
@@ -148,10 +163,10 @@ def _row(edit: str, cell: Cell, beta: float, found: Sample, null: Sample, intact
 
 
 def edit_table(rows: Sequence[EditRow], plan: EditPlan, notes: tuple[str, ...]) -> Table:
-    """All rows of one edit, beside the paper's rephrasing."""
+    """All rows of one edit and length, beside the paper's rephrasing."""
     first = rows[0]
     return Table(
-        f"Edit of {100 * plan.share:.0f} %: {first.edit}, {plan.length} tokens, {plan.setting}",
+        f"Edit of {100 * plan.share:.0f} %: {first.edit}, {first.length} tokens, {plan.setting}",
         ("", "intact", "TPR at FPR 1 %", "TPR at FPR 0.1 %", "AUROC", "paper, rephrasing: TPR, TPR, AUROC"),
         tuple(
             (

@@ -53,12 +53,14 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
     evaluate: Eval, human: Path, tmp_path: Path
 ) -> None:
     small = ("--scheme", "synthid", "--setting", "strict")
+    edited = ("--length", "30", "--length", "40", "--texts", "2")
     documents = ("--documents", "2", "--document-tokens", "500", "--human", str(human))
     calls = (
         ("strict", *small, "--length", "20", "--texts", "2"),
-        ("gains", *small, "--length", "20", "--texts", "2"),
+        ("gains", *small, "--length", "10", "--length", "20", "--texts", "2"),
         ("quality", *small, "--length", "16", "--texts", "2"),
-        ("edits", *small, "--length", "40", "--texts", "2", "--edit", "rewrite", "--human", str(human)),
+        ("edits", *small, *edited, "--edit", "rewrite", "--human", str(human)),
+        ("beta", *small, *edited, "--edit", "delete", "--human", str(human)),
         ("localized", *small, "--block-size", "2", *documents),
     )
     for call in calls:
@@ -66,8 +68,11 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
         assert result.exit_code == 0, result.output
     target = tmp_path / "results"
     result = CliRunner().invoke(app, ["report", str(target), "--out", str(tmp_path / "run")])
-    assert "gains, strict, edits, localized, quality" in result.output
-    assert "Strict sampling" in (target / "README.md").read_text()
+    assert "gains, strict, edits, beta, localized, quality" in result.output
+    document = (target / "README.md").read_text()
+    assert all(title in document for title in ("Strict sampling", "rewrite, 30 tokens", "rewrite, 40 tokens"))
+    lengths = {path.stem.rpartition("-n")[2] for path in (tmp_path / "run" / "texts").glob("*.jsonl")}
+    assert lengths == {"16-ends", "20", "40", "400"}
 
 
 def test_a_folder_of_another_seed_is_refused_in_one_line(evaluate: Eval) -> None:

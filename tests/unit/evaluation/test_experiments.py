@@ -55,8 +55,10 @@ def test_cost_counts_rows_without_the_prompts(open_run: Callable[[], Run]) -> No
     rows = measure_cost(open_run(), SETTING, contenders, (20, 40), 6, prompt_rows=lambda _: 40)
     assert {row.rows for row in rows} == {2.0}
     assert {row.contender.block_size for row in pareto(rows)} <= {1, 2}
-    assert len(cost_table(rows, SETTING, ()).rows) == 4
-    assert len(cost_figure(rows).panels) == 2
+    assert len(cost_table(rows, ()).rows) == 4
+    warmer = measure_cost(open_run(), SamplingSetting(50, 0.95, 1.5), contenders, (20,), 6, lambda _: 40)
+    panels = cost_figure([*rows, *warmer]).panels
+    assert [panel.title for panel in panels] == ["T 1, 20 tokens", "T 1, 40 tokens", "T 1.5, 20 tokens"]
 
 
 def test_runtime_visits_every_kind_at_every_number_of_candidates(source: Any) -> None:
