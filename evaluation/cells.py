@@ -15,11 +15,10 @@ class Cell:
 
     Attributes:
         scheme: None for texts without a watermark.
-        tokens: length of each text.
+        tokens: length of each text; an end of text is a token like others.
         context_width: None is the scheme's default.
         parameters: those that differ from the scheme's defaults.
         max_branches: branch budget; None is no limit.
-        ends: an end-of-text token ends a text before it has `tokens`; without, it is a token like others.
         prompts: only so many prompts are used, in turn; None uses all.
         one_key: all texts have the same key.
     """
@@ -31,7 +30,6 @@ class Cell:
     context_width: int | None = None
     parameters: Parameters = ()
     max_branches: int | None = None
-    ends: bool = False
     prompts: int | None = None
     one_key: bool = False
 
@@ -45,7 +43,7 @@ class Cell:
         parts += [f"{name}{value:g}" for name, value in sorted(self.parameters)]
         if self.max_branches is not None:
             parts.append(f"b{self.max_branches}")
-        parts += ["ends"] * self.ends + ["onekey"] * self.one_key
+        parts += ["onekey"] * self.one_key
         if self.prompts is not None:
             parts.append(f"q{self.prompts}")
         return "-".join(parts)
@@ -68,7 +66,7 @@ class Cell:
 
     def unmarked(self) -> "Cell":
         """The cell of the same length and sampling without a watermark."""
-        return Cell(None, 1, self.setting, self.tokens, ends=self.ends, prompts=self.prompts)
+        return Cell(None, 1, self.setting, self.tokens, prompts=self.prompts)
 
     def key(self, seed: int, index: int) -> bytes:
         """The watermark key of a text."""

@@ -24,6 +24,11 @@ class ModelFigures:
             self._model = LanguageModel(self._source.model)
         return self._model
 
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """Tokens that end a text."""
+        return frozenset(self._source.engine.eos_token_ids)
+
     def prompt(self, index: int) -> tuple[int, ...]:
         """The prompt of text `index` of every cell."""
         prompts = self._source.prompts

@@ -105,7 +105,7 @@ class EngineSource:
                 top_p=cell.setting.top_p,
                 frequency_penalty=cell.setting.frequency_penalty,
                 seed=sampling_seed(seed, cell.name, index),
-                ignore_eos=not cell.ends,
+                ignore_eos=True,
                 **options,
             ),
             marking=marking,

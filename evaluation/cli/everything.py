@@ -101,7 +101,7 @@ def everything(
     robustness.localized(
         lab, scale.document_tokens, scale.spans, setting, side[:3], documents=scale.documents, human=human
     )
-    side_effects.quality(lab, setting, side, length=shortest, texts=scale.texts)
+    side_effects.quality(lab, setting, main, length=max(scale.lengths), texts=scale.texts)
     side_effects.repeated(
         lab, setting, side, completions=scale.completions, context_width=scale.context_widths
     )

@@ -34,8 +34,8 @@ def quality(
     setting: OneSetting = Setting.ISO_FRESH,
     scheme: Schemes = None,
     block_size: BlockSizes = None,
-    length: Length = 200,
-    texts: Texts = 300,
+    length: Length = 400,
+    texts: Texts = 500,
 ) -> None:
     """Perplexity, repetition and token distribution, watermarked against not (the paper's Table 6)."""
     chosen = lab.setting(setting)

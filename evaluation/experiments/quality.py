@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation.cells import Cell
-from evaluation.completions import Completion
 from evaluation.intervals import Interval, Sample, clopper_pearson, difference_of_means, mean
 from evaluation.model_figures import ModelFigures
 from evaluation.paper import row_name
-from evaluation.quality.measures import count_matrix, distinct_n, has_loop, permutation_p
+from evaluation.quality.measures import count_matrix, distinct_n, has_loop, permutation_p, until_end
 from evaluation.report.table import Table
 from evaluation.run import Run
 from evaluation.settings import SamplingSetting
@@ -21,7 +20,7 @@ COMMON_TOKENS = 300
 
 @dataclass(frozen=True, slots=True)
 class QualityPlan:
-    """What to measure; texts may end before `tokens`, as a user's do."""
+    """What to measure; texts of `tokens` are cut at their first end of text, as a user's are."""
 
     schemes: tuple[str, ...]
     block_sizes: tuple[int, ...]
@@ -31,7 +30,7 @@ class QualityPlan:
 
     def cell(self, scheme: str | None, block_size: int) -> Cell:
         """The texts of a row."""
-        return Cell(scheme, block_size, self.setting, self.tokens, ends=True)
+        return Cell(scheme, block_size, self.setting, self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +61,13 @@ class QualityRow:
 class _Figures:
     loss: Sample
     distinct_2: Sample
-    texts: list[Completion]
+    texts: list[tuple[int, ...]]
 
 
 def measure_quality(run: Run, figures: ModelFigures, plan: QualityPlan) -> list[QualityRow]:
     """The row of plain texts, then one per scheme and block size."""
     plain = _figures(run, figures, plan, plan.cell(None, 1))
-    counts = Counter(token for text in plain.texts for token in text.token_ids)
+    counts = Counter(token for text in plain.texts for token in text)
     common = [token for token, _ in counts.most_common(COMMON_TOKENS)]
     rows = [_row(None, 1, plan, plain, None, common)]
     for scheme in plan.schemes:
@@ -79,11 +78,13 @@ def measure_quality(run: Run, figures: ModelFigures, plan: QualityPlan) -> list[
 
 
 def _figures(run: Run, figures: ModelFigures, plan: QualityPlan, cell: Cell) -> _Figures:
-    texts = [text for text in run.texts(cell, plan.texts) if text.token_ids]
+    made = run.texts(cell, plan.texts)
+    texts = [until_end(text.token_ids, figures.end_tokens) for text in made]
     losses = [
-        -figures.model.log_likelihood(figures.prompt(text.index), text.token_ids).mean() for text in texts
+        -figures.model.log_likelihood(figures.prompt(text.index), tokens).mean()
+        for text, tokens in zip(made, texts, strict=True)
     ]
-    distinct = [distinct_n(text.token_ids, 2) for text in texts]
+    distinct = [distinct_n(tokens, 2) for tokens in texts]
     return _Figures(np.array(losses), np.array(distinct), texts)
 
 
@@ -95,10 +96,10 @@ def _row(
     plain: _Figures | None,
     common: Sequence[int],
 ) -> QualityRow:
-    texts = [text.token_ids for text in found.texts]
+    texts = found.texts
     distribution_p = None
     if plain:
-        reference = count_matrix([text.token_ids for text in plain.texts], common)
+        reference = count_matrix(plain.texts, common)
         distribution_p = permutation_p(count_matrix(texts, common), reference)
     return QualityRow(
         scheme=scheme,

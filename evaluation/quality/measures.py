@@ -1,7 +1,7 @@
 """Quality of texts as pure functions of their tokens."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,12 @@ Tokens = Sequence[int]
 
 LOOP_WINDOW = 8
 LOOP_TIMES = 3
+
+
+def until_end(tokens: Tokens, ends: Collection[int]) -> tuple[int, ...]:
+    """The tokens up to and with the first of `ends`: what a generator that stops there gives."""
+    first = next((place for place, token in enumerate(tokens) if token in ends), len(tokens))
+    return tuple(tokens[: first + 1])
 
 
 def distinct_n(tokens: Tokens, n: int) -> float:

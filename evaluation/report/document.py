@@ -61,5 +61,6 @@ def _provenance(run: Path) -> str:
         f"- Model `{manifest['model']}` (SHA-256 of its folder {manifest['model_sha256'][:12] or 'unknown'}),"
         f" prompts {manifest['prompts_sha256'][:12]}, seed {manifest['seed']}.\n"
         f"- {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {versions}.\n"
-        "- Texts run to their full length: an end of text is a token like others, except under Quality.\n"
+        "- Texts run to their full length: an end of text is a token like others, except under Quality."
+        " Rows of 200 tokens beside rows of 400 are of the same texts, cut.\n"
     )

@@ -72,7 +72,7 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
     document = (target / "README.md").read_text()
     assert all(title in document for title in ("Strict sampling", "rewrite, 30 tokens", "rewrite, 40 tokens"))
     lengths = {path.stem.rpartition("-n")[2] for path in (tmp_path / "run" / "texts").glob("*.jsonl")}
-    assert lengths == {"16-ends", "20", "40", "400"}
+    assert lengths == {"16", "20", "40", "400"}
 
 
 def test_a_folder_of_another_seed_is_refused_in_one_line(evaluate: Eval) -> None:

@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from evaluation.quality.measures import count_matrix, distinct_n, has_loop, permutation_p, total_variation
+from evaluation.quality.measures import (
+    count_matrix,
+    distinct_n,
+    has_loop,
+    permutation_p,
+    total_variation,
+    until_end,
+)
+
+
+def test_a_text_stops_at_its_first_end_and_keeps_it() -> None:
+    assert until_end([5, 6, 0, 7, 1], {0, 1}) == (5, 6, 0)
+    assert until_end([5, 6], {0}) == (5, 6)
+    assert until_end([0], {0}) == (0,)
 
 
 def test_distinct_n_counts_the_first_of_each_kind() -> None:
