@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from evaluation.bench import generate as benchmarks
-from evaluation.bench.random_model import llama_135m, save_random_model
+from evaluation.bench.random_model import LIKE_A_LANGUAGE_MODEL, llama_135m, save_random_model
 from evaluation.bench.ratios import ratio_table, setting
 from evaluation.bench.workload import PAPER, STRICT, Measurement
 
@@ -98,7 +98,7 @@ def _folder(model: str, scratch: str, threads: int | None) -> str:
         torch.set_num_threads(threads)
     if model != RANDOM_135M:
         return model
-    save_random_model(Path(scratch) / "model", llama_135m())
+    save_random_model(Path(scratch) / "model", llama_135m(), logit_spread=LIKE_A_LANGUAGE_MODEL)
     return str(Path(scratch) / "model")
 
 

@@ -5,12 +5,18 @@ from queue import Empty
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, GenerationConfig, SynthIDTextWatermarkingConfig
+from transformers import (
+    AutoModelForCausalLM,
+    ContinuousBatchingConfig,
+    GenerationConfig,
+    SynthIDTextWatermarkingConfig,
+)
 
 from evaluation.bench.workload import Measurement, Stopwatch, Workload
 from shared.tokenization import TextTokenizer
 
 CONTINUOUS_BATCHING = "transformers continuous batching"
+_PAGE = 64  # tokens of a page of the cache of continuous batching
 _SYNTHID_KEYS = list(range(1, 31))  # depth 30, as ours
 
 
@@ -36,11 +42,23 @@ class Transformers:
         return Measurement(f"transformers generate{', SynthID' if synthid else ''}", workload, rates)
 
     def continuous_batching(self, workload: Workload) -> Measurement:
-        """`generate_batch`, transformers' continuous batching."""
+        """`generate_batch`, transformers' continuous batching, with a cache as large as the workload.
+
+        Left to itself it sizes the cache by the free memory and spends minutes on it.
+        """
         prompts = workload.prompts(self._tokenizer)
+        pages = -(-(workload.prompt_tokens + workload.tokens) // _PAGE) + 1
+        batching = ContinuousBatchingConfig(
+            page_size=_PAGE,
+            num_blocks=pages * workload.sequences,
+            max_batch_tokens=workload.sequences * workload.prompt_tokens,
+        )
         watch = Stopwatch()
         made = self._model.generate_batch(
-            inputs=prompts, generation_config=self._config(workload), progress_bar=False
+            inputs=prompts,
+            generation_config=self._config(workload),
+            continuous_batching_config=batching,
+            progress_bar=False,
         )
         rates = watch.rates(sum(len(output.generated_tokens) for output in made.values()))
         return Measurement(CONTINUOUS_BATCHING, workload, rates)

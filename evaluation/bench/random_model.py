@@ -26,13 +26,28 @@ def byte_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def save_random_model(folder: Path, config: PreTrainedConfig, seed: int = 0) -> None:
-    """Writes a model of the given shape and a byte-level tokenizer, as `AutoModelForCausalLM` loads them."""
+def save_random_model(
+    folder: Path, config: PreTrainedConfig, seed: int = 0, *, logit_spread: float | None = None
+) -> None:
+    """Writes a model of the given shape and a byte-level tokenizer, as `AutoModelForCausalLM` loads them.
+
+    Args:
+        logit_spread: standard deviation of the logits of a position, for a model with a final `norm`. Speed
+            depends on it, as the number of likely tokens does. None leaves what the initialisation gives.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     model: Any = AutoModelForCausalLM.from_config(config)
+    if logit_spread is not None:
+        head = model.get_output_embeddings().weight.detach()
+        model.model.norm.weight.data.fill_(logit_spread / float(head.norm(dim=1).mean()))
     model.save_pretrained(folder)
     byte_tokenizer().save(str(folder / "tokenizer.json"))
+
+
+LIKE_A_LANGUAGE_MODEL = 5.0
+"""Spread of 49,152 normal logits that leaves as many candidates as the demo model's: about 28 at (50, 0.95,
+T 1) and 3 at (20, 0.8, T 0.7)."""
 
 
 def llama_135m() -> LlamaConfig:
