@@ -74,6 +74,7 @@ def _engine_settings(name: str, settings: GenerationSettings) -> EngineSettings:
         max_sequences=settings.max_concurrency,
         max_waiting=settings.max_queue,
         max_branches=settings.max_branches,
+        adaptive_branches=settings.adaptive_branches,
         request_seconds=settings.request_seconds,
         memory_share=_CACHE_SHARE / len(settings.model),
     )

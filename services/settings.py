@@ -75,6 +75,13 @@ class GenerationSettings(ServiceSettings):
         ge=1,
         description="Candidates of a block level that are probed together; more cost rows, on a CPU time.",
     )
+    adaptive_branches: bool = Field(
+        default=False,
+        description=(
+            "Probe fewer candidates while many sequences run, down to what costs next to nothing; the text "
+            "of a seed then depends on the load."
+        ),
+    )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
     )

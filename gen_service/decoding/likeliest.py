@@ -28,9 +28,11 @@ def likeliest(logits: torch.Tensor, width: int) -> tuple[NDArray[np.float64], ND
         rest = torch.arange(size * groups, vocab, device=logits.device).expand(rows, -1)
         candidates = torch.cat([(chosen + first).reshape(rows, size * width), rest], dim=1)
         ids = candidates.gather(1, _largest(logits.gather(1, candidates), width))
-    values = logits.gather(1, ids).double().cpu().numpy()
+    # One copy from the device for both: it is what a pass waits for.
+    both = torch.stack([logits.gather(1, ids).view(torch.int32), ids.int()]).cpu().numpy()
+    values, columns = both[0].view(np.float32).astype(np.float64), both[1].astype(np.int64)
     order = np.argsort(values, axis=1)[:, ::-1]
-    return np.take_along_axis(values, order, axis=1), np.take_along_axis(ids.cpu().numpy(), order, axis=1)
+    return np.take_along_axis(values, order, axis=1), np.take_along_axis(columns, order, axis=1)
 
 
 def _largest(values: torch.Tensor, width: int) -> torch.Tensor:

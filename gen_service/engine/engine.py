@@ -14,7 +14,6 @@ from gen_service.engine.extents import ExtentAllocator
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.loading import LoadedModel, load_model
 from gen_service.engine.request import Delta, GenerationRequest
-from gen_service.engine.runner import Runner
 from gen_service.engine.scheduler import Scheduler
 from gen_service.engine.sequence import Sequence
 from gen_service.engine.settings import EngineSettings
@@ -38,7 +37,7 @@ class Engine:
         self._settings = settings
         self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, settings)
         self.context_length = min(loaded.context_length, self.kv_tokens)
-        self._runner = Runner(loaded.model, KvCache(self.kv_tokens), tree_kernel=loaded.tree_kernel)
+        self._runner = loaded.acceleration.runner(loaded.model, KvCache(self.kv_tokens))
         self._runner.measure_row_counts()
         scheduler: Scheduler[Sequence] = Scheduler(
             ExtentAllocator(self.kv_tokens),

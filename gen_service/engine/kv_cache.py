@@ -15,17 +15,22 @@ class Arena:
 
 
 class KvCache:
-    """Arenas of `capacity` tokens per layer, made when a layer first writes."""
+    """Arenas of `capacity` tokens per layer, made when a layer first writes.
+
+    Attributes:
+        sink: a row that nobody reads, for passes of a fixed shape that write fewer rows than they have.
+    """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        self.sink = capacity
         self._layers: dict[int, Arena] = {}
 
     def write(self, layer: int, slots: torch.Tensor, rows: torch.Tensor) -> Arena:
         """Keeps keys and values `rows` [n, 2, kv_heads, dim] in the cache rows `slots` [n]."""
         arena = self._layers.get(layer)
         if arena is None:
-            arena = self._layers[layer] = _new_arena(self.capacity, rows)
+            arena = self._layers[layer] = _new_arena(self.capacity + 1, rows)
         if len(slots):
             arena.rows.index_copy_(0, slots, rows)
         return arena

@@ -62,6 +62,20 @@ class FusedLlama:
         self, tokens: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor, plan: AttentionPlan
     ) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a pass over tokens [rows] at positions [rows]."""
+        return self.logits(self.hidden(tokens, positions, plan), keep)
+
+    @property
+    def windows(self) -> set[int | None]:
+        """The sliding windows of the layers."""
+        return {layer.window for layer in self._layers}
+
+    @property
+    def groups(self) -> int:
+        """Query heads per KV head."""
+        return self._heads // self._kv_heads
+
+    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, plan: AttentionPlan) -> torch.Tensor:
+        """What the last layer leaves [rows, width], not yet normalised."""
         hidden = self._embedding[tokens]  # [rows, width]
         turns = self._turns(positions)
         for index, layer in enumerate(self._layers):
@@ -70,6 +84,10 @@ class FusedLlama:
             hidden = torch.addmm(hidden, attended, layer.output)
             gate, up = (self._normalize(hidden, layer.feed_norm) @ layer.gate_up).chunk(2, dim=1)
             hidden = torch.addmm(hidden, self._activation(gate).mul_(up), layer.down)
+        return hidden
+
+    def logits(self, hidden: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
+        """[len(keep), vocab] of the rows `keep` of `hidden`."""
         return self._normalize(hidden[keep], self._norm) @ self._head
 
     def _attention(

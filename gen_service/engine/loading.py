@@ -1,6 +1,6 @@
 """Loads a transformers model, refuses what the engine cannot serve, and checks what it computes."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.runner import Runner
 from gen_service.engine.settings import EngineSettings
 from gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
+from gen_service.engine.tree_attention import has_tree_kernel
+from gen_service.engine.tree_graphs import GpuCapture
 from shared.tokenization import TextTokenizer, TokenizerMissing
 
 _FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
@@ -29,11 +31,24 @@ _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.15, torch.float16: 0.05}
 
 
 @dataclass(frozen=True, slots=True)
+class Acceleration:
+    """What a runner uses on a GPU: the Triton kernel for tree rows, and CUDA graphs over it."""
+
+    tree_kernel: bool = False
+    graphs: bool = False
+
+    def runner(self, model: Any, cache: KvCache) -> Runner:
+        """A runner with it; graphs are for the models that `FusedLlama` computes."""
+        capture = GpuCapture() if self.graphs else None
+        return Runner(model, cache, tree_kernel=self.tree_kernel, capture=capture)
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedModel:
     """A model that is ready to run, and what requests need to know of it.
 
     Attributes:
-        tree_kernel: the Triton kernel computes this model's attention as transformers does.
+        acceleration: with which the engine was seen to compute what transformers does.
     """
 
     name: str
@@ -43,7 +58,7 @@ class LoadedModel:
     vocab_size: int
     eos_token_ids: tuple[int, ...]
     bytes_per_token: int
-    tree_kernel: bool = False
+    acceleration: Acceleration = Acceleration()
 
 
 def load_model(model: str, settings: EngineSettings) -> LoadedModel:
@@ -74,7 +89,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         vocab_size=int(text.vocab_size),
         eos_token_ids=_eos_token_ids(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
-        tree_kernel=runner.tree_kernel,
+        acceleration=Acceleration(runner.tree_kernel, runner.uses_graphs),
     )
 
 
@@ -135,17 +150,31 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
     disable_progress_bar()
     try:
         loaded = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=ATTENTION_NAME)
-        runner = Runner(loaded.to(_device(device)).eval(), KvCache(2 * _CHECK_TOKENS))
+        loaded = loaded.to(_device(device)).eval()
     except Exception as error:
         raise ModelLoadError(f"{model}: {_first_line(error)}") from error
+    *faster, plainest = _accelerations(_device(device))
+    for acceleration in faster:
+        try:
+            return _compared_runner(model, loaded, acceleration)
+        except ModelLoadError as error:
+            log = structlog.get_logger("ttmark.engine")
+            log.warning("acceleration_unusable", model=model, error=str(error), **asdict(acceleration))
+    return _compared_runner(model, loaded, plainest)
+
+
+def _accelerations(device: torch.device) -> list[Acceleration]:
+    """What may be tried there, the fastest first; the last one needs nothing but torch."""
+    kernels = [Acceleration(True, True), Acceleration(True, False)] if has_tree_kernel(device) else []
+    return [*kernels, Acceleration()]
+
+
+def _compared_runner(name: str, model: Any, acceleration: Acceleration) -> Runner:
     try:
-        _compare_with_transformers(model, runner)
-    except ModelLoadError as error:
-        if not runner.tree_kernel:
-            raise
-        structlog.get_logger("ttmark.engine").warning("tree_kernel_unusable", model=model, error=str(error))
-        runner.tree_kernel = False
-        _compare_with_transformers(model, runner)
+        runner = acceleration.runner(model, KvCache(2 * _CHECK_TOKENS))
+    except Exception as error:
+        raise ModelLoadError(f"{name}: {_first_line(error)}") from error
+    _compare_with_transformers(name, runner)
     return runner
 
 

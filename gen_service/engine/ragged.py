@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from gen_service.engine.attention import Ancestors, AttentionPlan, Chunk, Span
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.spans import Stretch, prefixes_of, spans_of
-from gen_service.engine.tree_attention import TreeAttention
+from gen_service.engine.tree_attention import TreeAttention, tile_spans
 
 Ints = NDArray[np.int64]
 
@@ -79,6 +80,20 @@ class RaggedBatch:
     def positions(self) -> Ints:
         return np.concatenate(self._positions)
 
+    @property
+    def slots(self) -> Ints:
+        """The cache rows of the first rows of the pass: those of chunks and commits."""
+        return np.concatenate(self._slots) if self._slots else np.empty(0, dtype=np.int64)
+
+    @property
+    def depth(self) -> int:
+        """Rows of this pass that one row may attend to; 0 without commits and probes."""
+        return max((len(stretch.depths) for stretch in self._stretches), default=0)
+
+    @property
+    def has_chunks(self) -> bool:
+        return bool(self._chunks)
+
     def keep(self, pieces: int) -> tuple[Ints, list[int]]:
         """The rows whose logits are wanted, in the order of the pieces, and how many belong to each piece."""
         none = np.empty(0, dtype=np.int64)
@@ -86,7 +101,7 @@ class RaggedBatch:
         return np.concatenate(kept), [len(rows) for rows in kept]
 
     def attention_plan(
-        self, cache: KvCache, device: torch.device, *, tree_kernel: bool = False
+        self, kv_cache: KvCache, device: torch.device, *, tree_kernel: bool = False
     ) -> AttentionPlan:
         """The plan of this batch, for the Triton kernel or for torch's own operators."""
 
@@ -101,8 +116,8 @@ class RaggedBatch:
             return spans[window, groups]
 
         return AttentionPlan(
-            cache=cache,
-            slots=on_device(np.concatenate(self._slots) if self._slots else []),
+            cache=kv_cache,
+            slots=on_device(self.slots),
             chunks=tuple(self._chunks),
             spans=spans_for,
             probes=self.probes,
@@ -111,17 +126,21 @@ class RaggedBatch:
                 for _, pairs in sorted(self._ancestors.items())
             ),
             kernel=TreeAttention(
-                lambda window: prefixes_of(self._stretches, window), on_device(self._own_rows()).int()
+                cache(lambda window, groups: on_device(self.tiles(window, groups)).int()),
+                on_device(self.own_rows()).int(),
             )
             if tree_kernel and self._stretches
             else None,
         )
 
-    def _own_rows(self) -> Ints:
+    def tiles(self, window: int | None, groups: int) -> Ints:
+        """The kernel's tiles of commits and probes; see `tile_spans`."""
+        return tile_spans(prefixes_of(self._stretches, window), groups)
+
+    def own_rows(self) -> Ints:
         """What each commit and probe attends to of this pass [rows, depth]: itself, its ancestors, -1."""
         first = self._chunks[-1].stop if self._chunks else 0
-        rows = self.probes[1] - first
-        depth = max(len(stretch.depths) for stretch in self._stretches)
+        rows, depth = self.probes[1] - first, self.depth
         own = np.full((rows, depth), -1, dtype=np.int64)
         own[:, 0] = np.arange(rows)
         start = 0

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gen_service.engine.attention import AttentionPlan
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.llama import FusedLlama
 from gen_service.engine.ragged import Append, Probe, RaggedBatch
 from gen_service.engine.row_counts import RowCounts
 from gen_service.engine.tree_attention import has_tree_kernel
+from gen_service.engine.tree_graphs import Capture, TreeGraphs
 
 ANY_COUNT = RowCounts(frozenset(range(1, 64)))
 
@@ -22,6 +22,7 @@ class Runner:
 
     Args:
         tree_kernel: whether the Triton kernel attends; None takes it where it can run.
+        capture: records CUDA graphs of passes that the kernel attends for; None: none are used.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Runner:
         row_counts: RowCounts = ANY_COUNT,
         *,
         tree_kernel: bool | None = None,
+        capture: Capture | None = None,
     ) -> None:
         self.model = model
         self.cache = cache
@@ -38,7 +40,10 @@ class Runner:
         self._text_config = model.config.get_text_config()
         self.device: torch.device = next(model.parameters()).device
         self.tree_kernel = has_tree_kernel(self.device) if tree_kernel is None else tree_kernel
-        self._logits = FusedLlama(model) if FusedLlama.suits(model) else self._logits_by_transformers
+        self._fused = FusedLlama(model) if FusedLlama.suits(model) else None
+        self._graphs: TreeGraphs | None = None
+        if self._fused is not None and self.tree_kernel and capture is not None:
+            self._graphs = TreeGraphs(self._fused, cache, self.device, capture)
 
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
@@ -51,10 +56,12 @@ class Runner:
         keep, counts = batch.keep(len(pieces))
         padded = np.zeros(self.row_counts.pad(max(len(keep), 1)), dtype=np.int64)
         padded[: len(keep)] = keep
-        plan = batch.attention_plan(self.cache, self.device, tree_kernel=self.tree_kernel)
-        tokens, positions, rows = (self._tensor(each) for each in (batch.tokens, batch.positions, padded))
-        logits = self._logits(tokens, positions, rows, plan)
+        logits = self._logits(batch, self._tensor(padded))
         return list(torch.split(logits[: len(keep)], counts))
+
+    @property
+    def uses_graphs(self) -> bool:
+        return self._graphs is not None
 
     @torch.inference_mode()
     def move(self, source: int, target: int, length: int) -> None:
@@ -75,17 +82,23 @@ class Runner:
         self.row_counts = ANY_COUNT
         self.row_counts = RowCounts.measure(self.probe_once, (head_dim, inner))
 
-    def _logits_by_transformers(
-        self, tokens: torch.Tensor, positions: torch.Tensor, keep: torch.Tensor, plan: AttentionPlan
-    ) -> torch.Tensor:
-        output = self.model(
+    def _logits(self, batch: RaggedBatch, keep: torch.Tensor) -> torch.Tensor:
+        """Logits [len(keep), vocab] of the rows `keep` of a batch."""
+        if self._fused is not None and self._graphs is not None:
+            hidden = self._graphs.hidden(batch)
+            if hidden is not None:
+                return self._fused.logits(hidden, keep)
+        plan = batch.attention_plan(self.cache, self.device, tree_kernel=self.tree_kernel)
+        tokens, positions = self._tensor(batch.tokens), self._tensor(batch.positions)
+        if self._fused is not None:
+            return self._fused(tokens, positions, keep, plan)
+        logits: torch.Tensor = self.model(
             input_ids=tokens[None],
             position_ids=positions[None],
             use_cache=False,
             logits_to_keep=keep,
             attention_plan=plan,
-        )
-        logits: torch.Tensor = output.logits[0]
+        ).logits[0]
         return logits
 
     def _tensor(self, values: NDArray[np.int64]) -> torch.Tensor:

@@ -4,14 +4,14 @@ Only imported where a GPU is used. Under TRITON_INTERPRET=1 the same kernel runs
 tests compare it with `gen_service.engine.attention`.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-BLOCK_ROWS = 16  # the fewest that a matrix product takes: packed query rows of one tile
+from gen_service.engine.tree_attention import rows_per_program
+
 _KEY_BYTES = 128  # of one element of every key in a block: what shared memory holds at the largest head size
 _LOG2_E = 1.4426950408889634
 _LOWEST: Any = tl.constexpr(-1e30)  # below every score, and finite: differences with it are not NaN
@@ -94,17 +94,6 @@ def _tree_kernel(  # type: ignore[no-untyped-def]
     tl.store(out + target, result.to(out.dtype.element_ty), mask=is_query)
 
 
-def tile_spans(spans: Sequence[tuple[int, int, int, int]], groups: int, device: torch.device) -> torch.Tensor:
-    """Cuts spans (start, stop, first, last) into tiles [tiles, 4] of as many rows as a program takes."""
-    step = _rows_per_program(groups) // groups
-    tiles = [
-        (row, min(row + step, stop), first, last)
-        for start, stop, first, last in spans
-        for row in range(start, stop, step)
-    ]
-    return torch.tensor(tiles, dtype=torch.int32, device=device)
-
-
 def attend_tree(
     query: torch.Tensor,
     key: torch.Tensor,
@@ -165,10 +154,6 @@ def launch_sizes(heads: int, kv_heads: int, dim: int, depth: int, element_size: 
         "DIM": dim,
         "DIM_LANES": max(16, int(triton.next_power_of_2(dim))),
         "DEPTH": depth,
-        "ROWS": _rows_per_program(groups),
+        "ROWS": rows_per_program(groups),
         "KEYS": keys if dim <= 128 else keys // 2,
     }
-
-
-def _rows_per_program(groups: int) -> int:
-    return max(BLOCK_ROWS, int(triton.next_power_of_2(groups)))

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig
 from evaluation.bench.random_model import save_random_model
 from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.loading import load_model
+from gen_service.engine.loading import Acceleration, load_model
 from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.runner import Runner
 from shared.watermark import Watermark, detect_direct
@@ -55,7 +55,7 @@ def test_probes_equal_independent_forwards_on_the_gpu(folder: Path) -> None:
 
 def test_the_tree_kernel_is_used_and_equals_torchs_own_operators(folder: Path) -> None:
     loaded = load_model(str(folder), EngineSettings(device="cuda"))
-    assert loaded.tree_kernel
+    assert loaded.acceleration.tree_kernel
     text = np.random.default_rng(1).integers(0, 300, 90).tolist()
 
     def logits(*, tree_kernel: bool) -> torch.Tensor:
@@ -67,6 +67,24 @@ def test_the_tree_kernel_is_used_and_equals_torchs_own_operators(folder: Path) -
         )
 
     torch.testing.assert_close(logits(tree_kernel=True), logits(tree_kernel=False), atol=1e-3, rtol=1e-3)
+
+
+def test_graphs_are_used_and_equal_the_kernel_without_them(folder: Path) -> None:
+    loaded = load_model(str(folder), EngineSettings(device="cuda"))
+    assert loaded.acceleration == Acceleration(tree_kernel=True, graphs=True)
+    text = np.random.default_rng(2).integers(0, 300, 90).tolist()
+
+    def logits(acceleration: Acceleration) -> torch.Tensor:
+        runner = acceleration.runner(loaded.model, KvCache(128))
+        runner.forward([Append(0, 0, text, is_chunk=True, wants_logits=False)])
+        found = []
+        for branches in (3, 40, 7, 3):  # recorded, recorded, recorded, repeated
+            found += runner.forward([Probe(0, 90, np.arange(branches)[:, None])])
+        found += runner.forward([Append(0, 90, [7, 8], is_chunk=False, wants_logits=True)])
+        return torch.cat(found)
+
+    with_graphs, without = (logits(Acceleration(True, graphs)) for graphs in (True, False))
+    torch.testing.assert_close(with_graphs, without, atol=1e-3, rtol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

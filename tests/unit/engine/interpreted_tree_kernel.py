@@ -1,17 +1,20 @@
 """The Triton kernel for tree rows, run by Triton's interpreter; `test_tree_kernel.py` starts this with it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, MistralConfig
 
 from gen_service.engine.kv_cache import KvCache
 from gen_service.engine.ragged import Append, Probe
 from gen_service.engine.runner import Runner
 from gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
-from gen_service.engine.tree_kernel import attend_tree, tile_spans
+from gen_service.engine.tree_attention import tile_spans
+from gen_service.engine.tree_graphs import ROW_COUNTS
+from gen_service.engine.tree_kernel import attend_tree
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 64,
@@ -59,7 +62,7 @@ def test_the_kernel_equals_attention_row_by_row(heads: int, kv_heads: int, dim: 
     own = torch.full((rows, 3), -1, dtype=torch.int32)
     own[:, 0] = torch.arange(rows)
     own[6, 1:] = torch.tensor([5, 4])
-    tiles = tile_spans(spans, heads // kv_heads, query.device)
+    tiles = torch.from_numpy(tile_spans(spans, heads // kv_heads)).int()
     out = attend_tree(query, key, value, keys, values, tiles, own, dim**-0.5)
     expected = [
         attend_slowly(query[:, row], key, value, keys, values, range(first, last), own[row][own[row] >= 0])
@@ -88,3 +91,53 @@ def test_a_pass_with_the_kernel_equals_one_without(name: str) -> None:
         return torch.cat(runner.forward(pieces))
 
     torch.testing.assert_close(logits(tree_kernel=True), logits(tree_kernel=False), atol=1e-5, rtol=1e-5)
+
+
+class Recorder:
+    """Repeats the recorded function itself where a GPU would repeat its kernels."""
+
+    def __init__(self) -> None:
+        self.replays: list[int] = []  # rows of each
+
+    def __call__(self, run: Callable[[], torch.Tensor]) -> tuple[Callable[[], None], torch.Tensor]:
+        result = run()
+
+        def replay() -> None:
+            self.replays.append(len(result))
+            result.copy_(run())
+
+        return replay, result
+
+
+def test_passes_from_graphs_equal_passes_without() -> None:
+    register_attention()
+    torch.manual_seed(4)
+    config = MistralConfig(**SHAPE, sliding_window=6)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=ATTENTION_NAME).eval()
+    text = np.random.default_rng(6).integers(0, 64, 40).tolist()
+    passes: list[list[Append | Probe]] = [
+        [Append(0, 0, text[:9], is_chunk=True, wants_logits=True)],
+        [Probe(0, 9, np.array([[3], [9], [40]]))],
+        [
+            Append(0, 9, text[9:11], is_chunk=False, wants_logits=True),
+            Append(30, 0, text[:7], is_chunk=True, wants_logits=True),
+        ],
+        [
+            Probe(0, 11, np.arange(4)[:, None]),
+            Append(30, 7, text[20:23], is_chunk=False, wants_logits=True),
+        ],
+        [Probe(0, 11, np.array([[1, 2], [1, 7], [8, 4]])), Probe(30, 10, np.array([[5, 6], [7, 8]]))],
+        [
+            Append(0, 11, text[11:12], is_chunk=False, wants_logits=True),
+            Append(30, 10, text[23:26], is_chunk=False, wants_logits=True),
+        ],
+        [Probe(0, 12, np.array([[1], [2]])), Probe(30, 13, np.array([[1], [2]]))],
+    ]
+    recorder = Recorder()
+    graphs = Runner(model, KvCache(64), tree_kernel=True, capture=recorder)
+    plain = Runner(model, KvCache(64), tree_kernel=False)
+    for pieces in passes:
+        expected = torch.cat(plain.forward(pieces))
+        torch.testing.assert_close(torch.cat(graphs.forward(pieces)), expected, atol=1e-5, rtol=1e-5)
+    assert recorder.replays == [8, 8, 16, 8, 8]  # all passes but the two with a prompt
+    assert set(recorder.replays) <= set(ROW_COUNTS)
