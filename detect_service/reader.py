@@ -6,12 +6,12 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Encoding
 
 from detect_service.normalization import NormalizedText, TextNormalizer
 from detect_service.tokenizers import TokenizerSet
 from shared.keys import UnlockedKey
 from shared.schemas.detection import Document, NormalizationReport
+from shared.tokenization import TextTokenizer
 
 Span = tuple[int, int]
 
@@ -19,17 +19,19 @@ Span = tuple[int, int]
 @dataclass(frozen=True)
 class _Reading:
     ids: NDArray[np.int64]
-    encoding: Encoding | None
+    text: str
+    tokenizer: TextTokenizer | None
 
     @cached_property
     def offsets(self) -> list[Span] | None:
-        return None if self.encoding is None else self.encoding.offsets
+        """Read when they are asked for: most answers hold none."""
+        return None if self.tokenizer is None else self.tokenizer.encode_with_offsets(self.text).offsets
 
 
 class DocumentReader:
     """Token ids of one document, and where each token stands in its text.
 
-    A text is encoded at most once per tokenizer, however many keys share it.
+    A text is encoded at most once per tokenizer, however many keys share it, and once more for places in it.
 
     Args:
         undo_tricks: read the text as `TextNormalizer` gives it; positions are always those of the original.
@@ -90,9 +92,8 @@ class DocumentReader:
 
     def _read(self, fingerprint: str) -> _Reading:
         if self._normalized is None:
-            return _Reading(np.array(self._document.token_ids, dtype=np.int64), None)
+            return _Reading(np.array(self._document.token_ids, dtype=np.int64), "", None)
         tokenizer = self._tokenizers.get(fingerprint)
         if tokenizer is None:  # callers choose keys by `in tokenizers` first
             raise KeyError(fingerprint)
-        encoding = tokenizer.backend.encode(self._text, add_special_tokens=False)
-        return _Reading(np.array(encoding.ids, dtype=np.int64), encoding)
+        return _Reading(np.array(tokenizer.encode(self._text), dtype=np.int64), self._text, tokenizer)

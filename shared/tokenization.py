@@ -9,6 +9,8 @@ from pathlib import Path
 import orjson
 from tokenizers import Tokenizer
 
+from shared.chunked_encoding import ChunkedEncoder
+
 TOKENIZER_FILE = "tokenizer.json"
 
 
@@ -31,6 +33,7 @@ class TextTokenizer:
         backend.no_truncation()
         backend.no_padding()
         self.backend = backend
+        self._chunks = ChunkedEncoder.of(backend)
 
     @classmethod
     def load(cls, folder: str | Path) -> "TextTokenizer":
@@ -49,6 +52,8 @@ class TextTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`, special tokens neither added nor needed."""
+        if self._chunks is not None:
+            return self._chunks.encode(text)
         return self.backend.encode(text, add_special_tokens=False).ids
 
     def encode_with_offsets(self, text: str) -> EncodedText:

@@ -11,6 +11,7 @@ from detect_service.api.problems import BODY_PROBLEMS, problems
 from detect_service.backend import DetectionBackend
 from detect_service.detection import detect
 from shared.http.auth import require
+from shared.http.json_route import JsonRoute
 from shared.http.request_id import request_id
 from shared.keys import AuditSink, Principal, Scope
 from shared.observability.detection_metrics import DetectionMetrics
@@ -34,7 +35,12 @@ def detection_router(
     backend: DetectionBackend, metrics: DetectionMetrics, allowance: DocumentAllowance, audit: AuditSink
 ) -> APIRouter:
     """The three detectors."""
-    router = APIRouter(prefix="/v1/detect", tags=["detection"], responses=problems(404, *BODY_PROBLEMS))
+    router = APIRouter(
+        prefix="/v1/detect",
+        tags=["detection"],
+        responses=problems(404, *BODY_PROBLEMS),
+        route_class=JsonRoute,
+    )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
         await allowance.take(caller, body.inputs)

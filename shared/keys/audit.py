@@ -1,7 +1,7 @@
 """The audit trail: who did what with which key or token. No text, no secret."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import structlog
@@ -64,8 +64,10 @@ AuditSink = Callable[[AuditEvent], None]
 
 def log_audit(event: AuditEvent) -> None:
     """Writes the event to the structured log, under the logger `ttmark.audit`."""
-    fields = {name: value for name, value in asdict(event).items() if value is not None}
-    structlog.stdlib.get_logger("ttmark.audit").info("audit", **fields)
+    said = {field.name: getattr(event, field.name) for field in fields(event)}
+    structlog.stdlib.get_logger("ttmark.audit").info(
+        "audit", **{name: value for name, value in said.items() if value is not None}
+    )
 
 
 def no_audit(event: AuditEvent) -> None:

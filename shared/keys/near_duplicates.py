@@ -110,19 +110,40 @@ def minhash(items: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
     """Bands of MinHash values over shingles of `width` items: [4, 2]; [0, 2] without items."""
     if not len(items):
         return np.zeros((0, _ROWS), dtype=np.uint64)
-    width = min(width, len(items))
-    shingles = np.zeros(len(items) - width + 1, dtype=np.uint64)
-    for offset in range(width):  # a polynomial, and thorough mixing once at its end
-        shingles *= np.uint64(_MIX[0])
-        shingles += items[offset : offset + len(shingles)]
-    shingles = _mix(shingles)
+    shingles = _mix(_polynomials(items, min(width, len(items))))
     # Odd factors permute the 64-bit numbers, each in another way.
     factors = _mix(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64)) | np.uint64(1)
-    return np.array([np.min(shingles * factor) for factor in factors]).reshape(_BANDS, _ROWS)
+    return np.array([np.minimum.reduce(shingles * factor) for factor in factors]).reshape(_BANDS, _ROWS)
+
+
+def _polynomials(items: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
+    """Each run of `width` items as a polynomial's value; runs of 12 are made of runs of 4 and 8."""
+    values, size = items, 1  # of runs of `size`
+    done, covered = None, 0  # of runs of `covered`, for the binary digits of `width` so far
+    while True:
+        if width & size:
+            done = values if done is None else _joined(done, values, covered, size)
+            covered += size
+        if covered == width and done is not None:
+            return done[: len(items) - width + 1]
+        values, size = _joined(values, values, size, size), 2 * size
+
+
+def _joined(
+    head: NDArray[np.uint64], tail: NDArray[np.uint64], head_size: int, tail_size: int
+) -> NDArray[np.uint64]:
+    """Polynomials of runs that are a run of `head_size` items and then one of `tail_size`."""
+    count = min(len(head), len(tail) - head_size)
+    shift = np.uint64(pow(_MIX[0], tail_size, 1 << 64))
+    joined: NDArray[np.uint64] = head[:count] * shift
+    joined += tail[head_size : head_size + count]
+    return joined
 
 
 def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in zip((30, 27), _MIX, strict=True):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return mixed ^ (mixed >> np.uint64(31))
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed

@@ -11,7 +11,7 @@ Array = Any
 
 def namespace(array: Array) -> Any:
     """The array-API namespace (numpy-like or torch-like) that `array` belongs to."""
-    return array_api_compat.array_namespace(array)
+    return np if is_numpy(array) else array_api_compat.array_namespace(array)
 
 
 def is_numpy(array: Array) -> bool:

@@ -1,10 +1,12 @@
 """SipHash-2-4-128 for numpy alone: unsigned lanes updated in place, in chunks that stay in cache.
 
 Gives the words of `shared.watermark.siphash`, which is its oracle in the tests. The two halves of a
-round are alike, so lanes are worked on in twos: half as many array operations.
+round are alike, so lanes are worked on in twos: half as many array operations. On the few hundred blocks of
+a usual text the number of operations is what counts, so every operand is contiguous and as large as the other.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +16,14 @@ from shared.watermark.siphash import COMPRESSION_ROUNDS, FINALIZATION_ROUNDS, FI
 UInt64 = NDArray[np.uint64]
 Word = NDArray[np.int64] | int
 
-# Rows worked on at once: the state and two scratch lanes of six times 128 KiB.
-CHUNK_ROWS = 16384
+# Rows worked on at once: lanes, scratch and numbers of bits are twenty lanes of 64 KiB.
+CHUNK_ROWS = 8192
 
-# Left rotations of (v1, v3) in the first and of (v1, v3) in the second half of a round.
-_FIRST_TURN, _SECOND_TURN = (np.array([[a], [b]], dtype=np.uint64) for a, b in ((13, 16), (17, 21)))
-_HALF_WORD, _WORD = np.uint64(32), np.uint64(64)
+# Bits by which (v1, v3) are rotated left in the first and in the second half of a round.
+_TURNS = ((13, 16), (17, 21))
+# An array without dimensions costs less to convert than a number.
+_HALF_WORD = np.array(32, dtype=np.uint64)
+_ROUNDS_WITHOUT_COPY = 2
 
 
 def compress(lanes: Lanes, words: Sequence[Word]) -> Lanes:
@@ -48,12 +52,21 @@ def compress_and_finalize(lanes: Lanes, words: Sequence[Word], halves: int) -> N
 
 
 class _Chunk:
-    """The state of some rows: lanes (v0, v2) and (v1, v3), and two lanes of scratch."""
+    """The state of some rows: lanes (v0, v2) and (v1, v3), and scratch.
+
+    Each half of a round leaves one of the even lanes where it is and writes the other, rotated, behind it: so
+    they change places, as the next half wants them, without a copy.
+    """
 
     def __init__(self, lanes: Lanes, chunk: slice) -> None:
         v0, v1, v2, v3 = (lane[chunk].view(np.uint64) for lane in lanes)
-        self.even, self.odd = np.stack([v0, v2]), np.stack([v1, v3])  # [2, rows]
+        rows = v0.shape[0]
+        self._evens = np.empty((2 + 2 * _ROUNDS_WITHOUT_COPY, rows), dtype=np.uint64)
+        self._pairs = [self._evens[i : i + 2] for i in range(1 + 2 * _ROUNDS_WITHOUT_COPY)]
+        self.even, self.odd = self._pairs[0], np.empty((2, rows), dtype=np.uint64)  # [2, rows]
+        self.even[0], self.even[1], self.odd[0], self.odd[1] = v0, v2, v1, v3
         self._scratch = np.empty_like(self.even)
+        self._turns = _turns(rows)
 
     def absorb(self, words: Sequence[Word], chunk: slice) -> None:
         for word in words:
@@ -67,29 +80,37 @@ class _Chunk:
         self.even[1] ^= np.uint64(FIRST_HALF)
         for half in out:
             self._rounds(FINALIZATION_ROUNDS)
-            np.bitwise_xor(self.even, self.odd, out=self._scratch)
-            np.bitwise_xor(self._scratch[0], self._scratch[1], out=half)
+            np.bitwise_xor(self.even, self.odd, self._scratch)
+            np.bitwise_xor(self._scratch[0], self._scratch[1], half)
             self.odd[0] ^= np.uint64(SECOND_HALF)
 
     def _rounds(self, count: int) -> None:
-        even, odd, scratch = self.even, self.odd, self._scratch
-        for _ in range(count):
-            even += odd
-            _rotate_left(odd, _FIRST_TURN, scratch)
-            odd ^= even
-            _rotate_left(even[0], _HALF_WORD, scratch[0])
-            even += odd[::-1]
-            _rotate_left(odd, _SECOND_TURN, scratch)
-            odd ^= even[::-1]
-            _rotate_left(even[1], _HALF_WORD, scratch[1])
+        for _ in range(0, count, _ROUNDS_WITHOUT_COPY):
+            for half in range(2 * _ROUNDS_WITHOUT_COPY):
+                self._half_round(half)
+            self.even[:] = self._pairs[-1]
+
+    def _half_round(self, half: int) -> None:
+        """Add, rotate, xor; then the first of the even lanes goes behind the second, rotated by half a word."""
+        even, odd, scratch, (left, right) = self._pairs[half], self.odd, self._scratch, self._turns[half % 2]
+        np.add(even, odd, even)
+        np.right_shift(odd, right, scratch)
+        np.left_shift(odd, left, odd)
+        np.bitwise_or(odd, scratch, odd)
+        np.bitwise_xor(odd, even, odd)
+        first, rotated, spare = even[0], self._pairs[half + 1][1], scratch[0]
+        np.right_shift(first, _HALF_WORD, spare)
+        np.left_shift(first, _HALF_WORD, rotated)
+        np.bitwise_or(rotated, spare, rotated)
+
+
+@lru_cache(maxsize=8)
+def _turns(rows: int) -> tuple[tuple[UInt64, UInt64], ...]:
+    """For each half of a round by how many bits (v1, v3) [2, rows] go to the left, and what that leaves."""
+    left = np.repeat(np.array(_TURNS, dtype=np.uint64), rows, axis=1).reshape(2, 2, rows)
+    return tuple(zip(left, np.uint64(64) - left, strict=True))
 
 
 def _chunks(rows: int) -> Iterator[slice]:
     for start in range(0, rows, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, rows))
-
-
-def _rotate_left(lanes: UInt64, bits: UInt64 | np.uint64, scratch: UInt64) -> None:
-    np.right_shift(lanes, _WORD - bits, out=scratch)
-    np.left_shift(lanes, bits, out=lanes)
-    np.bitwise_or(lanes, scratch, out=lanes)

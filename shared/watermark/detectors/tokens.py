@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from shared.watermark.contexts import windows
 from shared.watermark.prf import TOKEN_MASK
 from shared.watermark.watermark import Watermark
 
@@ -30,5 +30,5 @@ def context_and_block(
     width = watermark.context_width
     if starts.size == 0:
         return np.empty((0, width), np.int64), np.empty((0, watermark.block_size), np.int64)
-    windows = sliding_window_view(tokens, width + watermark.block_size)[starts - width]
-    return windows[:, :width], windows[:, width:]
+    rows = windows(tokens, starts - width, width + watermark.block_size)
+    return rows[:, :width], rows[:, width:]

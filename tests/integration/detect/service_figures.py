@@ -6,6 +6,9 @@ Starts two replicas with a key of their own in a temporary folder, times them un
 lets `http_load.py` send the shipped human texts: 400 tokens each, for `localized` 10,000. Prints one JSON
 object a line. `--with` goes before the commands of replicas and driver: a scheduling priority, where other
 work shares the cores.
+
+Before that it measures what the machine does for the least that such a service can be: the framework with a
+route that answers with a constant, and the tokenizer alone. Ratios to their sum compare across machines.
 """
 
 import argparse
@@ -19,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -34,6 +37,8 @@ HERE = Path(__file__).parent
 LOADS = {
     "direct, as fast as 4 connections allow": ["--requests", "4000", "--connections", "4"],
     "direct, 500 requests/s offered": ["--requests", "4000", "--connections", "16", "--rate", "500"],
+    "direct, 400 requests/s offered": ["--requests", "4000", "--connections", "16", "--rate", "400"],
+    "direct, 300 requests/s offered": ["--requests", "4000", "--connections", "16", "--rate", "300"],
     "aligned, 2 connections": ["--mode", "aligned", "--requests", "2000", "--connections", "2"],
     "localized, 10,000 tokens": ["--mode", "localized", "--requests", "100", "--connections", "1"],
 }
@@ -76,8 +81,7 @@ def is_ready(port: int) -> bool:
         return False
 
 
-@contextmanager
-def replica(folder: Path, port: int, priority: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+def replica(folder: Path, port: int, priority: list[str]) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """A detection service as a process of its own, ready."""
     environment = os.environ | {
         "TTMARK_HOST": "127.0.0.1",
@@ -89,9 +93,17 @@ def replica(folder: Path, port: int, priority: list[str]) -> Iterator[subprocess
         "TTMARK_REQUESTS_PER_MINUTE": "1000000",
         "TTMARK_DOCUMENTS_PER_MINUTE": "1000000",
     }
+    return running([*priority, sys.executable, "-m", "services", "serve", "detect"], port, environment)
+
+
+@contextmanager
+def running(
+    command: list[str], port: int, environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A service as a process of its own, ready."""
     started = time.perf_counter()
-    command = [*priority, sys.executable, "-m", "services", "serve", "detect"]
-    process = subprocess.Popen(command, env=environment)
+    # What it logs is written as in production, and not shown.
+    process = subprocess.Popen(command, env=environment, stderr=tempfile.TemporaryFile())
     try:
         while not is_ready(port):
             if process.poll() is not None:
@@ -102,6 +114,33 @@ def replica(folder: Path, port: int, priority: list[str]) -> Iterator[subprocess
     finally:
         process.terminate()
         process.wait(30)
+
+
+def load(
+    prefix: list[str], urls: list[str], token: str, texts: Path, pids: list[int], arguments: list[str]
+) -> dict[str, object]:
+    """What `http_load.py` reports."""
+    command = [*prefix, sys.executable, str(HERE / "http_load.py"), "--url", ",".join(urls), "--token", token]
+    command += ["--keys", "bench", "--texts", str(texts), "--pid", *map(str, pids)]
+    report: dict[str, object] = json.loads(subprocess.check_output([*command, *arguments]))
+    return report
+
+
+def floor(folder: Path, priority: list[str], tokenizer: TextTokenizer) -> dict[str, object]:
+    """CPU time in milliseconds of the framework alone for a request, and of the tokenizer for its text."""
+    port = free_port()
+    command = [*priority, sys.executable, str(HERE / "bare_service.py"), str(port)]
+    with running(command, port) as process:
+        url = f"http://127.0.0.1:{port}"
+        texts = folder / "400.jsonl"
+        arguments = ["--requests", "2000", "--connections", "2"]
+        report = load(priority, [url], "none", texts, [process.pid], arguments)
+    parts = [json.loads(line)["text"] for line in texts.read_text(encoding="utf-8").splitlines()]
+    began = time.process_time()
+    for part in parts:
+        _ = tokenizer.backend.encode(part, add_special_tokens=False).ids
+    spent = (time.process_time() - began) / len(parts)
+    return {"bare_route_cpu_ms": report["cpu_ms_per_request"], "tokenizer_cpu_ms": round(spent * 1000, 3)}
 
 
 def main() -> None:
@@ -115,18 +154,18 @@ def main() -> None:
         token = asyncio.run(provision(folder, tokenizer))
         write_texts(folder / "400.jsonl", tokenizer, 400, 500)
         write_texts(folder / "10000.jsonl", tokenizer, 10_000, 20)
+        print(json.dumps({"floor": floor(folder, priority, tokenizer)}), flush=True)
         ports = [free_port(), free_port()]
         replicas = [stack.enter_context(replica(folder, port, priority)) for port in ports]
         urls = [f"http://127.0.0.1:{port}" for port in ports]
         for url in urls:
             httpx.get(f"{url}/v1/keys", headers={"Authorization": f"Bearer {token}"}).raise_for_status()
-        for load, arguments in LOADS.items():
+        for name, arguments in LOADS.items():
             texts = folder / ("10000.jsonl" if "localized" in arguments else "400.jsonl")
-            command = [*priority, sys.executable, str(HERE / "http_load.py")]
-            command += ["--url", ",".join(urls), "--token", token, "--keys", "bench", "--texts", str(texts)]
-            command += ["--pid", *(str(process.pid) for process in replicas), *arguments]
-            report = json.loads(subprocess.check_output(command))
-            print(json.dumps({"load": load, **report}), flush=True)
+            pids = [process.pid for process in replicas]
+            print(
+                json.dumps({"load": name, **load(priority, urls, token, texts, pids, arguments)}), flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,146 @@
+"""Token ids of a text from those of its chunks, which are remembered: most words come again and again.
+
+Exact with byte-level BPE whose pre-tokenizer ends a piece before every space that follows something else: then
+tokens on the two sides of such a place do not depend on each other. Which tokenizers do so is read off their
+parts; all others are asked for the whole text.
+"""
+
+import json
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate, chain, pairwise
+from typing import Any
+
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+
+# Of GPT-2, of Llama 3, of Qwen 2 and 3, and ours. In none of them has a piece a space behind another character
+# that is not white space, nor looks one backwards, or forwards from anything but white space.
+_SPLIT_PATTERNS = frozenset(
+    {
+        r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    }
+)
+# Memory: at most 2 x 32,768 x about 500 bytes, whatever is sent.
+_MOST_CHUNKS = 32_768
+_LONGEST_CHUNK = 24
+_MOST_TOKENS = 8
+# White space to some version of Unicode or of a library, although not to `str.isspace`.
+_DOUBTFUL = "\u180e\u200b\ufeff"
+
+
+class ChunkedEncoder:
+    """Encodes texts that are cut before spaces; gives what `backend.encode` gives for the whole."""
+
+    def __init__(self, backend: Tokenizer) -> None:
+        self._backend = backend
+        # By what follows the space: words of late, and those of the generation before.
+        self._known: dict[str, tuple[int, ...]] = {}
+        self._older: dict[str, tuple[int, ...]] = {}
+
+    @classmethod
+    def of(cls, backend: Tokenizer) -> "ChunkedEncoder | None":
+        """An encoder, or None where texts cannot be cut without changing their tokens."""
+        return cls(backend) if _ends_pieces_before_spaces(backend) else None
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text` without special tokens."""
+        known = self._known  # threads may take turns in here: each goes on with the generation it began with
+        pending, *words = text.split(" ")
+        parts: list[Sequence[int]] = []
+        unknown: list[tuple[int, str]] = []  # place in `parts`, chunk
+        if _is_closed(pending):
+            unknown.append((0, pending))
+            parts.append(())
+            pending = ""
+        for word in words:
+            if not pending:
+                ids = known.get(word) or self._recall(word)
+                if ids:
+                    parts.append(ids)
+                    continue
+            pending += " " + word
+            if _is_closed(word):
+                unknown.append((len(parts), pending))
+                parts.append(())
+                pending = ""
+        if pending:
+            unknown.append((len(parts), pending))
+            parts.append(())
+        if unknown:
+            read = self._read([chunk for _, chunk in unknown])
+            for (place, _), of_chunk in zip(unknown, read, strict=True):
+                parts[place] = of_chunk
+        return list(chain.from_iterable(parts))
+
+    def _read(self, chunks: Sequence[str]) -> list[list[int]]:
+        """Token ids of chunks that follow one another, asked for in one call: each costs as much as a word."""
+        encoding = self._backend.encode("".join(chunks), add_special_tokens=False)
+        starts = [start for start, _ in encoding.offsets]
+        ends = [bisect_left(starts, end) for end in accumulate(map(len, chunks))]
+        ids = encoding.ids
+        read = [ids[start:end] for start, end in pairwise([0, *ends])]
+        for chunk, of_chunk in zip(chunks, read, strict=True):
+            self._learn(chunk, of_chunk)
+        return read
+
+    def _recall(self, word: str) -> tuple[int, ...] | None:
+        ids = self._older.get(word)
+        if ids is not None:
+            self._remember(word, ids)
+        return ids
+
+    def _learn(self, chunk: str, ids: list[int]) -> None:
+        word = chunk[1:]
+        short = len(chunk) <= _LONGEST_CHUNK and len(ids) <= _MOST_TOKENS
+        if short and chunk[0] == " " and " " not in word and _is_closed(word):
+            self._remember(word, tuple(ids))
+
+    def _remember(self, word: str, ids: tuple[int, ...]) -> None:
+        if len(self._known) >= _MOST_CHUNKS:
+            self._older, self._known = self._known, {}
+        self._known[word] = ids
+
+
+def _is_closed(text: str) -> bool:
+    """Whether a piece ends with `text` where a space follows."""
+    return bool(text) and not text[-1].isspace() and text[-1] not in _DOUBTFUL
+
+
+def _ends_pieces_before_spaces(backend: Tokenizer) -> bool:
+    return (
+        isinstance(backend.model, BPE)
+        and not backend.model.dropout
+        and _state(backend.normalizer).get("type") in (None, "NFC")  # composes nothing with a space
+        and _splits_before_spaces(_state(backend.pre_tokenizer))
+        and not any(
+            token.lstrip or token.rstrip or token.single_word or " " in token.content
+            for token in backend.get_added_tokens_decoder().values()
+        )
+    )
+
+
+def _splits_before_spaces(pre_tokenizer: dict[str, Any]) -> bool:
+    match pre_tokenizer:
+        case {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}:
+            return True
+        case {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
+                {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+            ],
+        }:
+            return pattern in _SPLIT_PATTERNS
+        case _:
+            return False
+
+
+def _state(part: Any) -> dict[str, Any]:
+    """The description of a part of a tokenizer; empty where it has none."""
+    return {} if part is None else json.loads(part.__getstate__())
