@@ -1,8 +1,8 @@
 """Token ids of a text from those of its chunks, which are remembered: most words come again and again.
 
-Exact with byte-level BPE whose pre-tokenizer ends a piece before every space that follows something else: then
-tokens on the two sides of such a place do not depend on each other. Which tokenizers do so is read off their
-parts; all others are asked for the whole text.
+Exact with byte-level BPE whose pre-tokenizer ends a piece before every space that follows something else:
+then tokens on the two sides of such a place do not depend on each other. Which tokenizers do so is read off
+their parts; all others are asked for the whole text.
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.models import BPE
 
-# Of GPT-2, of Llama 3, of Qwen 2 and 3, and ours. In none of them has a piece a space behind another character
-# that is not white space, nor looks one backwards, or forwards from anything but white space.
+# Of GPT-2, of Llama 3, of Qwen 2 and 3, and ours. In none of them has a piece a space behind a character that
+# is not white space, nor looks one backwards, or forwards from anything but white space.
 _SPLIT_PATTERNS = frozenset(
     {
         r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
@@ -79,7 +79,7 @@ class ChunkedEncoder:
         return list(chain.from_iterable(parts))
 
     def _read(self, chunks: Sequence[str]) -> list[list[int]]:
-        """Token ids of chunks that follow one another, asked for in one call: each costs as much as a word."""
+        """Token ids of chunks that follow one another, asked for in one call, which costs as a word does."""
         encoding = self._backend.encode("".join(chunks), add_special_tokens=False)
         starts = [start for start, _ in encoding.offsets]
         ends = [bisect_left(starts, end) for end in accumulate(map(len, chunks))]

@@ -4,7 +4,15 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from shared.schemas.fields import NonEmptyText, TokenIds, WholeNumber, is_none, not_supported, says
+from shared.schemas.fields import (
+    NonEmptyText,
+    NoTruthValue,
+    TokenIds,
+    WholeNumber,
+    is_none,
+    not_supported,
+    says,
+)
 from shared.schemas.sampling import SamplingFields, Usage
 from shared.schemas.watermark_block import WatermarkBlock
 
@@ -34,7 +42,7 @@ class CompletionRequest(SamplingFields):
         default=None,
         description="Log probabilities of each token and of this many alternatives, by the model alone.",
     )
-    best_of: Annotated[Literal[1] | None, not_supported("1")] = None
+    best_of: Annotated[Literal[1] | None, NoTruthValue, not_supported("1")] = None
     suffix: Annotated[Literal[""] | None, not_supported()] = None
 
     @property

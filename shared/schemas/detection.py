@@ -6,6 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from shared.schemas.fields import NoTruthValue, WholeNumbers
+
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
 
@@ -15,9 +17,12 @@ Verdict = Literal["watermarked", "not_detected", "too_short"]
 
 
 class StrictModel(BaseModel):
-    """A body in which an unknown field is an error: a misspelt option must not be ignored silently."""
+    """A body that is what its schema says: no number stands for a truth value, no string for a number.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    An unknown field is an error: a misspelt option must not be ignored silently.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 _EXACTLY_ONE_CONTENT: list[JsonValue] = [
@@ -35,7 +40,7 @@ class Document(StrictModel):
         default=None, description="Returned unchanged; the index in `inputs` where it is left out."
     )
     text: str | None = None
-    token_ids: list[TokenId] | None = None
+    token_ids: Annotated[list[TokenId], WholeNumbers] | None = None
 
     @model_validator(mode="after")
     def _exactly_one_content(self) -> Self:
@@ -67,7 +72,7 @@ class DetectionRequest(StrictModel):
 class DirectRequest(DetectionRequest):
     """Unedited text: blocks at fixed boundaries (paper Eq. 6)."""
 
-    phase: Literal[0, "any"] = Field(
+    phase: Annotated[Literal[0, "any"], NoTruthValue] = Field(
         default=0, description="`any` tries every block boundary, with correction; for text cut at its start."
     )
 

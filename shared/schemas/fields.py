@@ -19,11 +19,19 @@ def _integral_items(value: object) -> object:
     return value
 
 
+def _no_truth_value(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must not be true or false")
+    return value
+
+
 WholeNumber = BeforeValidator(_integral)
+WholeNumbers = BeforeValidator(_integral_items)
+NoTruthValue = BeforeValidator(_no_truth_value)  # a literal 0 would take false for itself
 TokenId = Annotated[int, Field(ge=0, le=MAX_TOKEN_ID)]
 # fail_fast: a long list of wrong items must not become a long list of errors. The list as a whole is looked
 # through for whole floats, because a validator for each of a million tokens takes seconds.
-TokenIds = Annotated[list[TokenId], Field(min_length=1, fail_fast=True), BeforeValidator(_integral_items)]
+TokenIds = Annotated[list[TokenId], Field(min_length=1, fail_fast=True), WholeNumbers]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
 

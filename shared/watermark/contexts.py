@@ -65,12 +65,14 @@ def scored_positions(
     if starts.size == 0:
         return starts
     contexts = windows(tokens, starts - context_width, context_width)
-    return starts[_first_occurrences(contexts)]
+    scored: NDArray[np.int64] = starts[_first_occurrences(contexts)]
+    return scored
 
 
 def windows(tokens: NDArray[np.int64], starts: NDArray[np.int64], width: int) -> NDArray[np.int64]:
     """The `width` tokens from each of `starts` [N] on -> [N, width]."""
-    return tokens[starts[:, None] + np.arange(width)]
+    rows: NDArray[np.int64] = tokens[starts[:, None] + np.arange(width)]
+    return rows
 
 
 def _first_occurrences(rows: NDArray[np.int64]) -> NDArray[np.int64]:

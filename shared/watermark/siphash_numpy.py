@@ -2,7 +2,7 @@
 
 Gives the words of `shared.watermark.siphash`, which is its oracle in the tests. The two halves of a
 round are alike, so lanes are worked on in twos: half as many array operations. On the few hundred blocks of
-a usual text the number of operations is what counts, so every operand is contiguous and as large as the other.
+a usual text the number of operations counts, so every operand is contiguous and as large as the other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -91,7 +91,7 @@ class _Chunk:
             self.even[:] = self._pairs[-1]
 
     def _half_round(self, half: int) -> None:
-        """Add, rotate, xor; then the first of the even lanes goes behind the second, rotated by half a word."""
+        """Add, rotate, xor; then the first even lane goes behind the second, rotated by half a word."""
         even, odd, scratch, (left, right) = self._pairs[half], self.odd, self._scratch, self._turns[half % 2]
         np.add(even, odd, even)
         np.right_shift(odd, right, scratch)

@@ -102,8 +102,8 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A service as a process of its own, ready."""
     started = time.perf_counter()
-    # What it logs is written as in production, and not shown.
-    process = subprocess.Popen(command, env=environment, stderr=tempfile.TemporaryFile())
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - what is logged is written as in production, and not shown
+    process = subprocess.Popen(command, env=environment, stderr=log)
     try:
         while not is_ready(port):
             if process.poll() is not None:
@@ -114,6 +114,7 @@ def running(
     finally:
         process.terminate()
         process.wait(30)
+        log.close()
 
 
 def load(

@@ -32,6 +32,13 @@ VERDICTS = {"watermarked", "not_detected", "too_short"}
         (b'{"inputs": [{"text": "a", "id": %s}]}' % json.dumps("x" * 300).encode(), 422),
         (b'{"inputs": [{"text": "a"}], "keys": []}', 422),
         (b'{"inputs": [{"text": "a"}], "normalize": "perhaps"}', 422),
+        (b'{"inputs": [{"text": "a"}], "normalize": 0.0}', 422),
+        (b'{"inputs": [{"text": "a"}], "normalize": "true"}', 422),
+        (b'{"inputs": [{"text": "a"}], "fpr": "0.01"}', 422),
+        (b'{"inputs": [{"text": "a"}], "fpr": true}', 422),
+        (b'{"inputs": [{"text": "a"}], "phase": false}', 422),
+        (b'{"inputs": [{"token_ids": ["1"]}]}', 422),
+        (b'{"inputs": [{"token_ids": [true]}]}', 422),
     ],
 )
 async def test_a_malformed_body_is_a_problem(service, mode: str, body: bytes, status: int) -> None:
