@@ -23,6 +23,7 @@ for command in (
     direct.blocks,
     direct.gains,
     side_effects.repeated,
+    side_effects.widths,
     side_effects.cost,
     direct.calibrate,
 ):

@@ -36,7 +36,7 @@ class Scale:
     document_tokens: list[int]
     spans: list[int]
     completions: int
-    context_widths: list[int] | None
+    context_widths: list[int]
     top_p: list[float]
     candidates: list[int]
     calibration_texts: int
@@ -54,7 +54,7 @@ QUICK = Scale(
     document_tokens=[2_000],
     spans=[1],
     completions=16,
-    context_widths=None,
+    context_widths=[2, 4],
     top_p=[0.5, 0.8, 1.0],
     candidates=[1, 8, 50],
     calibration_texts=40,
@@ -102,8 +102,7 @@ def everything(
         lab, scale.document_tokens, scale.spans, setting, side[:3], documents=scale.documents, human=human
     )
     side_effects.quality(lab, setting, main, length=max(scale.lengths), texts=scale.texts)
-    side_effects.repeated(
-        lab, setting, side, completions=scale.completions, context_width=scale.context_widths
-    )
+    side_effects.repeated(lab, setting, side, completions=scale.completions)
+    side_effects.widths(lab, setting, side, completions=scale.few, context_width=scale.context_widths)
     side_effects.runtime(lab, scheme=side[:3], repeats=1 if quick else 5, candidates=scale.candidates)
     side_effects.cost(lab, [setting] if quick else [setting, Setting.DEFAULT], [100, 200], [scale.few], side)

@@ -28,6 +28,9 @@ from evaluation.experiments.runtime import (
 )
 from evaluation.settings import Setting
 
+PromptCount = Annotated[int, typer.Option(min=1, help="Different prompts.")]
+Completions = Annotated[int, typer.Option(min=2, help="Per prompt.")]
+
 
 def quality(
     lab: Lab,
@@ -50,24 +53,42 @@ def repeated(
     scheme: Schemes = None,
     block_size: BlockSizes = None,
     length: Length = 24,
-    prompt_count: Annotated[int, typer.Option(min=1, help="Different prompts.")] = 10,
-    completions: Annotated[int, typer.Option(min=2, help="Per prompt.")] = 200,
+    prompt_count: PromptCount = 10,
+    completions: Completions = 1_000,
+) -> None:
+    """Many completions of the same prompts under one key: how alike are they?"""
+    sizes = tuple(block_size or [1, 2])
+    plan = RepeatedPlan(
+        tuple(scheme or SCHEMES), sizes, lab.setting(setting), length, prompt_count, completions
+    )
+    rows = measure_repeated(lab.run, plan)
+    lab.finish("repeated", [repeated_table(rows, plan, ())], [], rows)
+
+
+def widths(
+    lab: Lab,
+    setting: OneSetting = Setting.ISO_FRESH,
+    scheme: Schemes = None,
+    block_size: BlockSizes = None,
+    length: Length = 24,
+    prompt_count: PromptCount = 10,
+    completions: Completions = 250,
     context_width: Annotated[
         list[int] | None, typer.Option(help="Tokens before a block that key it; may be repeated.")
     ] = None,
 ) -> None:
-    """Many completions of the same prompts under one key: how alike are they?"""
+    """The same with other context widths, and so longer or shorter warm-ups."""
     plan = RepeatedPlan(
-        tuple(scheme or SCHEMES),
+        tuple(scheme or ["synthid", "gumbel"]),
         tuple(block_size or [1, 2]),
         lab.setting(setting),
         length,
         prompt_count,
         completions,
-        tuple(context_width or [None]),
+        tuple(context_width or [2, 4, 8]),
     )
     rows = measure_repeated(lab.run, plan)
-    lab.finish("repeated", [repeated_table(rows, plan, ())], [], rows)
+    lab.finish("widths", [repeated_table(rows, plan, ())], [], rows)
 
 
 def runtime(

@@ -1,7 +1,7 @@
 """Repeated queries: how alike many completions of one prompt under one key are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from evaluation.paper import SCHEME_NAMES
 from evaluation.report.table import Table
 from evaluation.run import Run
 from evaluation.settings import SamplingSetting
+from shared.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +41,16 @@ class RepeatedPlan:
         """Unwatermarked text first."""
         plain = Cell(None, 1, self.setting, self.tokens, prompts=self.prompts)
         return [plain] + [
-            Cell(
-                scheme,
-                size,
-                self.setting,
-                self.tokens,
-                context_width=width,
-                prompts=self.prompts,
-                one_key=True,
-            )
+            self._cell(scheme, size, width)
             for scheme in self.schemes
             for size in self.block_sizes
             for width in self.context_widths
         ]
+
+    def _cell(self, scheme: str, size: int, width: int | None) -> Cell:
+        """A width that is the scheme's default names the same texts as none."""
+        cell = Cell(scheme, size, self.setting, self.tokens, prompts=self.prompts, one_key=True)
+        return cell if width in (None, cell.watermark().context_width) else replace(cell, context_width=width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +128,31 @@ def positional_distance(first: NDArray[np.int64], second: NDArray[np.int64]) -> 
     return float(np.mean(distances))
 
 
+def _warmup_tokens(row: RepeatedRow) -> int:
+    """Tokens at the start of a completion that carry no watermark."""
+    return row.block_size * Watermark(str(row.scheme), row.block_size, row.context_width).warmup_blocks
+
+
 def repeated_table(rows: Sequence[RepeatedRow], plan: RepeatedPlan, notes: tuple[str, ...]) -> Table:
     """All rows."""
     return Table(
         f"Repeated queries: {plan.prompts} prompts x {plan.completions} completions of {plan.tokens} tokens"
         f" under one key, {plan.setting}",
-        ("", "r", "H", "distinct completions", "token agreement of two completions", "distance to the model"),
+        (
+            "",
+            "r",
+            "H",
+            "warm-up tokens",
+            "distinct completions",
+            "token agreement of two completions",
+            "distance to the model",
+        ),
         tuple(
             (
                 SCHEME_NAMES[row.scheme] if row.scheme else "no watermark",
                 str(row.block_size) if row.scheme else "",
                 str(row.context_width) if row.context_width is not None else "",
+                str(_warmup_tokens(row)) if row.scheme else "",
                 row.distinct.percent(),
                 str(row.collision),
                 str(row.distance),

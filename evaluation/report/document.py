@@ -21,6 +21,7 @@ SECTIONS = {
     "quality": ("Quality", "The paper's Table 6, as perplexity and distribution tests on any model."),
     "pairs": ("Quality against references", "The paper's Table 6."),
     "repeated": ("Repeated queries", "What one key does to many completions of the same prompt."),
+    "widths": ("Repeated queries by context width", "H tokens key a block, and the first H carry nothing."),
     "cost": ("Power against cost", "What the rows of a forward pass buy."),
 }
 FINDINGS = "findings.md"

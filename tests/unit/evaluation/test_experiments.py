@@ -1,6 +1,7 @@
 """The other experiments on a model that costs nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,17 @@ def test_completions_under_one_key_resemble_each_other_more_than_unwatermarked_o
     assert [row.scheme for row in rows] == [None, "gumbel"]
     assert rows[1].collision.estimate > rows[0].collision.estimate
     assert len(repeated_table(rows, plan, ()).rows) == 2
+
+
+def test_a_width_that_is_the_default_names_the_same_texts_and_sets_the_warm_up(
+    open_run: Callable[[], Run],
+) -> None:
+    plan = RepeatedPlan(("synthid",), (2,), SETTING, 12, prompts=2, completions=4)
+    widths = replace(plan, context_widths=(2, 4, 5))
+    assert [cell.context_width for cell in widths.cells()] == [None, 2, None, 5]
+    assert widths.cells()[2] == plan.cells()[1]
+    rows = repeated_table(measure_repeated(open_run(), widths), widths, ()).rows
+    assert [row[2:4] for row in rows] == [("", ""), ("2", "2"), ("4", "4"), ("5", "6")]
 
 
 def test_measures_of_repetition_agree_with_counting_by_hand() -> None:
