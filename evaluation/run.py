@@ -25,11 +25,11 @@ class Run:
     def texts(self, cell: Cell, count: int) -> list[Completion]:
         """The first `count` texts of a cell, in order."""
         file = self._file(cell)
-        with file.lock():
-            found = file.read()
-            missing = [index for index in range(count) if index not in found]
-            if missing:
-                self._generate(cell, missing, file)
+        found = file.read()
+        if any(index not in found for index in range(count)):
+            with file.lock():
+                found = file.read()  # another process may have made them meanwhile
+                self._generate(cell, [index for index in range(count) if index not in found], file)
                 found = file.read()
         return [found[index] for index in range(count)]
 
@@ -37,6 +37,8 @@ class Run:
         return CompletionFile(self.folder / "texts" / f"{cell.name}.jsonl")
 
     def _generate(self, cell: Cell, missing: list[int], file: CompletionFile) -> None:
+        if not missing:
+            return
         task = self.progress.add_task(cell.title, total=len(missing))
 
         def on_text(text: Completion) -> None:
