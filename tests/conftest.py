@@ -37,7 +37,7 @@ def record_result() -> Callable[[str, str, str], None]:
 
 
 @pytest.fixture
-def generate_cases(tmp_path: Path) -> Callable[..., int]:
+def generate_cases(tmp_path: Path, pytestconfig: pytest.Config) -> Callable[..., int]:
     """Asks a service whatever its OpenAPI description allows or forbids, every check on; how many cases.
 
     A schema cannot say everything that makes a request valid: `refusable` names operations that may answer
@@ -71,7 +71,11 @@ def generate_cases(tmp_path: Path) -> Callable[..., int]:
             ),
             "--no-color",
         ]
-        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        # Kept between runs: tables of characters, which take as long to make as some hundred cases.
+        storage = {"HYPOTHESIS_STORAGE_DIRECTORY": str(pytestconfig.rootpath / ".hypothesis")}
+        result = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ | storage
+        )
         assert result.returncode == 0, result.stdout[-20_000:]
         return int(re.findall(r"(\d+) generated", result.stdout)[-1])
 

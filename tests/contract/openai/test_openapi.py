@@ -15,7 +15,9 @@ POSITIVE_ACCEPTANCE = CHECKS.get_one("positive_data_acceptance")
 AUTHORIZATION = {"Authorization": "Bearer author"}
 
 
-@pytest.mark.parametrize(("examples", "cases"), [(8, 300), pytest.param(500, 50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("examples", "cases"), [(100, 1_000), pytest.param(2_500, 50_000, marks=pytest.mark.slow)]
+)
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     fake: Any,
     generate_cases: Callable[..., int],

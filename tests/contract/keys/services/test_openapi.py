@@ -11,7 +11,9 @@ from shared.keys import TokenLimits
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
 
-@pytest.mark.parametrize(("examples", "cases"), [(8, 300), pytest.param(500, 50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("examples", "cases"), [(100, 1_000), pytest.param(2_500, 50_000, marks=pytest.mark.slow)]
+)
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     cluster: Any,
     generate_cases: Callable[..., int],
