@@ -1,6 +1,7 @@
 """Serves an application until a signal ends it; every request that was taken on gets its answer."""
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -46,6 +47,12 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._drain = drain
         self._seconds = seconds
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # What was made so far stays: looking through all of it again and again holds requests up for 50 ms.
+        gc.collect()
+        gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self._drain is not None:

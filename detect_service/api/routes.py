@@ -11,7 +11,7 @@ from detect_service.api.problems import BODY_PROBLEMS, problems
 from detect_service.backend import DetectionBackend
 from detect_service.detection import detect
 from shared.http.auth import require
-from shared.http.json_route import JsonRoute
+from shared.http.body_route import body_route
 from shared.http.request_id import request_id
 from shared.keys import AuditSink, Principal, Scope
 from shared.observability.detection_metrics import DetectionMetrics
@@ -39,7 +39,7 @@ def detection_router(
         prefix="/v1/detect",
         tags=["detection"],
         responses=problems(404, *BODY_PROBLEMS),
-        route_class=JsonRoute,
+        route_class=body_route(Scope.DETECT),
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:

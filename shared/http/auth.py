@@ -88,13 +88,23 @@ def require(scope: Scope) -> Callable[..., Awaitable[Principal]]:
         request: Request,
         _: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
     ) -> Principal:
-        principal: Principal | None = getattr(request.state, "principal", None)
-        if principal is None:
-            raise _unauthorized("Send an access token: Authorization: Bearer TOKEN.", "Bearer")
-        check_scope(principal, scope)
-        return principal
+        return caller_with_scope(request, scope)
 
     return principal_with_scope
+
+
+def caller_with_scope(request: Request, scope: Scope) -> Principal:
+    """Who sends the request.
+
+    Raises:
+        Unauthorized: nobody was authenticated.
+        Forbidden: the token lacks the scope.
+    """
+    principal: Principal | None = request.scope["state"].get("principal")
+    if principal is None:
+        raise _unauthorized("Send an access token: Authorization: Bearer TOKEN.", "Bearer")
+    check_scope(principal, scope)
+    return principal
 
 
 def check_scope(principal: Principal, scope: Scope) -> None:

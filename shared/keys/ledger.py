@@ -41,6 +41,10 @@ class Ledger:
         """Ids of the records of a kind that were seen."""
         return {record_id for seen_kind, record_id in self._seen if seen_kind == kind}
 
+    def any_record(self) -> tuple[str, str] | None:
+        """Kind and id of a record that was seen, the same each time; None where none was."""
+        return next(iter(self._seen), None)
+
     def save(self) -> None:
         """Keeps what was seen beyond the process, in ledgers that can."""
 

@@ -21,6 +21,7 @@ _TOKENS_IN_A_SHINGLE = 4
 _CHARACTERS_IN_A_SHINGLE = 12  # of text, so that it makes no difference where a script puts spaces
 _BANDS = 4
 _ROWS = 2
+_RANGE_BITS = 3  # of four times two
 _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # finaliser of SplitMix64
 
 
@@ -110,10 +111,12 @@ def minhash(items: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:
     """Bands of MinHash values over shingles of `width` items: [4, 2]; [0, 2] without items."""
     if not len(items):
         return np.zeros((0, _ROWS), dtype=np.uint64)
-    shingles = _mix(_polynomials(items, min(width, len(items))))
-    # Odd factors permute the 64-bit numbers, each in another way.
-    factors = _mix(np.arange(1, _BANDS * _ROWS + 1, dtype=np.uint64)) | np.uint64(1)
-    return np.array([np.minimum.reduce(shingles * factor) for factor in factors]).reshape(_BANDS, _ROWS)
+    shingles = np.sort(_mix(_polynomials(items, min(width, len(items)))))
+    # The least of each of eight ranges: one permutation for all rows (Li, Owen and Zhang 2012). A range
+    # without a shingle takes the next one's (Shrivastava and Li 2014).
+    ranges = np.arange(_BANDS * _ROWS, dtype=np.uint64) << np.uint64(64 - _RANGE_BITS)
+    least: NDArray[np.uint64] = shingles[np.searchsorted(shingles, ranges) % len(shingles)]
+    return least.reshape(_BANDS, _ROWS)
 
 
 def _polynomials(items: NDArray[np.uint64], width: int) -> NDArray[np.uint64]:

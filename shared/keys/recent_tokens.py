@@ -38,7 +38,8 @@ class RecentTokens:
         """The record, or None where there is no such token.
 
         Raises:
-            StoreUnavailable: the store is away and the token was not seen lately.
+            StoreUnavailable: the store is away and the token was not seen lately; or it is empty.
+            RecordRolledBack: there is no such token, nor a record that the store had before.
             RecordTampered: the record was altered.
         """
         known = self._usable(token_id)
@@ -85,6 +86,7 @@ class RecentTokens:
             self.forget(token_id)
             raise
         if envelope is None:
+            await self._vault.check_kept()
             return None
         record = load_token(envelope)
         self._known[token_id] = _Known(record, self._monotonic())

@@ -105,6 +105,7 @@ class TokenRegistry:
             InvalidToken: malformed, unknown, wrong or revoked.
             ExpiredToken: its time is over.
             StoreUnavailable: the store is away and the token was not seen lately.
+            RecordRolledBack: the store lost records, so that an unknown token may have been valid.
         """
         token_id, secret = parse_token(plain)
         record = await self._recent.get(token_id)

@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.keys.data_key import DataKey
 from shared.keys.envelope import Envelope, open_envelope, seal_envelope
-from shared.keys.errors import KeyStoreError, RevisionConflict
+from shared.keys.errors import KeyStoreError, RevisionConflict, StoreUnavailable
 from shared.keys.kek import KeyWrapper
 from shared.keys.ledger import Ledger
 from shared.keys.store import RecordStore, Stored
@@ -62,6 +62,19 @@ class Vault:
                     records[record_id] = envelope
         self._ledger.save()
         return records, problems
+
+    async def check_kept(self) -> None:
+        """Makes sure that the store has what it had: else nothing follows from a record that is missing.
+
+        Raises:
+            RecordRolledBack: a record that was seen is gone.
+            StoreUnavailable: it cannot be asked, or nothing was ever seen in it.
+        """
+        seen = self._ledger.any_record()
+        if seen is None:
+            raise StoreUnavailable("nothing was found in the key store so far: it may have lost its records")
+        if await self._store.get(*seen) is None:
+            self._ledger.check(*seen, None)
 
     async def write(
         self,

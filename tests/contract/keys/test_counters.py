@@ -182,7 +182,10 @@ async def test_many_variants_of_one_document_are_throttled(counters: Counters) -
         answers.append(await limit.admit("token", text))
     first_refusal = next(number for number, answer in enumerate(answers) if answer is not None)
     assert 20 <= first_refusal <= 60
-    assert answers[-1] == 600
+    # Each new band of a text that moves away from the first one is counted anew: not all are refused.
+    refused = [answer for answer in answers if answer is not None]
+    assert len(refused) >= 60
+    assert set(refused) == {600}
 
 
 async def test_different_documents_and_repeated_ones_are_not_throttled(counters: Counters) -> None:

@@ -78,8 +78,8 @@ async def test_the_time_of_a_refusal_does_not_depend_on_the_right_prefix(
     record_result(
         "timing of token comparison",
         "does not depend on the prefix",
-        f"{rounds:,} refusals each with 63 right and with 63 wrong digits, of {TOKENS} tokens: medians differ "
-        f"by {ours:+.2%}; by {leaky:+.2%} with a comparison that stops at the first wrong digit",
+        f"{rounds:,} refusals each with 63 right and with 63 wrong digits, of {TOKENS} tokens: medians "
+        f"differ by {ours:+.2%}; by {leaky:+.2%} with a comparison that stops at the first wrong digit",
     )
     assert leaky > 0.05, "the procedure would not find a leak"
     assert abs(ours) < limit

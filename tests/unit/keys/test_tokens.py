@@ -1,6 +1,7 @@
 """Access tokens: who gets in, who does not, and how soon a revocation counts."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from shared.keys import (
     InvalidToken,
     KeyEncryptionKey,
     Principal,
+    RecordRolledBack,
     RecordStore,
     Scope,
     Stored,
     StoreUnavailable,
     TokenRegistry,
+    open_store,
 )
 
 
@@ -31,6 +34,9 @@ class SwitchableStore:
         if self.away:
             raise StoreUnavailable("away")
         return await self._store.get(kind, record_id)
+
+    def turn_to(self, store: RecordStore) -> None:
+        self._store = store
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -147,6 +153,23 @@ async def test_known_tokens_go_on_working_while_the_store_is_away_and_new_ones_d
     switchable.away = False
     clock.seconds += 2
     await registry.authenticate(known)
+
+
+async def test_a_store_that_lost_its_records_makes_no_token_invalid(
+    registry: TokenRegistry, switchable: SwitchableStore, kek: KeyEncryptionKey, tmp_path: Path
+) -> None:
+    """Who was given an unseen token must hear that the service has a problem, not that the token is wrong."""
+    known, _ = await registry.create(tenant="acme", scopes=[Scope.DETECT])
+    unseen, _ = await TokenRegistry(switchable, kek).create(tenant="acme", scopes=[Scope.DETECT])
+    await registry.authenticate(known)
+    empty = open_store(f"sqlite:///{tmp_path / 'empty.db'}")
+    switchable.turn_to(empty)
+    with pytest.raises(RecordRolledBack):
+        await registry.authenticate(unseen)
+    with pytest.raises(StoreUnavailable):
+        await TokenRegistry(empty, kek).authenticate(unseen)  # a cold start
+    await registry.authenticate(known)
+    await empty.close()
 
 
 async def test_tokens_are_listed_without_their_hashes(registry: TokenRegistry, clock: Any) -> None:

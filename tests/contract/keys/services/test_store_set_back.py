@@ -41,7 +41,7 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
     tmp_path: Path,
 ) -> None:
     ledger = {"TTMARK_LEDGER_FILE": str(tmp_path / "ledger.json")}
-    token = cluster.operator.token()
+    token, unseen = cluster.operator.token(), cluster.operator.token()
     for name in ("gen-8", "detect-8"):
         replica = cluster.start(name, ledger)
         eventually(lambda replica=replica: replica.ready)
@@ -58,6 +58,8 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
     # Keys and tokens that were known are the later ones; nobody forgets them.
     assert [replica.ask(token).status_code for replica in running] == [200] * len(running)
     assert all(replica.ready for replica in running)
+    # Nobody can tell whether this one was valid: that is our problem and not its bearer's.
+    assert [replica.ask(unseen).status_code for replica in running] == [503] * len(running)
     assert '"event":"key_record_refused"' in cluster.log.getvalue()
     assert '"action":"store.refuse"' in cluster.log.getvalue()
 
@@ -67,12 +69,17 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
     assert not cold.ready
     assert cold.metric("ttmark_key_records_refused") > 0
     assert cold.ask(token).status_code == 503
+    without_memory = cluster.start("detect-9")
+    assert not without_memory.ready
+    assert without_memory.ask(unseen).status_code == 503
+    cluster.stop("detect-9")
 
     cluster.operator.do(lambda *_: _restore(own_redis.url, kek, kept))
     for replica in cluster.replicas.values():
         eventually(lambda replica=replica: replica.metric("ttmark_key_records_refused") == 0)
         eventually(lambda replica=replica: replica.ready)
         eventually(lambda replica=replica: replica.ask(token).status_code == 200)
+        eventually(lambda replica=replica: replica.ask(unseen).status_code == 200)
     for name in ("gen-8", "detect-8"):
         cluster.stop(name)
 
