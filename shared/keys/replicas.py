@@ -11,6 +11,8 @@ from shared.keys.store import RecordStore
 
 KIND = "replica"
 _ATTEMPTS = 3
+# A running replica that reaches the store reports four times in this time, unless it is told otherwise.
+_SILENT_AFTER = timedelta(seconds=60)
 
 
 class ReplicaReport(BaseModel):
@@ -98,7 +100,8 @@ class ReplicaReporter:
 async def replicas_behind(store: RecordStore, key_id: str, epoch: int, now: datetime) -> list[str]:
     """Replicas that may still serve and have not reported `epoch` of the key, ordered by id.
 
-    A replica that fell silent counts until its keys are too old to be served.
+    A replica that fell silent counts until its keys are too old to be served: it may be cut off alone.
+    How long it has been silent, and how long it counts, is said behind its id.
     """
     behind = []
     for replica_id, stored in await store.scan(KIND):
@@ -108,5 +111,12 @@ async def replicas_behind(store: RecordStore, key_id: str, epoch: int, now: date
             behind.append(replica_id)
             continue
         if report.serves_until > now and report.known.get(key_id, 0) < epoch:
-            behind.append(replica_id)
+            behind.append(replica_id + _silence(report, now))
     return behind
+
+
+def _silence(report: ReplicaReport, now: datetime) -> str:
+    if now - report.reported_at < _SILENT_AFTER:
+        return ""
+    minutes = int((now - report.reported_at).total_seconds() // 60)
+    return f" (silent for {minutes} min, counts until {report.serves_until:%Y-%m-%d %H:%M} UTC)"

@@ -1,5 +1,7 @@
 """Two-phase rotation: no promotion before every running replica knows the version."""
 
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -60,8 +62,13 @@ async def test_a_silent_replica_counts_until_its_keys_are_too_old_to_be_served(
     await ring.create("k", tenant="t", profile=profile)
     await replica(store, ring, clock, "gen-1", max_age=900).refresh()
     await ring.rotate("k")
-    clock.seconds += 899
-    with pytest.raises(ReplicasBehind):
+    clock.seconds += 59
+    with pytest.raises(ReplicasBehind, match="not known yet to gen-1:"):
+        await ring.promote("k", 2)
+    clock.seconds += 840
+    until = clock.now().replace(microsecond=0) + timedelta(seconds=1)
+    silence = f"gen-1 (silent for 14 min, counts until {until:%Y-%m-%d %H:%M} UTC):"
+    with pytest.raises(ReplicasBehind, match=re.escape(silence)):
         await ring.promote("k", 2)
     clock.seconds += 1
     await ring.promote("k", 2)

@@ -17,7 +17,7 @@ def ttmark(cluster: Any, *arguments: str) -> Any:
 
 
 def test_a_revoked_token_is_refused_by_both_services_within_seconds(
-    cluster: Any, eventually: Callable[..., float]
+    cluster: Any, eventually: Callable[..., float], record_result: Callable[[str, str, str], None]
 ) -> None:
     token = cluster.operator.token()
     for replica in cluster.replicas.values():
@@ -26,7 +26,13 @@ def test_a_revoked_token_is_refused_by_both_services_within_seconds(
     began = time.monotonic()
     for replica in cluster.replicas.values():
         eventually(lambda replica=replica: replica.ask(token).status_code == 401)
-    assert time.monotonic() - began < 5
+    seconds = time.monotonic() - began
+    assert seconds < 5
+    record_result(
+        "a token revoked under two replicas of each service",
+        "refused within seconds",
+        f"by all within {seconds:.1f} s (each looks every 0.3 s in this test, every 2 s by default)",
+    )
 
 
 @pytest.fixture(autouse=True)
