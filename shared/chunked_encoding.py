@@ -26,10 +26,10 @@ _SPLIT_PATTERNS = frozenset(
         r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     }
 )
-# Memory: at most 2 x 32,768 x about 500 bytes, whatever is sent.
+# Memory: at most 2 x 32,768 x about 800 bytes, whatever is sent.
 _MOST_CHUNKS = 32_768
-_LONGEST_CHUNK = 24
-_MOST_TOKENS = 8
+_LONGEST_CHUNK = 48
+_MOST_TOKENS = 16
 # White space to some version of Unicode or of a library, although not to `str.isspace`.
 _DOUBTFUL = "\u180e\u200b\ufeff"
 
@@ -39,7 +39,8 @@ class ChunkedEncoder:
 
     def __init__(self, backend: Tokenizer) -> None:
         self._backend = backend
-        # By what follows the space: words of late, and those of the generation before.
+        # Words of late, and those of the generation before. A word is what follows a space; with a space behind
+        # it, what a text begins with.
         self._known: dict[str, tuple[int, ...]] = {}
         self._older: dict[str, tuple[int, ...]] = {}
 
@@ -55,8 +56,10 @@ class ChunkedEncoder:
         parts: list[Sequence[int]] = []
         unknown: list[tuple[int, str]] = []  # place in `parts`, chunk
         if _is_closed(pending):
-            unknown.append((0, pending))
-            parts.append(())
+            first = known.get(pending + " ") or self._recall(pending + " ")
+            parts.append(first or ())
+            if not first:
+                unknown.append((0, pending))
             pending = ""
         for word in words:
             if not pending:
@@ -96,9 +99,9 @@ class ChunkedEncoder:
         return ids
 
     def _learn(self, chunk: str, ids: list[int]) -> None:
-        word = chunk[1:]
+        word = chunk[1:] if chunk[0] == " " else chunk + " "
         short = len(chunk) <= _LONGEST_CHUNK and len(ids) <= _MOST_TOKENS
-        if short and chunk[0] == " " and " " not in word and _is_closed(word):
+        if short and " " not in chunk[1:] and _is_closed(chunk[1:] or chunk):
             self._remember(word, tuple(ids))
 
     def _remember(self, word: str, ids: tuple[int, ...]) -> None:
