@@ -39,8 +39,8 @@ class ChunkedEncoder:
 
     def __init__(self, backend: Tokenizer) -> None:
         self._backend = backend
-        # Words of late, and those of the generation before. A word is what follows a space; with a space behind
-        # it, what a text begins with.
+        # Words of late, and those of the generation before. A word is what follows a space; what a text
+        # begins with has a space behind it instead.
         self._known: dict[str, tuple[int, ...]] = {}
         self._older: dict[str, tuple[int, ...]] = {}
 
