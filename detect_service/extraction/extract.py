@@ -4,10 +4,17 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from types import MappingProxyType
 
-from detect_service.extraction.docx_text import docx_text
 from detect_service.extraction.errors import UnreadableFile
 from detect_service.extraction.html_text import html_text
 from detect_service.extraction.plain_text import plain_text
+
+
+def _docx_text(content: bytes) -> str:
+    # Imported for the first such file: a service must be ready soon.
+    from detect_service.extraction.docx_text import docx_text
+
+    return docx_text(content)
+
 
 _READERS: Mapping[str, Callable[[bytes], str]] = MappingProxyType(
     {
@@ -17,7 +24,7 @@ _READERS: Mapping[str, Callable[[bytes], str]] = MappingProxyType(
         ".markdown": plain_text,
         ".html": html_text,
         ".htm": html_text,
-        ".docx": docx_text,
+        ".docx": _docx_text,
     }
 )
 

@@ -4,9 +4,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from shared.keys.counters import Counters, FallbackCounters, LocalCounters
-from shared.keys.redis_address import RedisAddress
-from shared.keys.redis_counters import RedisCounters
-from shared.keys.redis_store import RedisStore
 from shared.keys.sqlite_store import SqliteStore
 from shared.keys.store import RecordStore
 
@@ -21,6 +18,10 @@ def open_store(url: str) -> RecordStore:
     """
     parts = urlsplit(url)
     if parts.scheme.partition("+")[0] in ("redis", "rediss"):
+        # Imported where they are used: Redis' library takes longer to import than SQLite's to open a store.
+        from shared.keys.redis_address import RedisAddress
+        from shared.keys.redis_store import RedisStore
+
         return RedisStore(RedisAddress.parse(url))
     if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
         return SqliteStore(Path(unquote(parts.path[1:])))
@@ -36,5 +37,8 @@ def open_counters(url: str) -> Counters:
         ValueError: the URL names no store.
     """
     if urlsplit(url).scheme.partition("+")[0] in ("redis", "rediss"):
+        from shared.keys.redis_address import RedisAddress
+        from shared.keys.redis_counters import RedisCounters
+
         return FallbackCounters(RedisCounters(RedisAddress.parse(url)))
     return LocalCounters()
