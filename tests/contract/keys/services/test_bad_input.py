@@ -20,8 +20,8 @@ ROUTES: dict[str, Callable[[Any], dict[str, Any]]] = {
     "/v1/extract": lambda text: {"filename": text, "content": ""},
 }
 GZIP = {"Content-Encoding": "gzip"}
-# What a route makes of an unusual text is its business: the tiny model has no chat template, no name of a file
-# ends in a bidirectional override.
+# What a route makes of an unusual text is its business: the tiny model has no chat template, no file is named
+# so.
 TEXTS = {
     "empty": "",
     "one token": "a",
