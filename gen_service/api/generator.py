@@ -34,6 +34,13 @@ class Generator(Protocol):
     def eos_token_ids(self) -> Collection[int]:
         """Tokens that end a completion."""
 
+    def check_queue(self) -> None:
+        """Cheaply, whether `generate` would refuse for want of a place.
+
+        Raises:
+            Overloaded: it would.
+        """
+
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
         """Pieces of one completion, the last with `finish_reason` and `report`; closing it cancels.
 

@@ -41,6 +41,20 @@ class Observer:
         finally:
             progress.end()
 
+    def check_queue(self, generator: Generator) -> None:
+        """Refuses what would find the queue full, before anything is spent on the request.
+
+        Raises:
+            ServiceError: the queue is full.
+        """
+        try:
+            with engine_errors_as_answers():
+                generator.check_queue()
+        except ServiceError as error:
+            self.metrics.rejected(error.code)
+            self.metrics.completion_ended("rejected", 0.0)
+            raise
+
     def _span(self, generator: Generator, request: GenerationRequest) -> Span:
         return self._tracer.start_span(
             "generate",

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gen_service.api.allowance import TokenAllowance, metered
+from gen_service.api.backend import ServedModel
 from gen_service.api.disconnect import unless_disconnected
 from gen_service.api.event_stream import DONE, KEEP_ALIVE, EventStream, event
 from gen_service.api.merge import Piece, merge
@@ -53,6 +54,14 @@ class Responder:
         self._allowance = allowance
         self._keep_alive_seconds = keep_alive_seconds
         self._log = structlog.get_logger("ttmark.generation")
+
+    def check_queue(self, model: ServedModel) -> None:
+        """Refuses what would find the model's queue full, before anything is spent on the request.
+
+        Raises:
+            ServiceError: the queue is full.
+        """
+        self._observer.check_queue(model.generator)
 
     async def respond(self, plan: Plan, form: Format, caller: Principal, request: Request) -> Response:
         """The response to a plan; its completions are cancelled when the client goes.

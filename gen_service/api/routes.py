@@ -66,6 +66,7 @@ def generation_router(backend: GenerationBackend, responder: Responder) -> APIRo
     @router.post("/completions", response_model=CompletionResponse, responses=COMPLETION_RESPONSES)
     async def completions(body: CompletionRequest, caller: Author, request: Request) -> Response:
         """Continues prompts."""
+        responder.check_queue(backend.model(body.model))
         plan = await plan_completion(body, caller, backend)
         form = CompletionFormat(plan, int(time.time()), token_text(body.model), echo=bool(body.echo))
         return await responder.respond(plan, form, caller, request)
@@ -73,6 +74,7 @@ def generation_router(backend: GenerationBackend, responder: Responder) -> APIRo
     @router.post("/chat/completions", response_model=ChatResponse, responses=CHAT_RESPONSES)
     async def chat_completions(body: ChatRequest, caller: Author, request: Request) -> Response:
         """Writes the assistant's next message."""
+        responder.check_queue(backend.model(body.model))
         plan = await plan_chat(body, caller, backend)
         form = ChatFormat(plan, int(time.time()), token_text(body.model))
         return await responder.respond(plan, form, caller, request)

@@ -97,6 +97,14 @@ class Engine:
         """
         self._worker.stop(drain_seconds)
 
+    def check_queue(self) -> None:
+        """Does nothing while the queue has a place; `generate` may find it taken nevertheless.
+
+        Raises:
+            Overloaded: it is full.
+        """
+        self._worker.check_queue()
+
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
         """Starts a completion; to be called in a running event loop. Closing the iterator cancels it.
 

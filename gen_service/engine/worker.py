@@ -80,6 +80,16 @@ class Worker:
     def accepting(self) -> bool:
         return self._accepting and self._thread.is_alive()
 
+    def check_queue(self) -> None:
+        """Does nothing while there is a place in the queue.
+
+        Raises:
+            Overloaded: as many requests are in hand as may run and wait.
+        """
+        in_hand = len(self._inbox) + len(self._streams)
+        if in_hand >= self._max_requests:
+            raise Overloaded(self._rate.seconds_until_free(in_hand))
+
     def submit(self, sequence: Sequence, stream: DeltaStream) -> None:
         """Queues a sequence.
 
@@ -90,9 +100,7 @@ class Worker:
         with self._wake:
             if not self.accepting:
                 raise Draining("the engine takes no new requests")
-            in_hand = len(self._inbox) + len(self._streams)
-            if in_hand >= self._max_requests:
-                raise Overloaded(self._rate.seconds_until_free(in_hand))
+            self.check_queue()
             self._inbox.append((sequence, stream))
             if self.recorder is not None:
                 self.recorder.arrived(sequence)

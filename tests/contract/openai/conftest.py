@@ -30,7 +30,15 @@ from gen_service.api import (
     ServedModel,
     create_generation_app,
 )
-from gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest, MarkReport, TokenLogprob
+from gen_service.engine import (
+    Delta,
+    Engine,
+    EngineSettings,
+    GenerationRequest,
+    MarkReport,
+    Overloaded,
+    TokenLogprob,
+)
 from shared.http import HttpLimits
 from shared.keys import AuditEvent, InvalidToken, KeyState, Principal, Scope, UnlockedKey
 from shared.keys.unlocked import UnlockedVersion
@@ -86,6 +94,10 @@ class FakeGenerator:
         self.running = 0
         self.cancelled = 0
         self.requests: list[GenerationRequest] = []
+
+    def check_queue(self) -> None:
+        if isinstance(self.refusal, Overloaded):
+            raise self.refusal
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
         if self.refusal is not None:

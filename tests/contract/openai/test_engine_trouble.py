@@ -8,6 +8,7 @@ import pytest
 
 from gen_service.engine import ContextTooLong, Draining, EngineDied, OutOfTime, Overloaded, SequenceFailed
 
+CHAT = [{"role": "user", "content": "Once"}]
 REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16}
 
 
@@ -37,6 +38,25 @@ def test_the_client_sees_a_full_queue_as_a_rate_limit(fake: Any) -> None:
     fake.generator.refusal = Overloaded(1)
     with pytest.raises(openai.RateLimitError):
         fake.client().completions.create(**REQUEST)
+
+
+def refused(fake: Any) -> float:
+    """Completions that were refused because the queue was full, by the service's metrics."""
+    name = 'ttmark_gen_rejections_total{reason="rate_limit_exceeded"} '
+    lines = fake.http().get("/metrics").text.splitlines()
+    return next(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+
+def test_a_full_queue_refuses_before_the_prompt_is_read(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = refused(fake)
+    fake.generator.refusal = Overloaded(1)
+    monkeypatch.setattr(fake.generator, "tokenizer", None)
+    for path, prompt in (
+        ("completions", {"prompt": "x" * 100}),
+        ("chat/completions", {"messages": CHAT}),
+    ):
+        assert fake.http().post(f"/v1/{path}", json={"model": "tiny"} | prompt).status_code == 429
+    assert refused(fake) == before + 2
 
 
 def test_a_completion_that_fails_is_an_error_without_details(fake: Any) -> None:

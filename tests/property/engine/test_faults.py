@@ -38,6 +38,8 @@ class Faulty(Watermark):
     def __init__(self, fuse: int, *, silent: bool) -> None:
         super().__init__("synthid", 2)
         self._fuse, self._silent = fuse, silent
+        # Unlike any other's, so that no two of them are computed together and each counts its own blocks.
+        self.parameters = {**self.parameters, "fault": id(self)}
 
     def reweight(self, keys: Any, contexts: Any, blocks: Any, probs: Any, offsets: Any) -> Any:
         self._fuse -= 1
