@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -42,7 +43,9 @@ def assert_throttled(response: Any) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_requests_over_all_replicas_keep_to_the_token_s_limit(cluster: Any, service: str) -> None:
+def test_requests_over_all_replicas_keep_to_the_token_s_limit(
+    cluster: Any, service: str, record_result: Callable[[str, str, str], None]
+) -> None:
     token = cluster.operator.token(limits=TokenLimits(requests_per_minute=10))
     other = cluster.operator.token()
     replicas = itertools.cycle(cluster.of(service))
@@ -57,6 +60,12 @@ def test_requests_over_all_replicas_keep_to_the_token_s_limit(cluster: Any, serv
         replica.metric('ttmark_limit_refusals_total{limit="requests"}') for replica in cluster.of(service)
     )
     assert after - before == 6
+    replies = [answer.status_code for answer in answers]
+    record_result(
+        f"a token's limit of 10 requests a minute, 16 sent by turns to two {service} replicas over one Redis",
+        "holds",
+        f"{replies.count(200)} answered, {replies.count(429)} refused with Retry-After",
+    )
 
 
 def test_generated_tokens_over_all_replicas_keep_to_the_limit(cluster: Any) -> None:
