@@ -65,4 +65,5 @@ def _tracer(provider: TracerProvider | None) -> Tracer:
 
 def _readiness(backend: GenerationBackend) -> Readiness:
     models = all(model.generator.ready for model in backend.models.values())
-    return Readiness({"models": models, "keys": backend.keys.ready})
+    alive = all(model.generator.alive for model in backend.models.values())
+    return Readiness({"models": models, "keys": backend.keys.ready}, alive)

@@ -15,6 +15,10 @@ class Generator(Protocol):
         """Whether requests are taken."""
 
     @property
+    def alive(self) -> bool:
+        """False once no request will ever be taken again, although nobody stopped it."""
+
+    @property
     def model_id(self) -> str:
         """Name under which the model is served."""
 

@@ -70,6 +70,11 @@ class Engine:
         return self._worker.accepting
 
     @property
+    def alive(self) -> bool:
+        """False once the engine's thread has ended on its own."""
+        return not self._worker.died
+
+    @property
     def stats(self) -> EngineStats:
         return self._worker.stats
 

@@ -25,8 +25,6 @@ from gen_service.engine.sequence import Sequence
 from gen_service.engine.step_record import StepRecorder
 from gen_service.engine.stream import DeltaStream, Mailbag
 
-_log = structlog.get_logger("ttmark.engine")
-
 
 @dataclass(slots=True)
 class EngineStats:
@@ -56,6 +54,7 @@ class Worker:
         self._inbox: list[tuple[Sequence, DeltaStream]] = []
         self._streams: dict[Sequence, DeltaStream] = {}
         self._mail = Mailbag()
+        self.died = False
         self._accepting = False
         self._halt = False
         self._rate = DrainRate()
@@ -137,6 +136,7 @@ class Worker:
                 self._mail.send()
             end = Draining("the engine is stopping")
         finally:
+            self.died = isinstance(end, EngineDied)
             self._abandon(end)
 
     def _abandon(self, error: EngineError) -> None:
@@ -241,9 +241,9 @@ class Worker:
             stream = self._streams.get(sequence)
             if stream is not None:
                 if isinstance(error, SequenceFailed):
-                    _log.error(
-                        "completion_failed", request_id=sequence.request.request_id, origin=error.origin
-                    )
+                    log = structlog.get_logger("ttmark.engine")
+                    request_id = sequence.request.request_id
+                    log.error("completion_failed", request_id=request_id, origin=error.origin)
                 self._leave(sequence)
                 self._mail.add(stream, error)
 

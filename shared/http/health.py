@@ -11,9 +11,14 @@ from shared.schemas.health import Liveness, ReadinessReport
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The conditions under which a service takes requests, each with whether it holds now."""
+    """The conditions under which a service takes requests, each with whether it holds now.
+
+    Attributes:
+        alive: false once nothing but a restart can help.
+    """
 
     checks: Mapping[str, bool]
+    alive: bool = True
 
     @property
     def ready(self) -> bool:
@@ -25,10 +30,12 @@ def health_router(readiness: Callable[[], Readiness], registry: CollectorRegistr
     """The three operational routes."""
     router = APIRouter(tags=["operations"])
 
-    @router.get("/healthz")
-    async def healthz() -> Liveness:
-        """Whether the process answers."""
-        return Liveness()
+    @router.get("/healthz", responses={503: {"model": Liveness, "description": "Only a restart helps"}})
+    async def healthz(response: Response) -> Liveness:
+        """Whether the process works: 200, or 503 if it has to be restarted."""
+        alive = readiness().alive
+        response.status_code = 200 if alive else 503
+        return Liveness(status="ok" if alive else "dead")
 
     @router.get("/readyz", responses={503: {"model": ReadinessReport, "description": "Not ready"}})
     async def readyz(response: Response) -> ReadinessReport:

@@ -6,9 +6,9 @@ from pydantic import BaseModel, Field
 
 
 class Liveness(BaseModel):
-    """The process answers."""
+    """Whether the process works, or has to be restarted."""
 
-    status: Literal["ok"] = "ok"
+    status: Literal["ok", "dead"]
 
 
 class ReadinessReport(BaseModel):

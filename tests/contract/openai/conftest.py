@@ -87,7 +87,7 @@ class FakeGenerator:
 
     def reset(self) -> None:
         """Back to good behaviour."""
-        self.ready = True
+        self.ready = self.alive = True
         self.refusal: Exception | None = None
         self.failure: Exception | None = None
         self.pause = 0.0

@@ -34,6 +34,13 @@ def test_a_refusal_is_an_http_error_even_of_a_stream(
     assert response.headers.get("retry-after") == {429: "3", 503: "1"}.get(status)
 
 
+def test_liveness_fails_once_only_a_restart_helps(fake: Any) -> None:
+    assert fake.http().get("/healthz").json() == {"status": "ok"}
+    fake.generator.alive = False
+    answer = fake.http().get("/healthz")
+    assert (answer.status_code, answer.json()) == (503, {"status": "dead"})
+
+
 def test_the_client_sees_a_full_queue_as_a_rate_limit(fake: Any) -> None:
     fake.generator.refusal = Overloaded(1)
     with pytest.raises(openai.RateLimitError):

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -301,6 +301,7 @@ async def test_when_the_engines_thread_dies_every_request_is_told_and_none_is_ta
         with pytest.raises(EngineDied):
             await asyncio.wait_for(request, 5)
     await until(lambda: not engine.ready)
+    assert not engine.alive
     with pytest.raises(Draining):
         engine.generate(ask(engine))
 
@@ -319,11 +320,28 @@ async def test_a_request_beyond_the_context_is_refused_by_its_length_in_tokens(e
     assert len(tokens(await collect(engine, ask(engine, max_tokens=256 - prompt)))) == 256 - prompt
 
 
+def test_an_engine_that_was_stopped_is_not_called_dead(start_engine: StartEngine) -> None:
+    engine = start_engine()
+    assert engine.alive
+    engine.stop(0)
+    assert engine.alive
+
+
 async def test_before_start_nothing_is_accepted(start_engine: StartEngine, tiny_model: Any) -> None:
     engine = Engine.load(str(tiny_model), start_engine()._settings)
     assert not engine.ready
     with pytest.raises(Draining):
         engine.generate(ask(engine))
+
+
+@pytest.fixture
+def logs() -> Iterator[list[structlog.typing.EventDict]]:
+    """Log events of the test, however other tests of the session have set the logs up."""
+    before = structlog.get_config()
+    structlog.reset_defaults()
+    with structlog.testing.capture_logs() as events:
+        yield events
+    structlog.configure(**before)
 
 
 class Exploding(Watermark):
@@ -342,14 +360,15 @@ class Exploding(Watermark):
 
 
 @pytest.mark.parametrize("fuse", [1, 2, 3, 6])
-async def test_a_fault_of_one_sequence_ends_it_alone(engine: Engine, fuse: int) -> None:
+async def test_a_fault_of_one_sequence_ends_it_alone(
+    engine: Engine, logs: list[structlog.typing.EventDict], fuse: int
+) -> None:
     requests = [ask(engine, mark=marking(r), seed=r, max_tokens=40) for r in (1, 2, 2, 3)]
     expected = [tokens(await collect(engine, request)) for request in requests]
     broken = ask(engine, mark=marking(watermark=Exploding(fuse)), max_tokens=40)
-    with structlog.testing.capture_logs() as logs:
-        results = await asyncio.gather(
-            *(collect(engine, request) for request in [*requests, broken]), return_exceptions=True
-        )
+    results = await asyncio.gather(
+        *(collect(engine, request) for request in [*requests, broken]), return_exceptions=True
+    )
     assert isinstance(results[-1], SequenceFailed)
     (log,) = (log for log in logs if log["event"] == "completion_failed")
     assert log["request_id"] == broken.request_id
