@@ -15,6 +15,7 @@ from evaluation.cli.options import (
     Settings,
     Texts,
     TextsBySetting,
+    TextsBySize,
 )
 from evaluation.experiments.bounds import bounds_table
 from evaluation.experiments.direct import DirectPlan, DirectRow, direct_figure, direct_tables, measure_direct
@@ -22,7 +23,7 @@ from evaluation.experiments.strict import StrictRow, measure_strict, strict_tabl
 from evaluation.experiments.topp import TOP_P, measure_topp, topp_figure, topp_table
 from evaluation.model_figures import entropy_note
 from evaluation.report.table import Table
-from evaluation.settings import Setting
+from evaluation.settings import SamplingSetting, Setting
 
 
 def direct(
@@ -55,17 +56,11 @@ def blocks(
     scheme: Schemes = None,
     block_size: BlockSizes = None,
     length: Lengths = None,
-    texts: Texts = 500,
+    texts: TextsBySize = None,
 ) -> None:
     """Blocks of one, two and three tokens (the paper's Tables 1 and 7), at the paper's entropy."""
     plans = [
-        DirectPlan(
-            tuple(scheme or SCHEMES),
-            tuple(block_size or [1, 2, 3]),
-            lab.setting(name),
-            tuple(length or [200, 400]),
-            texts,
-        )
+        _blocks_plan(lab.setting(name), scheme, block_size, length, texts)
         for name in setting or [Setting.ISO, Setting.ISO_FRESH]
     ]
     run_direct(lab, "blocks", plans)
@@ -77,16 +72,30 @@ def gains(
     scheme: Schemes = None,
     block_size: BlockSizes = None,
     length: Lengths = None,
-    texts: Texts = 500,
+    texts: TextsBySize = None,
 ) -> None:
     """Where the gains of blocks come from: scores, coverage, and the bounds of Theorems 1 and 2."""
-    sizes, lengths = tuple(block_size or [1, 2, 3]), tuple(length or [200, 400])
-    plan = DirectPlan(tuple(scheme or SCHEMES), sizes, lab.setting(setting), lengths, texts)
-    report = lab.entropy(plan.setting, max(lengths), texts, 3)
+    plan = _blocks_plan(lab.setting(setting), scheme, block_size, length, texts)
+    report = lab.entropy(plan.setting, max(plan.lengths), plan.texts, 3)
     rows = measure_direct(lab.run, plan)
-    by_length = [[row for row in rows if row.length == tokens] for tokens in lengths]
+    by_length = [[row for row in rows if row.length == tokens] for tokens in plan.lengths]
     tables = [bounds_table(found, report, (entropy_note(report),)) for found in by_length]
     lab.finish("gains", tables, [], rows)
+
+
+def _blocks_plan(
+    setting: SamplingSetting,
+    schemes: list[str] | None,
+    block_sizes: list[int] | None,
+    lengths: list[int] | None,
+    texts: list[int] | None,
+) -> DirectPlan:
+    """What `blocks` and `gains` share; `texts` are of the sizes in turn, the last of all that follow."""
+    sizes, counts = tuple(block_sizes or [1, 2, 3]), texts or [500]
+    by_size = tuple((size, counts[min(number, len(counts) - 1)]) for number, size in enumerate(sizes))
+    return DirectPlan(
+        tuple(schemes or SCHEMES), sizes, setting, tuple(lengths or [200, 400]), max(counts), fewer=by_size
+    )
 
 
 def topp(

@@ -91,8 +91,8 @@ def everything(
     shortest = min(scale.lengths)
     main, side = scale.schemes, scale.side_schemes
     lab.setting(setting, scale.calibration_texts)
-    direct.blocks(lab, [setting], main, scale.block_sizes, scale.lengths, scale.texts)
-    direct.gains(lab, setting, main, scale.block_sizes, scale.lengths, scale.texts)
+    direct.blocks(lab, [setting], main, scale.block_sizes, scale.lengths, [scale.texts])
+    direct.gains(lab, setting, main, scale.block_sizes, scale.lengths, [scale.texts])
     direct.strict(lab, scale.settings, main, texts=scale.texts)
     direct.direct(lab, scheme=side, texts=[scale.few])
     direct.topp(lab, setting, side[:3], length=shortest, texts=scale.few, top_p=scale.top_p)

@@ -27,6 +27,10 @@ TextsBySetting = Annotated[
     list[int] | None,
     typer.Option("--texts", min=2, help="Texts per cell; repeated: of the first setting, the second, ..."),
 ]
+TextsBySize = Annotated[
+    list[int] | None,
+    typer.Option("--texts", min=2, help="Texts per cell; repeated: of the first block size, the second, ..."),
+]
 Schemes = Annotated[list[str] | None, typer.Option("--scheme", help="May be repeated.")]
 BlockSizes = Annotated[
     list[int] | None, typer.Option("--block-size", help="Tokens per block; may be repeated.")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from evaluation.entropy import EntropyReport
-from evaluation.experiments.direct import DirectRow
+from evaluation.experiments.direct import DirectRow, texts_note
 from evaluation.paper import row_name
 from evaluation.report.table import Table
 
@@ -30,7 +30,7 @@ def bounds_table(rows: Sequence[DirectRow], report: EntropyReport, notes: tuple[
         columns,
         tuple(_cells(row, singles[row.scheme], report) for row in kept),
         (
-            f"{first.texts} texts per row, each with a key of its own; brackets are 95 % intervals.",
+            f"{texts_note(rows)}, each with a key of its own; brackets are 95 % intervals.",
             "Scores have mean 0 and variance 1 without a watermark. Gain by scores: of a block over that of"
             " a token, divided by the root of the block size; gain by coverage: root of the ratio of the"
             " shares of tokens in scored blocks (a context that occurred before is not scored, and those of"

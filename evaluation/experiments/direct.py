@@ -24,6 +24,7 @@ class DirectPlan:
 
     Attributes:
         lengths: in tokens; texts have the greatest and are cut for the others.
+        fewer: texts with blocks of a size, where they are not `texts` (larger blocks take longer to make).
         null_keys: keys under which each text without a watermark is tested for the false positive rate.
     """
 
@@ -33,6 +34,11 @@ class DirectPlan:
     lengths: tuple[int, ...]
     texts: int
     null_keys: int = 2
+    fewer: tuple[tuple[int, int], ...] = ()
+
+    def count(self, block_size: int) -> int:
+        """Texts of a row."""
+        return dict(self.fewer).get(block_size, self.texts)
 
     def cell(self, scheme: str, block_size: int) -> Cell:
         """The texts of a row."""
@@ -73,7 +79,7 @@ def measure_direct(run: Run, plan: DirectPlan, at: tuple[int, ...] | None = None
         singles: dict[int, Detections] = {}
         for block_size in sorted(plan.block_sizes):
             cell = plan.cell(scheme, block_size)
-            texts = run.texts(cell, plan.texts)
+            texts = run.texts(cell, plan.count(block_size))
             for length in at or plan.lengths:
                 found = detect_texts(run, cell, texts, length)
                 null = detect_under_random_keys(run.seed, cell.watermark(), plain, length, plan.null_keys)
@@ -104,6 +110,14 @@ def _row(
     )
 
 
+def texts_note(rows: Sequence[DirectRow]) -> str:
+    """How many texts the rows are from."""
+    counts = {row.block_size: row.texts for row in rows}
+    if len(set(counts.values())) == 1:
+        return f"{rows[0].texts} texts per row"
+    return "Texts per row: " + ", ".join(f"{count} with r = {size}" for size, count in sorted(counts.items()))
+
+
 def direct_tables(rows: list[DirectRow], notes: tuple[str, ...] = ()) -> tuple[Table, ...]:
     """One table per length, laid out like the paper's, its figures beside ours where it has them."""
     lengths = sorted({row.length for row in rows})
@@ -126,7 +140,7 @@ def _table(rows: list[DirectRow], length: int, notes: tuple[str, ...]) -> Table:
         columns,
         tuple(_cells(row) for row in rows),
         (
-            f"{first.texts} texts per row, each with a key of its own; false positive rate over"
+            f"{texts_note(rows)}, each with a key of its own; false positive rate over"
             f" {first.null_texts} tests of texts without a watermark; brackets are 95 % intervals.",
             *notes,
         ),

@@ -1,6 +1,7 @@
 """Direct detection from texts to tables, on a model that costs nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from evaluation.experiments.direct import DirectPlan, direct_tables, measure_direct
 from evaluation.run import Run
@@ -26,3 +27,10 @@ def test_pairs_gain_over_single_tokens_in_tables_laid_out_like_the_papers(
     tables = direct_tables(rows)
     assert [table.title.split(",")[1] for table in tables] == [" 30 tokens", " 60 tokens"]
     assert [row[0] for row in tables[0].rows] == ["ENS-MCMark", "+ TTMark 2-token"]
+
+
+def test_fewer_texts_with_larger_blocks_are_said_in_the_table(open_run: Callable[[], Run]) -> None:
+    rows = measure_direct(open_run(), replace(PLAN, fewer=((2, 5),)))
+    assert {(row.block_size, row.texts, row.null_texts) for row in rows} == {(1, 12, 120), (2, 5, 120)}
+    assert "Texts per row: 12 with r = 1, 5 with r = 2" in direct_tables(rows)[0].notes[0]
+    assert "12 texts per row" in direct_tables(rows[:2])[0].notes[0]
