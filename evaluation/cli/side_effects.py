@@ -1,4 +1,4 @@
-"""`ttmark eval quality`, `repeated`, `runtime` and `cost`: what a watermark does besides being found."""
+"""`ttmark eval quality`, `repeated`, `widths`, `runtime`, `cost`: what a watermark does besides marking."""
 
 from typing import Annotated
 
