@@ -1,5 +1,6 @@
 """What a command works with: an open run, its model, a console, and errors as one line."""
 
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -37,12 +38,17 @@ EXPECTED = (ValueError, OSError, ManifestMismatch, EngineError, EndpointError, T
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """An open run."""
+    """An open run.
+
+    Attributes:
+        label: keeps the results of some options apart from those of others.
+    """
 
     run: Run
     source: EngineSource
     figures: ModelFigures
     console: Console
+    label: str | None = None
 
     def setting(self, name: Setting, texts: int = CALIBRATION_TEXTS) -> SamplingSetting:
         """The named setting; the temperature of `iso` and `iso-fresh` is found once per run."""
@@ -76,26 +82,31 @@ class Lab:
         for table in tables:
             self.console.print(table.rich())
         data = tuple(asdict(row) for row in rows)
-        Result(experiment, command_line(), tuple(tables), tuple(figures), data).save(self.run.folder)
-        self.console.print(f"written to {self.run.folder / experiment}.json and .md")
+        result = Result(experiment, command_line(), tuple(tables), tuple(figures), data)
+        if self.label:
+            result = result.labelled(self.label)
+        result.save(self.run.folder)
+        self.console.print(f"written to {self.run.folder / result.experiment}.json and .md")
 
 
 @contextmanager
 def open_lab(
-    model: str, prompts: Path | None, out: Path, seed: int, threads: int | None, batch: int
+    model: str, prompts: Path | None, out: Path, label: str | None, seed: int, threads: int | None, batch: int
 ) -> Iterator[Lab]:
     """Opens or resumes the run in `out`; what a user can mend ends as one line and exit code 1."""
     console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
     settings = EngineSettings(threads=threads, max_sequences=batch, max_waiting=1_000_000)
     path = prompts_path(prompts)
     try:
+        if label is not None and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", label):
+            raise ValueError(f"--label {label!r}: use lower-case letters, digits and single hyphens")
         source = EngineSource(model_path(model), path, settings)
         describe(model, source.model, path, MAX_TOKENS, seed, asdict(settings)).save(out)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         try:
             with Progress(*columns, console=console, transient=True) as progress:
                 run = Run(out, source, seed, progress)
-                yield Lab(run, source, ModelFigures(run, source), console)
+                yield Lab(run, source, ModelFigures(run, source), console, label)
         finally:
             source.close()
     except EXPECTED as error:

@@ -18,6 +18,10 @@ Prompts = Annotated[
     Path | None, typer.Option(help="JSONL with the field `prompt`; default: the demo model's prompts.")
 ]
 Out = Annotated[Path, typer.Option(help="Folder of texts and results; a run resumes where it stopped.")]
+Label = Annotated[
+    str | None,
+    typer.Option(help="Added to the results' names: they lie beside those of other options."),
+]
 Seed = Annotated[int, typer.Option(help="Seed of every key, text and resampling.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")]
 Batch = Annotated[int, typer.Option(min=1, help="Texts that are generated at the same time.")]

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 from evaluation.cli.lab import open_lab
-from evaluation.cli.options import DEFAULT_OUT, DEMO, Batch, Model, Out, Prompts, Seed, Threads
+from evaluation.cli.options import DEFAULT_OUT, DEMO, Batch, Label, Model, Out, Prompts, Seed, Threads
 
 
 def _shared(
     model: Model = DEMO,
     prompts: Prompts = None,
     out: Out = DEFAULT_OUT,
+    label: Label = None,
     seed: Seed = 0,
     threads: Threads = None,
     batch: Batch = 32,

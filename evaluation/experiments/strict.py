@@ -52,7 +52,8 @@ def weak_length(run: Run, plan: DirectPlan, scheme: str) -> int:
     """The length at which the single-token TPR at 1e-5 is nearest to WEAK_TPR."""
     cell: Cell = plan.cell(scheme, 1)
     texts = run.texts(cell, plan.texts)
-    lengths = range(SHORTEST, max(plan.lengths) + 1, STEP)
+    longest = max(plan.lengths)
+    lengths = range(min(SHORTEST, longest), longest + 1, STEP)
 
     def distance(length: int) -> float:
         return abs(detect_texts(run, cell, texts, length).share(FPRS[-1]) - WEAK_TPR)

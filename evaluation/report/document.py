@@ -33,7 +33,8 @@ def write_document(run: Path, target: Path) -> list[str]:
     Raises:
         ValueError: the run has no result.
     """
-    found = [name for name in SECTIONS if (run / f"{name}.json").is_file()]
+    sections = {name: _results(run, name) for name in SECTIONS}
+    found = [path.stem for results in sections.values() for path in results]
     if not found:
         raise ValueError(f"{run} holds no result; run `ttmark eval` first")
     target.mkdir(parents=True, exist_ok=True)
@@ -42,15 +43,24 @@ def write_document(run: Path, target: Path) -> list[str]:
     if findings.is_file():
         parts.append(findings.read_text())
     parts.append(_provenance(run))
-    for name in found:
-        title, source = SECTIONS[name]
-        result = Result.load(run / f"{name}.json")
-        parts.append(f"## {title}\n\n{source}\n\n{result.markdown()}")
-        shutil.copyfile(run / f"{name}.json", target / f"{name}.json")
-        for figure in result.figures:
-            shutil.copyfile(run / f"{figure.name}.png", target / f"{figure.name}.png")
+    for name, results in sections.items():
+        if results:
+            title, source = SECTIONS[name]
+            parts.append(f"## {title}\n\n{source}\n")
+        for path in results:
+            result = Result.load(path)
+            parts.append(result.markdown())
+            shutil.copyfile(path, target / path.name)
+            for figure in result.figures:
+                shutil.copyfile(run / f"{figure.name}.png", target / f"{figure.name}.png")
     (target / "README.md").write_text("\n".join(parts))
     return found
+
+
+def _results(run: Path, experiment: str) -> list[Path]:
+    """The experiment's own result, then those with a label."""
+    plain = run / f"{experiment}.json"
+    return [path for path in (plain, *sorted(run.glob(f"{experiment}-*.json"))) if path.is_file()]
 
 
 def _provenance(run: Path) -> str:

@@ -1,6 +1,6 @@
 """The outcome of one experiment: JSON for programs, from which Markdown and plots are made."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,11 @@ class Result:
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     data: tuple[dict[str, Any], ...]
+
+    def labelled(self, label: str) -> "Result":
+        """The same under `<experiment>-<label>`, plots included."""
+        figures = tuple(replace(figure, name=f"{figure.name}-{label}") for figure in self.figures)
+        return replace(self, experiment=f"{self.experiment}-{label}", figures=figures)
 
     def save(self, folder: Path) -> None:
         """Writes `<experiment>.json`, `.md` and the plots."""

@@ -57,6 +57,7 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
     documents = ("--documents", "2", "--document-tokens", "500", "--human", str(human))
     calls = (
         ("strict", *small, "--length", "20", "--texts", "2"),
+        ("strict", *small, "--length", "10", "--texts", "2", "--label", "ten-tokens"),
         ("gains", *small, "--length", "10", "--length", "20", "--texts", "2"),
         ("quality", *small, "--length", "16", "--texts", "2"),
         ("edits", *small, *edited, "--edit", "rewrite", "--human", str(human)),
@@ -68,11 +69,11 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
         assert result.exit_code == 0, result.output
     target = tmp_path / "results"
     result = CliRunner().invoke(app, ["report", str(target), "--out", str(tmp_path / "run")])
-    assert "gains, strict, edits, beta, localized, quality" in result.output
+    assert "gains, strict, strict-ten-tokens, edits, beta, localized, quality" in result.output
     document = (target / "README.md").read_text()
     assert all(title in document for title in ("Strict sampling", "rewrite, 30 tokens", "rewrite, 40 tokens"))
     lengths = {path.stem.rpartition("-n")[2] for path in (tmp_path / "run" / "texts").glob("*.jsonl")}
-    assert lengths == {"16", "20", "40", "400"}
+    assert lengths == {"10", "16", "20", "40", "400"}
 
 
 def test_a_folder_of_another_seed_is_refused_in_one_line(evaluate: Eval) -> None:
@@ -98,6 +99,7 @@ def test_the_manifest_names_the_model_by_its_folder_and_hash(
     ("arguments", "message"),
     [
         (("direct", "--scheme", "rot13", "--setting", "strict"), "rot13"),
+        (("direct", "--label", "Two words"), "lower-case"),
         (("edits", "--edit", "burn", "--setting", "strict", "--texts", "2", "--length", "8"), "burn"),
     ],
 )

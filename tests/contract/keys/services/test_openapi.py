@@ -12,7 +12,7 @@ NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
 
 @pytest.mark.parametrize(
-    ("examples", "cases"), [(100, 1_000), pytest.param(2_500, 50_000, marks=pytest.mark.slow)]
+    ("examples", "cases"), [(100, 1_000), pytest.param(300, 50_000, marks=pytest.mark.slow)]
 )
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     cluster: Any,
@@ -24,6 +24,7 @@ def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     service = cluster.start("detect-4", {"TTMARK_VARIANTS_PER_DOCUMENT": "0"})
     token = cluster.operator.token(limits=NO_LIMITS)
     done = 0
+    # Short runs under many seeds: what a case costs to generate grows with the length of its run.
     for seed in itertools.count(1):
         # What a file or a tokenizer makes of a string, no schema can say.
         done += generate_cases(
