@@ -119,11 +119,10 @@ def _row(
         run.progress.advance(task)
         return [Span(segment.start, segment.end) for segment in evidence.segments]
 
-    overlaps, extra = [], 0
+    overlaps: list[float] = []
     for key, document in marked:
         found = segments(key, document)
         overlaps += [best_overlap(span, found) for span in document.spans]
-        extra += sum(best_overlap(segment, document.spans) == 0.0 for segment in found)
     alarms = np.array(
         [bool(segments(prf_key(run.seed, "clean", index), document)) for index, document in enumerate(clean)],
         dtype=np.float64,
