@@ -45,8 +45,16 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def _with_stream(chunk: type[CompletionResponse] | type[ChatChunk]) -> dict[int | str, dict[str, Any]]:
-    schema = {"$ref": f"#/components/schemas/{chunk.__name__}"}
-    events = {"text/event-stream": {"schema": {"type": "string"}, "x-event-schema": schema}}
+    payloads = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in (chunk, ErrorEnvelope)]
+    data = {
+        "anyOf": [
+            {"const": "[DONE]"},
+            {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": payloads}},
+        ]
+    }
+    # OpenAPI 3.2's keyword for the items of a stream: tools of 3.1 that do not know it pass over it.
+    item = {"type": "object", "required": ["data"], "properties": {"data": data}}
+    events = {"text/event-stream": {"itemSchema": item}}
     success = {"description": "The completions, or with `stream` their events", "content": events}
     return {200: success, **ERRORS}
 
