@@ -128,8 +128,9 @@ def _row(
         dtype=np.float64,
     )
     run.progress.remove_task(task)
-    iou = np.array(overlaps)
-    hits = (iou > 0).astype(np.float64)
+    # The spans of a document share its key and text: documents are resampled, not spans.
+    iou = np.array(overlaps).reshape(len(marked), plan.spans)
+    hits = (iou > 0).mean(axis=1)
     return LocalizedRow(
         method=method,
         scheme=str(cell.scheme),
@@ -138,14 +139,14 @@ def _row(
         spans=plan.spans,
         documents=plan.documents,
         fpr=clopper_pearson(int(alarms.sum()), len(alarms)),
-        fnr=clopper_pearson(int((1 - hits).sum()), len(hits)),
+        fnr=clopper_pearson(int((1 - hits).sum()), len(hits)) if plan.spans == 1 else mean(1 - hits),
         f1=bootstrap(_f1, hits, alarms),
-        iou=mean(iou),
+        iou=mean(iou.mean(axis=1)),
     )
 
 
 def _f1(hits: NDArray[np.float64], alarms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """F1 of as many spans as documents without one, [...] from [..., spans] and [..., documents]."""
+    """F1 of as many spans as documents without one, [...] from [..., documents] and [..., documents]."""
     recall = hits.mean(axis=-1)
     score: NDArray[np.float64] = 2 * recall / (1 + recall + alarms.mean(axis=-1))
     return score
@@ -180,5 +181,5 @@ def localized_table(rows: Sequence[LocalizedRow], setting: SamplingSetting, note
 
 
 def _paper_text(row: LocalizedRow) -> str:
-    figures = LOCALIZED.get((row.scheme, row.block_size))
+    figures = LOCALIZED.get((row.scheme, row.block_size)) if row.spans == 1 else None
     return ", ".join(f"{figure:.3f}" for figure in figures) if figures else ""

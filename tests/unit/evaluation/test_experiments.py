@@ -34,6 +34,15 @@ def test_spans_of_pairs_are_found_in_a_document_by_people(open_run: Callable[[],
     assert len(localized_table(rows, SETTING, ()).rows) == 1
 
 
+def test_every_span_of_a_document_counts(open_run: Callable[[], Run]) -> None:
+    human = [np.random.default_rng(10).integers(0, 12, size=2_000)]
+    plan = LocalizedPlan(("synthid",), (2,), SETTING, 4, 800, spans=3, methods=("scan",))
+    row = measure_localized(open_run(), plan, human)[0]
+    assert row.fnr.estimate == 0.0
+    assert row.iou.estimate > 0.6
+    assert "3 spans" in localized_table([row], SETTING, ()).title
+
+
 def test_completions_under_one_key_resemble_each_other_more_than_unwatermarked_ones(
     open_run: Callable[[], Run],
 ) -> None:
