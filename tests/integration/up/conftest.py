@@ -86,6 +86,8 @@ class UpRunner:
 
 @pytest.fixture
 def run_up(tmp_path: Path) -> Iterator[UpRunner]:
+    # In the background of a shell SIGINT is ignored, and would be by what is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     runner = UpRunner(tmp_path)
     yield runner
     runner.stop_all()
