@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus
 
-.PHONY: help up test check soak observe bench clean
+.PHONY: help up test check audit lock soak observe bench clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,13 +16,22 @@ $(VENV)/.run: pyproject.toml constraints.txt deploy/bootstrap.sh
 $(VENV)/.dev: pyproject.toml constraints.txt deploy/bootstrap.sh
 	@PYTHON=$(PYTHON) deploy/bootstrap.sh dev
 
-up: $(VENV)/.run ## Start both services; MODEL=<hub id or folder> REDIS_URL=redis://... swap in the real parts
+up: $(VENV)/.run ## Start both services and chat; MODEL=demo|<hub id or folder> REDIS_URL=redis://... swap in other parts
 	@exec $(BIN)/ttmark up $(if $(MODEL),--model '$(MODEL)') $(if $(REDIS_URL),--store-url '$(REDIS_URL)') $(UP_ARGS)
 
-check: $(VENV)/.dev ## Lint, format and type checks
+check: $(VENV)/.dev ## Lint, format and type checks, known vulnerabilities
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@$(MAKE) --no-print-directory audit
+
+audit: $(VENV)/.dev ## Known vulnerabilities of the locked versions, where the data can be had (AUDIT_ARGS=--need-data: fail where not)
+	@$(BIN)/python -m tests.harness.audit $(AUDIT_ARGS)
+
+lock: $(VENV)/.dev ## Write the installed versions into constraints.txt
+	@set -o pipefail; { echo "# Locked on $$(date -u +%F). Used by pip install -c. Renew it with: make lock"; \
+	    $(BIN)/pip freeze --exclude-editable | sed -E 's/\+[A-Za-z0-9.]+$$//'; } > $(VENV)/constraints.new \
+	    && mv $(VENV)/constraints.new constraints.txt
 
 test: $(VENV)/.dev ## The whole test suite; installs what it needs from the system's packages where it is missing
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
@@ -34,7 +43,7 @@ soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (ho
 
 observe: $(VENV)/.dev ## Check every panel and rule against the running services and a real Prometheus
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
-	$(BIN)/python -m deploy.observe
+	$(BIN)/python -m tests.harness.observe
 
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv and installs the project into it: `bootstrap.sh run` what the services need, `bootstrap.sh dev` the tests too.
+# Makes .venv and installs the project into it: `bootstrap.sh run` what the services and commands need, `bootstrap.sh dev` the tests too.
 # TTMARK_TORCH_INDEX is the pip index that torch comes from, where it is not the default one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,7 +33,7 @@ else
         ${TTMARK_TORCH_INDEX:+--index-url "$TTMARK_TORCH_INDEX"} torch > "$log" 2>&1 \
         || { tail -n 20 "$log" >&2; fail "installing torch failed; the whole log is in $log"; }
 fi
-extras=$([ "$tier" = dev ] && echo dev || echo gen,bulk)
+extras=$([ "$tier" = dev ] && echo dev || echo gen,bulk,eval)
 $venv/bin/python -m pip install --disable-pip-version-check -q -c $constraints -e ".[$extras]" >> "$log" 2>&1 \
     || { tail -n 20 "$log" >&2; fail "installing the project failed; the whole log is in $log"; }
 touch $venv/.run

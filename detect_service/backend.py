@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from detect_service.key_selection import KeySource
-from detect_service.normalization import TextNormalizer
-from detect_service.tokenizers import TokenizerSet
+from ttmark.detect_service.key_selection import TenantKeys
+from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.tokenizers import TokenizerSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +15,12 @@ class DetectionBackend:
         keys: unwrapped keys; in the service a cache that is kept fresh in the background.
         tokenizers: by the fingerprint that profiles name.
         max_document_tokens: longest document that is looked at.
+        max_request_blocks: most work of a request, in hashed blocks (`ttmark.detect_service.cost`); 0: any.
         normalizer: counts and undoes tricks with characters.
     """
 
-    keys: KeySource
+    keys: TenantKeys
     tokenizers: TokenizerSet
     max_document_tokens: int
+    max_request_blocks: int = 0
     normalizer: TextNormalizer = field(default_factory=TextNormalizer)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from detect_service.detectors import Tokens
-from detect_service.pipeline import Finding
-from shared.keys import UnlockedKey, UnlockedVersion
-from shared.watermark import DirectEvidence
-from shared.watermark.detectors.aligned import BETA
-from shared.watermark.detectors.positions import position_scores
+from ttmark.detect_service.detectors import Tokens
+from ttmark.detect_service.pipeline import Finding
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.watermark import DirectEvidence
+from ttmark.shared.watermark.detectors.alignment import alignment_path
+from ttmark.shared.watermark.detectors.positions import position_scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,11 +30,14 @@ class BlockScores:
 
 
 def block_scores(
-    finding: Finding, token_ids: Callable[[UnlockedKey], Tokens], beta: float = BETA
+    finding: Finding, token_ids: Callable[[UnlockedKey], Tokens], beta: float
 ) -> list[BlockScores]:
     """The blocks that a finding rests on: one run of blocks, or one for each segment and the rest.
 
     Outside of segments the blocks are those of the finding's own key version.
+
+    Args:
+        beta: what the alignment pays for a skipped token.
     """
     evidence = finding.evidence
     size = finding.key.profile.block_size
@@ -63,28 +66,6 @@ def _aligned_blocks(key: UnlockedKey, version: UnlockedVersion, tokens: Tokens, 
     scores = position_scores(watermark, version.prf_key, tokens)
     path = alignment_path(scores, watermark.block_size, beta)
     return BlockScores(path + watermark.context_width, scores[path], watermark.block_size)
-
-
-def alignment_path(scores: NDArray[np.float64], block_size: int, beta: float) -> NDArray[np.int64]:
-    """The blocks that the best alignment keeps (paper, Algorithm 2, followed backwards).
-
-    `scores` [positions] are those of the blocks that start at each position; the result [blocks]
-    are positions, ascending and at least `block_size` apart.
-    """
-    if scores.size == 0:
-        return np.empty(0, np.int64)
-    best = [-beta * t for t in range(block_size)]
-    for t, score in enumerate(scores.tolist(), block_size):
-        best.append(max(best[t - 1] - beta, best[t - block_size] + score))
-    path = []
-    t = len(best) - 1
-    while t >= block_size:
-        if best[t] == best[t - block_size] + float(scores[t - block_size]):
-            t -= block_size
-            path.append(t)
-        else:
-            t -= 1
-    return np.array(path[::-1], dtype=np.int64)
 
 
 def _where(run: BlockScores, mask: NDArray[np.bool_]) -> BlockScores:

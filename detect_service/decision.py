@@ -3,9 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from detect_service.pipeline import Finding
-from shared.schemas.detection import Verdict
-from shared.watermark import DirectEvidence
+from ttmark.detect_service.pipeline import Finding
+from ttmark.shared.schemas.detection import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +18,9 @@ class Decision:
 def decide(finding: Finding | None, fpr: float) -> Decision:
     """Holds a finding to a false positive rate per document.
 
-    `too_short` says that even the best possible score could not have reached `fpr`. A localized
-    finding counts by its segments, which the detector held to `fpr` before.
+    `too_short` says that even the best possible score under any key could not have reached `fpr`: it depends
+    on the document's length and the keys, not on which of them came closest. A localized finding counts by
+    its segments, which the detector held to `fpr` before.
     """
     if finding is None:
         return Decision("not_detected", None)
@@ -28,16 +28,10 @@ def decide(finding: Finding | None, fpr: float) -> Decision:
     found = finding.log10_p <= target if finding.segments is None else bool(finding.segments)
     if found:
         return Decision("watermarked", None)
-    watermark = finding.key.profile.watermark()
-    needed = watermark.blocks_needed(target - math.log10(finding.hypotheses))
-    if _most_blocks(finding) >= needed:
-        return Decision("not_detected", None)
-    return Decision("too_short", (watermark.warmup_blocks + needed) * watermark.block_size)
-
-
-def _most_blocks(finding: Finding) -> int:
-    """How many blocks can count at once: alignments choose among overlapping positions."""
-    positions = finding.evidence.scored_blocks
-    if isinstance(finding.evidence, DirectEvidence):
-        return positions
-    return -(-positions // finding.key.profile.block_size)
+    tokens = []
+    for reach in finding.reach:
+        needed = reach.watermark.blocks_needed(target - math.log10(reach.correction))
+        if reach.blocks >= needed:
+            return Decision("not_detected", None)
+        tokens.append((reach.watermark.warmup_blocks + needed) * reach.watermark.block_size)
+    return Decision("too_short", min(tokens))

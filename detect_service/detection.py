@@ -2,28 +2,35 @@
 
 import math
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
-from detect_service.backend import DetectionBackend
-from detect_service.decision import decide
-from detect_service.detectors import BatchDetector, Tokens
-from detect_service.direct_detector import direct
-from detect_service.key_selection import select_keys
-from detect_service.pipeline import Finding, best_findings
-from detect_service.position_detectors import aligned, localized
-from detect_service.reader import DocumentReader
-from detect_service.results import verdict_only, with_evidence
-from shared.http.auth import check_scope
-from shared.http.errors import TooLarge
-from shared.keys import Principal, Scope, UnlockedKey
-from shared.schemas.detection import (
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.best_reading import best_reading
+from ttmark.detect_service.cost import check_cost, request_cost
+from ttmark.detect_service.decision import decide
+from ttmark.detect_service.detectors import BatchDetector, Tokens
+from ttmark.detect_service.direct_detector import direct
+from ttmark.detect_service.key_selection import select_keys
+from ttmark.detect_service.pipeline import Finding, best_findings
+from ttmark.detect_service.position_detectors import aligned, localized
+from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.results import verdict_only, with_evidence
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import check_scope
+from ttmark.shared.http.service_errors import TooLarge
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import (
     AlignedRequest,
     DetectionRequest,
     DetectionResponse,
     DetectionResult,
     DirectRequest,
+    Document,
     LocalizedRequest,
 )
+from ttmark.shared.watermark.detectors.aligned import BETA
+from ttmark.shared.watermark.pauses import pause
 
 
 class DetectionObserver(Protocol):
@@ -36,11 +43,11 @@ class DetectionObserver(Protocol):
         """A document's result and the evidence for it; None where no key had a version to try."""
 
 
-def detector_for(request: DetectionRequest, versions: int) -> BatchDetector:
+def detector_for(request: DetectionRequest, documents: Sequence[Document], versions: int) -> BatchDetector:
     """The detector with the request's options, when `versions` key versions are tried on each document."""
     match request:
         case DirectRequest():
-            return direct(request.phase)
+            return direct([request.phase_of(document) for document in documents])
         case AlignedRequest():
             return aligned(request.beta)
         case LocalizedRequest():
@@ -62,35 +69,58 @@ def detect(
     `observer` is told every result, with the evidence whether the caller may see it or not.
 
     Raises:
-        ServiceError: unknown key, missing tokenizer, missing scope, or a document that is too long.
+        ServiceError: unknown key, missing tokenizer, missing scope, a document that is too long, or more work
+            than a request may ask for.
     """
     if request.evidence == "blocks":
         check_scope(principal, Scope.DETECT_EVIDENCE)
     selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
     if observer is not None:
         observer.keys(selection.keys)
-    readers = [
-        DocumentReader(document, backend.tokenizers, backend.normalizer, undo_tricks=request.normalize)
-        for document in request.inputs
-    ]
+    readings = []
+    for document in request.inputs:
+        pause()
+        readings.append(
+            DocumentReader.readings(
+                document, backend.tokenizers, backend.normalizer, normalize=request.normalize
+            )
+        )
 
     def token_ids(key: UnlockedKey) -> list[Tokens]:
-        return [_checked(index, reader.token_ids(key), backend) for index, reader in enumerate(readers)]
+        return [
+            _checked(index, reader.token_ids(key), backend)
+            for index, readers in enumerate(readings)
+            for reader in readers
+        ]
 
-    detector = detector_for(request, sum(len(key.detectable) for key in selection.keys))
-    findings = best_findings(token_ids, selection.keys, detector)
-    shows_evidence = Scope.DETECT_EVIDENCE in principal.scopes
+    documents = [reader.document for readers in readings for reader in readers]
+    if backend.max_request_blocks:  # known now to the token; before the texts were read it was estimated
+        lengths = {key.key_id: [tokens.size for tokens in token_ids(key)] for key in selection.keys}
+        blocks = request_cost(request, documents, selection.keys, lambda key: lengths[key.key_id])
+        check_cost(blocks, backend.max_request_blocks)
+    detector = detector_for(request, documents, sum(len(key.detectable) for key in selection.keys))
+    findings = iter(best_findings(token_ids, selection.keys, detector) or ())
+    shows_evidence = principal.sees_evidence
     results = []
-    for index, reader in enumerate(readers):
-        finding = findings[index] if findings else None
-        tokens = len(reader.token_ids(finding.key if finding else selection.keys[0]))
-        results.append(_result(index, request, reader, tokens, finding, shows_evidence))
+    for index, readers in enumerate(readings):
+        pause()
+        of_readings = list(islice(findings, len(readers)))
+        best, finding = best_reading(of_readings, request.fpr) if of_readings else (0, None)
+        # Which key came closest is evidence: others are told the tokens of the first.
+        shown = finding.key if finding and shows_evidence else selection.keys[0]
+        result = _verdict(index, request, readers[0], shown, finding)
+        if finding is not None and shows_evidence:
+            beta = request.beta if isinstance(request, AlignedRequest) else BETA
+            block_beta = beta if request.evidence == "blocks" else None
+            result = with_evidence(result, finding, readers[best], block_beta=block_beta)
+        results.append(result)
         if observer is not None:
             observer.document(results[-1], finding)
     return DetectionResponse(results=results, skipped_keys=list(selection.skipped), request_id=request_id)
 
 
 def _checked(index: int, tokens: Tokens, backend: DetectionBackend) -> Tokens:
+    pause()
     if len(tokens) > backend.max_document_tokens:
         raise TooLarge(
             f"Document {index} has {len(tokens)} tokens; the limit is {backend.max_document_tokens}.",
@@ -99,22 +129,18 @@ def _checked(index: int, tokens: Tokens, backend: DetectionBackend) -> Tokens:
     return tokens
 
 
-def _result(
+def _verdict(
     index: int,
     request: DetectionRequest,
-    reader: DocumentReader,
-    tokens: int,
+    as_sent: DocumentReader,
+    first: UnlockedKey,
     finding: Finding | None,
-    shows_evidence: bool,
 ) -> DetectionResult:
     document_id = request.inputs[index].id
-    result = verdict_only(
+    return verdict_only(
         str(index) if document_id is None else document_id,
-        tokens,
+        len(as_sent.token_ids(finding.key if finding else first)),
         finding,
         decide(finding, request.fpr),
-        reader.normalization,
+        as_sent.normalization(undone=request.normalize),
     )
-    if finding is None or not shows_evidence:
-        return result
-    return with_evidence(result, finding, reader, blocks=request.evidence == "blocks")

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from detect_service.tokenizers import TokenizerSet
-from shared.http.errors import KeyNotFound, Unprocessable
-from shared.keys import UnlockedKey
-from shared.schemas.detection import DetectionRequest
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.http.service_errors import KeyNotFound, Unprocessable
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import DetectionRequest
 
 
-class KeySource(Protocol):
+class TenantKeys(Protocol):
     """Where keys come from: a `KeyCache`, or keys that were read once."""
 
     def for_tenant(self, tenant: str) -> Sequence[UnlockedKey]:
@@ -26,7 +26,7 @@ class KeySelection:
 
 
 def select_keys(
-    request: DetectionRequest, tenant: str, source: KeySource, tokenizers: TokenizerSet
+    request: DetectionRequest, tenant: str, source: TenantKeys, tokenizers: TokenizerSet
 ) -> KeySelection:
     """The tenant's keys that the request names, or all of them.
 

@@ -1,14 +1,15 @@
 """Token ids and keys in, evidence out: pure, the same for the service, the command line and bulk runs."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from detect_service.detectors import BatchDetector, Evidence, Tokens
-from shared.keys import UnlockedKey, UnlockedVersion
-from shared.watermark import LocalizedEvidence, corrected
+from ttmark.detect_service.detectors import BatchDetector, Evidence, Tokens, Tried
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.watermark import LocalizedEvidence, Watermark, corrected
+from ttmark.shared.watermark.detectors.segments import disjoint
 
-Attempt = tuple[Evidence, UnlockedKey, UnlockedVersion]
+Attempt = tuple[Tried, UnlockedKey, UnlockedVersion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,25 @@ class FoundSegment:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """How far the best possible score of one kind of key could have led.
+
+    Attributes:
+        watermark: as the profile describes it.
+        blocks: the most blocks that count at once.
+        correction: the number by which a p-value under such a key is multiplied.
+    """
+
+    watermark: Watermark
+    blocks: int
+    correction: int
+
+    def among(self, readings: int) -> "Reach":
+        """The same where the document is read in so many ways."""
+        return replace(self, correction=self.correction * readings)
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """The best evidence over all keys and versions that were tried on one document.
 
@@ -37,8 +57,9 @@ class Finding:
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
         hypotheses: versions x phases tried on this document.
         segments: in order and disjoint; None unless the detector looks for segments.
-        null_log10_p: p-value under one hypothesis that was chosen without looking, the first one; uniform
-            over texts without its watermark. None where the first attempt tries several phases at once.
+        reach: one for each profile that was tried.
+        null_log10_p: p-value under one hypothesis that was chosen without looking, the first phase of the
+            first version; uniform over texts without its watermark.
     """
 
     key: UnlockedKey
@@ -47,7 +68,8 @@ class Finding:
     log10_p: float
     hypotheses: int
     segments: tuple[FoundSegment, ...] | None
-    null_log10_p: float | None = None
+    reach: tuple[Reach, ...]
+    null_log10_p: float
 
     @property
     def z(self) -> float | None:
@@ -77,39 +99,37 @@ def best_findings(
             key.profile.watermark(), [version.prf_key for version in versions], token_ids(key)
         )
         for index, version in enumerate(versions):
-            attempts.append([(evidence[index], key, version) for evidence in by_document])
+            attempts.append([(tried[index], key, version) for tried in by_document])
     return [_best(tried) for tried in zip(*attempts, strict=True)] if attempts else None
 
 
 def _best(tried: Sequence[Attempt]) -> Finding:
     """What one document's attempts amount to, corrected for their number."""
-    evidence, key, version = min(tried, key=lambda attempt: attempt[0].log10_p)
-    first = tried[0][0]
+    best, key, version = min(tried, key=lambda attempt: attempt[0].evidence.log10_p)
+    evidence = best.evidence
     segments = None
     if isinstance(evidence, LocalizedEvidence):
-        segments = _disjoint(
-            [
-                FoundSegment(found.start, found.end, found.log10_e + math.log10(len(tried)), key, version)
-                for attempt, key, version in tried
-                if isinstance(attempt, LocalizedEvidence)
-                for found in attempt.segments
-            ]
-        )
+        found = [
+            FoundSegment(one.start, one.end, one.log10_e + math.log10(len(tried)), key, version)
+            for attempt, key, version in tried
+            if isinstance(attempt.evidence, LocalizedEvidence)
+            for one in attempt.evidence.segments
+        ]
+        by_e_value = sorted(found, key=lambda segment: segment.log10_e)
+        segments = tuple(sorted(disjoint(by_e_value), key=lambda segment: segment.start))
     return Finding(
         key=key,
         version=version,
         evidence=evidence,
         log10_p=corrected(evidence.log10_p, len(tried)),
-        hypotheses=sum(attempt.hypotheses for attempt, _, _ in tried),
+        hypotheses=sum(attempt.evidence.hypotheses for attempt, _, _ in tried),
         segments=segments,
-        null_log10_p=first.log10_p if first.hypotheses == 1 else None,
+        reach=tuple(_reach(tried)),
+        null_log10_p=tried[0][0].first_log10_p,
     )
 
 
-def _disjoint(found: Sequence[FoundSegment]) -> tuple[FoundSegment, ...]:
-    """The segments in order; of overlapping ones, those with the smallest E-value."""
-    kept: list[FoundSegment] = []
-    for segment in sorted(found, key=lambda segment: segment.log10_e):
-        if all(segment.end <= other.start or segment.start >= other.end for other in kept):
-            kept.append(segment)
-    return tuple(sorted(kept, key=lambda segment: segment.start))
+def _reach(tried: Sequence[Attempt]) -> Iterator[Reach]:
+    by_profile = {key.profile.profile_id: (attempt, key) for attempt, key, _ in tried}
+    for attempt, key in by_profile.values():
+        yield Reach(key.profile.watermark(), attempt.blocks, len(tried) * attempt.evidence.hypotheses)

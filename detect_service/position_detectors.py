@@ -6,15 +6,16 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from detect_service.detectors import BatchDetector, Evidence, Tokens, batches
-from shared.watermark import Watermark
-from shared.watermark.detectors.aligned import aligned_evidence, check_beta
-from shared.watermark.detectors.alignment import aligned_score_of_each
-from shared.watermark.detectors.localized import Method, localized_evidence
-from shared.watermark.detectors.positions import PositionRows
+from ttmark.detect_service.detectors import BatchDetector, Tokens, Tried, batches
+from ttmark.shared.watermark import AlignedEvidence, LocalizedEvidence, Watermark
+from ttmark.shared.watermark.detectors.aligned import aligned_evidence, check_beta
+from ttmark.shared.watermark.detectors.alignment import aligned_score_of_each
+from ttmark.shared.watermark.detectors.localized import Method, localized_evidence
+from ttmark.shared.watermark.detectors.positions import PositionRows
 
 Scores = NDArray[np.float64]
-Judge = Callable[[Watermark, bytes, Sequence[Tokens], Scores, NDArray[np.int64]], list[Evidence]]
+Found = AlignedEvidence | LocalizedEvidence
+Judge = Callable[[Watermark, bytes, Sequence[Tokens], Scores, NDArray[np.int64]], Sequence[Found]]
 """Watermark, PRF key, documents, their scores one after the other [N], their ends -> evidence."""
 
 # Rows that are scored together: a hundred usual documents, so that the alignments of all of them advance
@@ -23,7 +24,7 @@ _ROWS = 65536
 
 
 def aligned(beta: float) -> BatchDetector:
-    """`shared.watermark.detect_aligned` of every document under every key.
+    """`ttmark.shared.watermark.detect_aligned` of every document under every key.
 
     Raises:
         ValueError: `beta` is no price.
@@ -33,22 +34,30 @@ def aligned(beta: float) -> BatchDetector:
 
 
 def localized(method: Method, log10_e_limit: float) -> BatchDetector:
-    """`shared.watermark.detect_localized` of every document under every key."""
+    """`ttmark.shared.watermark.detect_localized` of every document under every key."""
     return partial(_detect, partial(_localized, method, log10_e_limit))
 
 
 def _detect(
     judge: Judge, watermark: Watermark, prf_keys: Sequence[bytes], documents: Sequence[Tokens]
-) -> list[list[Evidence]]:
-    evidence: list[list[Evidence]] = []
+) -> list[list[Tried]]:
+    tried: list[list[Tried]] = []
     for batch in batches([tokens.size for tokens in documents], _ROWS):
         rows = PositionRows.of(watermark, documents[batch])
         by_key = [
             judge(watermark, prf_key, documents[batch], rows.scores(watermark, prf_key), rows.ends)
             for prf_key in prf_keys
         ]
-        evidence += [[of_key[index] for of_key in by_key] for index in range(rows.ends.size)]
-    return evidence
+        tried += [
+            [_alone(of_key[index], watermark.block_size) for of_key in by_key]
+            for index in range(rows.ends.size)
+        ]
+    return tried
+
+
+def _alone(evidence: Found, block_size: int) -> Tried:
+    """One hypothesis, whose alignment chooses among positions that overlap."""
+    return Tried(evidence, evidence.log10_p, -(-evidence.scored_blocks // block_size))
 
 
 def _aligned(
@@ -58,7 +67,7 @@ def _aligned(
     documents: Sequence[Tokens],
     scores: Scores,
     ends: NDArray[np.int64],
-) -> list[Evidence]:
+) -> list[AlignedEvidence]:
     sizes = np.diff(ends, prepend=0)
     totals = np.zeros(ends.size)
     scored = np.flatnonzero(sizes)
@@ -77,7 +86,7 @@ def _localized(
     documents: Sequence[Tokens],
     scores: Scores,
     ends: NDArray[np.int64],
-) -> list[Evidence]:
+) -> list[LocalizedEvidence]:
     return [
         localized_evidence(watermark, prf_key, tokens, of_text, method, log10_e_limit)
         for tokens, of_text in zip(documents, np.split(scores, ends[:-1]), strict=True)

@@ -3,15 +3,17 @@
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detect_service.normalization import NormalizedText, TextNormalizer
-from detect_service.tokenizers import TokenizerSet
-from shared.keys import UnlockedKey
-from shared.schemas.detection import Document, NormalizationReport
-from shared.tokenization import TextTokenizer
+from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import Document, NormalizationReport
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark.pauses import aside
 
 Span = tuple[int, int]
 
@@ -25,7 +27,9 @@ class _Reading:
     @cached_property
     def offsets(self) -> list[Span] | None:
         """Read when they are asked for: most answers hold none."""
-        return None if self.tokenizer is None else self.tokenizer.encode_with_offsets(self.text).offsets
+        if self.tokenizer is None:
+            return None
+        return self.tokenizer.encode_with_offsets(self.text).offsets
 
 
 class DocumentReader:
@@ -33,33 +37,50 @@ class DocumentReader:
 
     A text is encoded at most once per tokenizer, however many keys share it, and once more for places in it.
 
-    Args:
-        undo_tricks: read the text as `TextNormalizer` gives it; positions are always those of the original.
+    Attributes:
+        document: what was sent.
+        undo_tricks: whether the text is read as `TextNormalizer` gives it; positions are always those of the
+            original.
     """
 
     def __init__(
-        self, document: Document, tokenizers: TokenizerSet, normalizer: TextNormalizer, *, undo_tricks: bool
+        self,
+        document: Document,
+        tokenizers: TokenizerSet,
+        normalized: NormalizedText | None,
+        *,
+        undo_tricks: bool,
     ) -> None:
-        self._document = document
+        self.document = document
+        self.undo_tricks = undo_tricks
         self._tokenizers = tokenizers
-        self._undo_tricks = undo_tricks
-        self._normalized: NormalizedText | None = (
-            None if document.text is None else normalizer.normalize(document.text)
-        )
+        self._normalized = normalized
         self._readings: dict[str, _Reading] = {}
+
+    @classmethod
+    def readings(
+        cls, document: Document, tokenizers: TokenizerSet, normalizer: TextNormalizer, *, normalize: bool
+    ) -> list[Self]:
+        """The document as it was sent; with `normalize` also without tricks, where that is another text.
+
+        How many there are depends on the text alone, never on a key.
+        """
+        normalized = None if document.text is None else _normalized(normalizer, document.text)
+        differs = normalized is not None and normalized.text != document.text
+        both = (False, True) if normalize and differs else (False,)
+        return [cls(document, tokenizers, normalized, undo_tricks=undone) for undone in both]
 
     @property
     def _text(self) -> str:
         """What the tokenizers are given."""
-        undone = self._normalized if self._undo_tricks else None
-        return undone.text if undone else self._document.text or ""
+        undone = self._normalized if self.undo_tricks else None
+        return undone.text if undone else self.document.text or ""
 
-    @property
-    def normalization(self) -> NormalizationReport | None:
+    def normalization(self, *, undone: bool) -> NormalizationReport | None:
         """What can hide a watermark in the text; None for a document that came as token ids."""
         if self._normalized is None:
             return None
-        return NormalizationReport(**self._normalized.counts._asdict(), undone=self._undo_tricks)
+        return NormalizationReport(**self._normalized.counts._asdict(), undone=undone)
 
     def token_ids(self, key: UnlockedKey) -> NDArray[np.int64]:
         """Token ids [tokens] of the document under the key's tokenizer."""
@@ -71,7 +92,7 @@ class DocumentReader:
         if offsets is None or self._normalized is None:
             return None
         first, last = offsets[start][0], self._with_marks(offsets, end)
-        return self._normalized.original_span(first, last) if self._undo_tricks else (first, last)
+        return self._normalized.original_span(first, last) if self.undo_tricks else (first, last)
 
     def _with_marks(self, offsets: list[Span], end: int) -> int:
         """Where the token before `end` ends, with accents that no token names.
@@ -92,8 +113,13 @@ class DocumentReader:
 
     def _read(self, fingerprint: str) -> _Reading:
         if self._normalized is None:
-            return _Reading(np.array(self._document.token_ids, dtype=np.int64), "", None)
+            return _Reading(np.array(self.document.token_ids, dtype=np.int64), "", None)
         tokenizer = self._tokenizers.get(fingerprint)
         if tokenizer is None:  # callers choose keys by `in tokenizers` first
             raise KeyError(fingerprint)
         return _Reading(np.array(tokenizer.encode(self._text), dtype=np.int64), self._text, tokenizer)
+
+
+def _normalized(normalizer: TextNormalizer, text: str) -> NormalizedText:
+    with aside():  # regular expressions over the whole text
+        return normalizer.normalize(text)

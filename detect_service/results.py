@@ -1,17 +1,26 @@
 """From evidence to the answer that a caller may see."""
 
-from detect_service.block_scores import block_scores
-from detect_service.decision import Decision
-from detect_service.pipeline import Finding, FoundSegment
-from detect_service.reader import DocumentReader
-from shared.keys import UnlockedKey, UnlockedVersion
-from shared.schemas.detection import (
+from pydantic import TypeAdapter
+
+from ttmark.detect_service.block_scores import block_scores
+from ttmark.detect_service.decision import Decision
+from ttmark.detect_service.pipeline import Finding, FoundSegment
+from ttmark.detect_service.reader import DocumentReader
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import (
     BlockEvidence,
     DetectedKey,
+    DetectionResponse,
     DetectionResult,
     NormalizationReport,
     Segment,
 )
+from ttmark.shared.watermark.pauses import pause
+
+# Answered blocks between two pauses.
+_BLOCKS = 512
+_EVIDENCE = TypeAdapter(list[BlockEvidence])
+_NO_EVIDENCE = '"evidence":[]'
 
 
 def verdict_only(
@@ -21,7 +30,11 @@ def verdict_only(
     decision: Decision,
     normalization: NormalizationReport | None,
 ) -> DetectionResult:
-    """What the scope `detect` shows: the verdict, without any score."""
+    """What the scope `detect` shows: the verdict, without any score.
+
+    Args:
+        tokens: of the text as it was sent: which reading is the best depends on the keys.
+    """
     return DetectionResult(
         id=document_id,
         verdict=decision.verdict,
@@ -33,22 +46,52 @@ def verdict_only(
 
 
 def with_evidence(
-    result: DetectionResult, finding: Finding, reader: DocumentReader, *, blocks: bool
+    result: DetectionResult, finding: Finding, reader: DocumentReader, *, block_beta: float | None
 ) -> DetectionResult:
-    """What the scope `detect:evidence` adds: p-value, scores, the key, segments, on request every block."""
+    """What the scope `detect:evidence` adds: p-value, scores, the key, segments, on request every block.
+
+    Args:
+        reader: the reading that the finding is of; its tokens are counted.
+        block_beta: what an alignment pays for a skipped token; None where blocks are not asked for.
+    """
     found = result.verdict == "watermarked"
     segments = finding.segments
     return result.model_copy(
         update={
+            "tokens": len(reader.token_ids(finding.key)),
+            "reading": "normalized" if reader.undo_tricks else "as_sent",
             "p_value": 10**finding.log10_p,
             "log10_p": finding.log10_p,
             "z": finding.z,
             "scored_blocks": finding.evidence.scored_blocks,
             "key": _shown_key(finding.key, finding.version) if found else None,
             "segments": None if segments is None else [_shown_segment(s, reader) for s in segments],
-            "evidence": _block_evidence(finding, reader) if blocks else None,
+            "evidence": None if block_beta is None else _block_evidence(finding, reader, block_beta),
         }
     )
+
+
+def response_json(response: DetectionResponse) -> bytes:
+    """`response.model_dump_json()`, a document at a time."""
+    head, _, tail = response.model_copy(update={"results": []}).model_dump_json().partition("[]")
+    results = []
+    for result in response.results:
+        pause()
+        results.append(_result_json(result))
+    return f"{head}[{','.join(results)}]{tail}".encode()
+
+
+def _result_json(result: DetectionResult) -> str:
+    """`result.model_dump_json()`, some of its blocks at a time."""
+    if result.evidence is None or len(result.evidence) <= _BLOCKS:
+        return result.model_dump_json()
+    parts = []
+    for first in range(0, len(result.evidence), _BLOCKS):
+        pause()
+        parts.append(_EVIDENCE.dump_json(result.evidence[first : first + _BLOCKS])[1:-1].decode())
+    # Quotes inside of strings are escaped: this stands where it is written and nowhere else.
+    head, name, tail = result.model_copy(update={"evidence": []}).model_dump_json().partition(_NO_EVIDENCE)
+    return f"{head}{name[:-1]}{','.join(parts)}]{tail}"
 
 
 def _shown_key(key: UnlockedKey, version: UnlockedVersion) -> DetectedKey:
@@ -67,11 +110,13 @@ def _shown_segment(segment: FoundSegment, reader: DocumentReader) -> Segment:
     )
 
 
-def _block_evidence(finding: Finding, reader: DocumentReader) -> list[BlockEvidence]:
+def _block_evidence(finding: Finding, reader: DocumentReader, beta: float) -> list[BlockEvidence]:
     """The scored blocks in order, with characters where the document came as text."""
     evidence = []
-    for run in block_scores(finding, reader.token_ids):
-        for start, score in zip(run.starts.tolist(), run.scores.tolist(), strict=True):
+    for run in block_scores(finding, reader.token_ids, beta):
+        for index, (start, score) in enumerate(zip(run.starts.tolist(), run.scores.tolist(), strict=True)):
+            if index % _BLOCKS == 0:
+                pause()
             first, last = reader.characters(finding.key, start, start + run.size) or (None, None)
             evidence.append(
                 BlockEvidence(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from shared.tokenization import TextTokenizer
+from ttmark.shared.tokenization import TextTokenizer
 
 
 class TokenizerSet:

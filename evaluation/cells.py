@@ -1,10 +1,73 @@
-"""A cell: texts that are generated alike, under one name by which a run finds them again."""
+"""What is generated: sampling settings, cells of texts that are made alike, and their keys and seeds."""
 
+import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
-from evaluation.seeds import prf_key
-from evaluation.settings import SamplingSetting
-from shared.watermark import Watermark
+from ttmark.shared.watermark import Watermark
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSetting:
+    """Truncation and temperature; `top_k` 0 is off."""
+
+    top_k: int
+    top_p: float
+    temperature: float
+    frequency_penalty: float = 0.0
+
+    def __str__(self) -> str:
+        text = f"top-k {self.top_k or 'off'}, top-p {self.top_p:g}, T {self.temperature:g}"
+        return text + f", frequency penalty {self.frequency_penalty:g}" * bool(self.frequency_penalty)
+
+    @property
+    def slug(self) -> str:
+        """The setting as part of a file name."""
+        slug = f"k{self.top_k}-p{self.top_p:g}-t{self.temperature:g}"
+        return slug + f"-f{self.frequency_penalty:g}" * bool(self.frequency_penalty)
+
+
+class Setting(StrEnum):
+    """Names of settings on the command line."""
+
+    DEFAULT = "default"
+    STRICT = "strict"
+    QWEN3 = "qwen3"
+    LLAMA3 = "llama3"
+    ISO = "iso"
+    ISO_FRESH = "iso-fresh"
+
+
+SETTINGS = {
+    Setting.DEFAULT: SamplingSetting(50, 0.95, 1.0),
+    Setting.STRICT: SamplingSetting(20, 0.8, 0.7),
+    Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
+    Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
+}
+"""The paper's main setting, and the stricter ones of its Table 2 and appendix."""
+
+CALIBRATED = {Setting.ISO: 0.0, Setting.ISO_FRESH: 0.5}
+"""Frequency penalties of the settings whose temperature is calibrated. At low temperature a small model falls
+into loops, and what repeats carries no watermark; the penalty keeps its text as fresh as a large model's."""
+
+
+PRF_KEY_BYTES = 16
+
+
+def _digest(*parts: object) -> bytes:
+    return hashlib.sha256("/".join(str(part) for part in parts).encode()).digest()
+
+
+def prf_key(seed: int, *parts: object) -> bytes:
+    """A watermark key; a text has its own, so that texts are independent samples also over keys."""
+    return _digest("key", seed, *parts)[:PRF_KEY_BYTES]
+
+
+def sampling_seed(seed: int, *parts: object) -> int:
+    """A seed for the engine or for numpy."""
+    return int.from_bytes(_digest("sampling", seed, *parts)[:6], "little")
+
 
 Parameters = tuple[tuple[str, int | float | bool], ...]
 
@@ -67,6 +130,14 @@ class Cell:
     def unmarked(self) -> "Cell":
         """The cell of the same length and sampling without a watermark."""
         return Cell(None, 1, self.setting, self.tokens, prompts=self.prompts)
+
+    def prompt(self, index: int, available: int) -> int:
+        """Number of the prompt that a text continues."""
+        return index % min(self.prompts or available, available)
+
+    def sampling(self) -> dict[str, Any]:
+        """What else is said to the engine of how to sample."""
+        return {} if self.max_branches is None else {"max_branches": self.max_branches}
 
     def key(self, seed: int, index: int) -> bytes:
         """The watermark key of a text."""

@@ -1,16 +1,18 @@
-"""What the direct detector says of many texts."""
+"""What the direct and the aligned detector say of many texts."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evaluation.cells import Cell
-from evaluation.completions import Completion
-from evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
-from evaluation.run import Run
-from evaluation.seeds import prf_key
-from shared.watermark import DirectEvidence, Watermark, detect_direct
+from ttmark.evaluation.cells import Cell, prf_key
+from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
+from ttmark.evaluation.run import Completion, Run
+from ttmark.shared.watermark import DirectEvidence, Watermark, detect_direct
+from ttmark.shared.watermark.detectors.alignment import aligned_scores
+from ttmark.shared.watermark.detectors.positions import position_scores
 
 FPRS = (1e-3, 1e-4, 1e-5)
 """Theoretical false positive rates at which the paper states the true positive rate."""
@@ -77,3 +79,23 @@ def _detections(watermark: Watermark, evidence: Sequence[DirectEvidence]) -> Det
         np.array([watermark.block_size * item.scored_blocks / item.tokens for item in evidence]),
         np.array([item.scores.mean() if item.scored_blocks else 0.0 for item in evidence]),
     )
+
+
+def alignment_z(
+    watermark: Watermark, tokens: NDArray[np.int64], keys: Sequence[bytes], betas: Sequence[float]
+) -> NDArray[np.float64]:
+    """z_emp of one text under each key, [betas, keys]; zeros for a text without a scored block."""
+    blocks = tokens.size // watermark.block_size
+    columns = [position_scores(watermark, key, tokens) for key in keys]
+    scores = np.stack(columns, axis=1)  # [positions, keys]
+    if scores.shape[0] == 0:
+        return np.zeros((len(betas), len(keys)))
+    found = [aligned_scores([scores], watermark.block_size, beta, len(keys)) for beta in betas]
+    return np.stack(found) / math.sqrt(blocks)
+
+
+def threshold(null: Sample, fpr: float) -> float:
+    """The smallest value of the null that at most `fpr` of it exceed; a text passes above it."""
+    ordered = np.sort(null)
+    allowed = math.floor(fpr * len(ordered))
+    return float(ordered[len(ordered) - 1 - allowed])

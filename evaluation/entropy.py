@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.intervals import Interval, mean
-from evaluation.language_model import LanguageModel, penalize, supports
-from evaluation.settings import SamplingSetting
+from ttmark.evaluation.cells import SamplingSetting
+from ttmark.evaluation.intervals import Interval, mean
+from ttmark.evaluation.language_model import LanguageModel, block_levels, penalize, supports
 
 BLOCKS_PER_TEXT = 8
 MAX_PATHS = 20_000
@@ -73,13 +73,7 @@ def measure_entropy(
             ]
         )
         positions = generator.choice(len(rows), size=min(BLOCKS_PER_TEXT, len(rows)), replace=False)
-        blocks = [
-            [
-                strength_bound(probs)
-                for probs in block_distributions(model, setting, prompt, before[position], block_size)
-            ]
-            for position in positions
-        ]
+        blocks = [_bounds(model, setting, prompt, before[position], block_size) for position in positions]
         bounds.append(np.mean(blocks, axis=0))
     bits, counts, single = np.array(figures).T
     deeper = np.array(bounds).T[1:]
@@ -87,27 +81,33 @@ def measure_entropy(
     return EntropyReport(tokens, mean(bits), mean(counts), tuple(mean(row) for row in (single, *deeper)))
 
 
-def block_distributions(
+def _bounds(
     model: LanguageModel,
     setting: SamplingSetting,
     prompt: Sequence[int],
     before: Sequence[int],
     block_size: int,
-) -> list[NDArray[np.float64]]:
-    """Joint distributions of the next 1, 2, ... `block_size` tokens after `prompt` and `before`.
-
-    Raises:
-        ValueError: too many paths.
-    """
-    paths: list[list[int]] = [[]]
-    probs = np.ones(1)
+) -> list[float]:
+    """The bounds of the next 1, 2, ... `block_size` tokens."""
     found = []
-    for _ in range(block_size):
-        logits = model.branch_logits([*prompt, *before], paths)
-        rows = supports(penalize(logits, setting, [[*before, *path] for path in paths]), setting)
-        probs = np.concatenate([p * row.probs for p, row in zip(probs, rows, strict=True)])
-        paths = [[*path, token] for path, row in zip(paths, rows, strict=True) for token in row.ids.tolist()]
-        if len(paths) > MAX_PATHS:
-            raise ValueError(f"{len(paths)} paths of {len(paths[0])} tokens: too many for the bounds")
-        found.append(probs)
+    for level in block_levels(model, setting, prompt, before, block_size):
+        if len(level.paths) > MAX_PATHS:
+            raise ValueError(
+                f"{len(level.paths)} paths of {len(level.paths[0])} tokens: too many for the bounds"
+            )
+        found.append(strength_bound(level.probs))
     return found
+
+
+def entropy_note(report: EntropyReport) -> str:
+    """The line about entropy that goes with every table."""
+    gains = [
+        f"{what} a gain of {report.bound_gain(size):.2f}"
+        for size, what in ((2, "pairs"), (3, "blocks of three"))
+        if size <= len(report.bounds)
+    ]
+    return (
+        f"Entropy {report.bits.estimate:.2f} bits per token after the filters,"
+        f" {report.candidates.estimate:.1f} candidates on average ({report.tokens} tokens);"
+        f" the bounds of Theorems 1 and 2 allow {', '.join(gains)}."
+    )

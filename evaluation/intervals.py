@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, rankdata
 
 Sample = NDArray[np.float64]
 Statistic = Callable[..., Sample]
@@ -39,15 +39,31 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> In
     """
     if not 0 <= successes <= trials or trials == 0:
         raise ValueError(f"{successes} successes of {trials} trials")
+    from scipy.stats import beta  # optional: `--help` works without it
+
     tail = (1 - confidence) / 2
     low = 0.0 if successes == 0 else float(beta.ppf(tail, successes, trials - successes + 1))
     high = 1.0 if successes == trials else float(beta.ppf(1 - tail, successes + 1, trials - successes))
     return Interval(successes / trials, low, high)
 
 
+def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Wilson's score interval of a binomial rate: narrower than the exact one, for few trials.
+
+    Raises:
+        ValueError: no trials, or more successes than trials.
+    """
+    if not 0 <= successes <= trials or trials == 0:
+        raise ValueError(f"{successes} successes of {trials} trials")
+    from scipy.stats import binomtest  # optional: `--help` works without it
+
+    found = binomtest(successes, trials).proportion_ci(confidence, method="wilson")
+    return Interval(successes / trials, float(found.low), float(found.high))
+
+
 def bootstrap(
     statistic: Statistic,
-    *samples: Sample,
+    *samples: NDArray[Any],
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -75,11 +91,6 @@ def mean(sample: Sample) -> Interval:
     return bootstrap(lambda values: values.mean(axis=-1), sample)
 
 
-def median(sample: Sample) -> Interval:
-    """Median of a sample."""
-    return bootstrap(lambda values: np.median(values, axis=-1), sample)
-
-
 def ratio_of_means(numerator: Sample, denominator: Sample) -> Interval:
     """Mean of one sample over the mean of another."""
     return bootstrap(lambda top, bottom: top.mean(axis=-1) / bottom.mean(axis=-1), numerator, denominator)
@@ -97,6 +108,8 @@ def auroc(positives: Sample, negatives: Sample) -> Interval:
 
 def _auroc(positives: Sample, negatives: Sample) -> Sample:
     count = positives.shape[-1]
+    from scipy.stats import rankdata  # optional: `--help` works without it
+
     ranks = rankdata(np.concatenate([positives, negatives], axis=-1), axis=-1)[..., :count]
     above = ranks.sum(axis=-1) - count * (count + 1) / 2
     rate: Sample = above / (count * negatives.shape[-1])

@@ -1,19 +1,39 @@
-"""The model itself, outside the engine: next-token distributions of given texts."""
+"""Language models outside the engine: next-token distributions, and texts written the slow, obvious way."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from evaluation.settings import SamplingSetting
-from gen_service.decoding.filters import FilterParams, filter_rows
-from gen_service.decoding.penalties import LogitAdjustments
-from gen_service.decoding.support import Support
+from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.decoding.penalties import LogitAdjustments
+from ttmark.gen_service.decoding.support import Support
+from ttmark.shared.watermark import ContextTracker, key_lanes
 
 
-class LanguageModel:
+class BranchModel(Protocol):
+    """What says how likely the next token is."""
+
+    def branch_logits(self, prefix: Sequence[int], paths: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Logits after `prefix` and each path, all of one length, [paths, vocab]."""
+        ...
+
+
+class LanguageModel(BranchModel, Protocol):
+    """The same, and of whole texts at once."""
+
+    def logits(self, prompt: Sequence[int], completion: Sequence[int]) -> torch.Tensor:
+        """Logits from which each token of the completion was drawn, [tokens, vocab]."""
+        ...
+
+
+class CausalModel:
     """A causal language model in fp32 on the CPU, or on a GPU if there is one."""
 
     def __init__(self, model: str) -> None:
@@ -23,22 +43,14 @@ class LanguageModel:
 
     @torch.inference_mode()
     def logits(self, prompt: Sequence[int], completion: Sequence[int]) -> torch.Tensor:
-        """Logits from which each token of the completion was drawn, [tokens, vocab]."""
+        """See `LanguageModel`."""
         ids = torch.tensor([[*prompt, *completion]], device=self._device)
         logits: torch.Tensor = self._model(input_ids=ids[:, :-1]).logits[0]  # [tokens - 1, vocab]
         return logits[len(prompt) - 1 :]
 
-    def log_likelihood(self, prompt: Sequence[int], completion: Sequence[int]) -> NDArray[np.float64]:
-        """Natural log probability of each token of the completion, no filters, [tokens]."""
-        logits = self.logits(prompt, completion).double()
-        chosen = torch.tensor(list(completion), device=self._device)[:, None]
-        taken = torch.log_softmax(logits, dim=-1).gather(1, chosen)[:, 0]
-        values: NDArray[np.float64] = taken.cpu().numpy()
-        return values
-
     @torch.inference_mode()
     def branch_logits(self, prefix: Sequence[int], paths: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Logits after `prefix` and each path, all of one length, [paths, vocab]."""
+        """See `BranchModel`."""
         ids = torch.tensor([list(prefix)], device=self._device)
         output = self._model(input_ids=ids, use_cache=True)
         if paths[0]:
@@ -48,6 +60,16 @@ class LanguageModel:
             output = self._model(input_ids=branches, past_key_values=cache)
         logits: torch.Tensor = output.logits[:, -1]
         return logits
+
+
+def log_likelihood(
+    model: LanguageModel, prompt: Sequence[int], completion: Sequence[int]
+) -> NDArray[np.float64]:
+    """Natural log probability of each token of the completion, no filters, [tokens]."""
+    logits = model.logits(prompt, completion).double()
+    chosen = torch.tensor(list(completion), device=logits.device)[:, None]
+    values: NDArray[np.float64] = torch.log_softmax(logits, dim=-1).gather(1, chosen)[:, 0].cpu().numpy()
+    return values
 
 
 def penalize(logits: torch.Tensor, setting: SamplingSetting, before: Sequence[Sequence[int]]) -> torch.Tensor:
@@ -64,4 +86,58 @@ def supports(logits: torch.Tensor, setting: SamplingSetting) -> list[Support]:
     """What the setting's filters leave of each row."""
     params = FilterParams(setting.temperature, setting.top_k, setting.top_p)
     found = filter_rows(logits, [params] * len(logits))
-    return [support for support in found if support is not None]
+    return [support.whole() for support in found if support is not None]
+
+
+class Level(NamedTuple):
+    """The joint distribution of the next tokens: paths [N][tokens] and their probabilities [N]."""
+
+    paths: list[list[int]]
+    probs: NDArray[np.float64]
+
+
+def block_levels(
+    model: BranchModel, setting: SamplingSetting, prompt: Sequence[int], before: Sequence[int], tokens: int
+) -> Iterator[Level]:
+    """The joint distributions of the next 1, 2, ... `tokens` tokens after `prompt` and `before`."""
+    level = Level([[]], np.ones(1))
+    for _ in range(tokens):
+        logits = model.branch_logits([*prompt, *before], level.paths)
+        penalized = penalize(logits, setting, [[*before, *path] for path in level.paths])
+        branches = list(zip(level.paths, level.probs, supports(penalized, setting), strict=True))
+        level = Level(
+            [[*path, token] for path, _, support in branches for token in support.ids.tolist()],
+            np.concatenate([p * support.probs for _, p, support in branches]),
+        )
+        yield level
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A text, how many of its blocks are watermarked, and the distributions that were read for it."""
+
+    tokens: tuple[int, ...]
+    watermarked: int
+    rows: int
+
+
+def write_text(
+    model: BranchModel, cell: Cell, key: bytes, prompt: Sequence[int], draws: np.random.Generator
+) -> Writing:
+    """One text of a cell, block by block from the (watermarked) joint distribution (Algorithm 1)."""
+    watermark = cell.watermark() if cell.scheme else None
+    tracker = ContextTracker(cell.block_size, watermark.context_width) if watermark else None
+    lanes = key_lanes(key)[None]
+    tokens: list[int] = []
+    watermarked = rows = 0
+    while len(tokens) < cell.tokens:
+        levels = list(block_levels(model, cell.setting, prompt, tokens, cell.block_size))
+        rows += 1 + sum(len(level.paths) for level in levels[:-1])
+        paths, probs = levels[-1]
+        context = tracker.next_context(tokens) if tracker else None
+        if watermark and context is not None:
+            blocks, offsets = np.array(paths), np.array([0, len(paths)])
+            probs = watermark.reweight(lanes, np.array([context]), blocks, probs, offsets)
+            watermarked += 1
+        tokens += paths[draws.choice(len(paths), p=probs / probs.sum())]
+    return Writing(tuple(tokens[: cell.tokens]), watermarked, rows)

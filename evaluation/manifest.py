@@ -10,6 +10,8 @@ from typing import Any
 
 import orjson
 
+from ttmark.shared.processor import processor_name
+
 FILE = "manifest.json"
 PACKAGES = ("ttmark", "torch", "transformers", "tokenizers", "numpy", "scipy")
 IDENTITY = ("model_sha256", "prompts_sha256", "prompt_tokens", "seed")
@@ -76,20 +78,11 @@ def machine() -> dict[str, Any]:
     """The processor and memory that figures about time depend on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
-        "processor": _processor(),
+        "processor": processor_name(),
         "cores": os.cpu_count(),
         "memory_gib": round(memory / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def _versions() -> dict[str, str]:

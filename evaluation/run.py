@@ -1,12 +1,107 @@
-"""A run: a folder of generated texts and results that grows and resumes."""
+"""A run: a folder of generated texts, intermediate figures and results that grows and resumes."""
 
+import fcntl
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
 from rich.progress import Progress
 
-from evaluation.cells import Cell
-from evaluation.completions import Completion, CompletionFile
-from evaluation.sources import TextSource
+from ttmark.evaluation.cells import Cell
+
+Kept = TypeVar("Kept")
+
+
+def read_kept(path: Path, kind: type[Kept]) -> Kept | None:
+    """The dataclass in `path`, or None if there is no such file."""
+    return TypeAdapter(kind).validate_json(path.read_bytes()) if path.is_file() else None
+
+
+def write_kept(path: Path, value: object) -> None:
+    """Writes a dataclass to `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One text.
+
+    Attributes:
+        index: its number in the cell: prompt, key and seed follow from it.
+        token_ids: tokens of the completion, without the prompt.
+        watermarked_blocks: blocks that carry the watermark.
+        seconds: wall time since the text before it was finished; their sum is the time that the texts took.
+        rows: rows of forward passes since then, prompts included; likewise.
+    """
+
+    index: int
+    token_ids: tuple[int, ...]
+    watermarked_blocks: int
+    seconds: float
+    rows: int
+
+    def tokens(self, length: int | None = None) -> NDArray[np.int64]:
+        """The first `length` tokens."""
+        return np.array(self.token_ids[:length], dtype=np.int64)
+
+
+OnText = Callable[[Completion], None]
+
+
+class TextSource(Protocol):
+    """What makes the texts of a cell."""
+
+    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+        """Makes the texts with these numbers and hands each over when it is finished."""
+        ...
+
+
+class CompletionFile:
+    """The texts of one cell."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> dict[int, Completion]:
+        """Texts by index; a line that was cut off by a crash is left out."""
+        if not self._path.is_file():
+            return {}
+        texts = {}
+        for line in self._path.read_bytes().splitlines():
+            try:
+                record = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                continue
+            record["token_ids"] = tuple(record["token_ids"])
+            texts[record["index"]] = Completion(**record)
+        return texts
+
+    def append(self, text: Completion) -> None:
+        """Writes one text; it is on disk when this returns."""
+        with self._path.open("ab") as file:
+            file.write(b"\n" * self._ends_inside_a_line() + orjson.dumps(asdict(text)) + b"\n")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keeps other processes from adding texts to this cell meanwhile."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.with_suffix(".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _ends_inside_a_line(self) -> bool:
+        if not self._path.is_file() or not self._path.stat().st_size:
+            return False
+        with self._path.open("rb") as file:
+            file.seek(-1, 2)
+            return file.read(1) != b"\n"
 
 
 class Run:
@@ -47,3 +142,18 @@ class Run:
 
         self._source.generate(cell, missing, self.seed, on_text)
         self.progress.remove_task(task)
+
+
+PromptRows = Callable[[int], int]
+"""Tokens of the prompt of a text, by the text's number."""
+
+
+def seconds_per_thousand(texts: Sequence[Completion]) -> float:
+    """Wall time per 1,000 tokens."""
+    return 1000 * sum(text.seconds for text in texts) / sum(len(text.token_ids) for text in texts)
+
+
+def rows_per_token(texts: Sequence[Completion], prompt_rows: PromptRows) -> float:
+    """Rows of forward passes per generated token, without the prompts'."""
+    prompts = sum(prompt_rows(text.index) for text in texts)
+    return (sum(text.rows for text in texts) - prompts) / sum(len(text.token_ids) for text in texts)

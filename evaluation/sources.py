@@ -1,42 +1,60 @@
-"""Where texts come from: the project's engine, batched, each text with its own key and seed."""
+"""Where texts come from: a model, and the project's engine, batched, each text with its own key and seed."""
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from evaluation.cells import Cell
-from evaluation.completions import Completion
-from evaluation.prompts import MAX_TOKENS, read_prompts
-from evaluation.seeds import sampling_seed
-from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
-from shared.tokenization import TextTokenizer
-from shared.watermark import Watermark
+from ttmark.evaluation.cells import Cell, sampling_seed
+from ttmark.evaluation.inputs import MAX_TOKENS, read_human_texts, read_prompts
+from ttmark.evaluation.language_model import CausalModel, LanguageModel
+from ttmark.evaluation.run import Completion, OnText, TextSource
+from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
+from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark import Watermark
 
-OnText = Callable[[Completion], None]
 
+class ModelSource(TextSource, Protocol):
+    """A model that makes texts, and what experiments ask about it besides.
 
-class TextSource(Protocol):
-    """What makes the texts of a cell."""
+    Attributes:
+        language_model: the same model outside the engine.
+        prompts: as token ids; text i continues prompt i, counted round.
+        end_tokens: those that end a text.
+    """
 
-    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
-        """Makes the texts with these numbers and hands each over when it is finished."""
+    @property
+    def language_model(self) -> LanguageModel: ...
+
+    @property
+    def tokenizer(self) -> TextTokenizer: ...
+
+    @property
+    def prompts(self) -> Sequence[tuple[int, ...]]: ...
+
+    @property
+    def end_tokens(self) -> frozenset[int]: ...
+
+    def human_texts(self) -> list[str]:
+        """Documents by people that go with the model."""
+        ...
+
+    def close(self) -> None:
+        """Ends whatever runs."""
         ...
 
 
 class EngineSource:
     """Texts by the generation engine; the model is loaded when the first text is asked for."""
 
-    def __init__(
-        self, model: str, prompts: Path, settings: EngineSettings, prompt_tokens: int = MAX_TOKENS
-    ) -> None:
+    def __init__(self, model: str, prompts: Path, settings: EngineSettings) -> None:
         self.model = model
         self._prompts_path = prompts
-        self._prompt_tokens = prompt_tokens
         self._settings = settings
         self._engine: Engine | None = None
-        self._prompts: list[tuple[int, ...]] = []
 
     @property
     def engine(self) -> Engine:
@@ -46,17 +64,29 @@ class EngineSource:
             self._engine.start()
         return self._engine
 
+    @cached_property
+    def language_model(self) -> CausalModel:
+        """See `ModelSource`."""
+        return CausalModel(self.model)
+
     @property
     def tokenizer(self) -> TextTokenizer:
         """The model's tokenizer; of a folder it is read without the model."""
         return TextTokenizer.load(self.model) if Path(self.model).is_dir() else self.engine.tokenizer
 
-    @property
+    @cached_property
     def prompts(self) -> list[tuple[int, ...]]:
-        """Prompts as token ids; text i continues prompt i, counted round."""
-        if not self._prompts:
-            self._prompts = read_prompts(self._prompts_path, self.tokenizer, self._prompt_tokens)
-        return self._prompts
+        """See `ModelSource`."""
+        return read_prompts(self._prompts_path, self.tokenizer, MAX_TOKENS)
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """See `ModelSource`."""
+        return frozenset(self.engine.eos_token_ids)
+
+    def human_texts(self) -> list[str]:
+        """See `ModelSource`."""
+        return read_human_texts(HUMAN_TEXTS_PATH)
 
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`."""
@@ -94,10 +124,9 @@ class EngineSource:
         marking = None
         if watermark:
             marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
-        options: dict[str, Any] = {} if cell.max_branches is None else {"max_branches": cell.max_branches}
         return GenerationRequest(
             request_id=f"{cell.name}-{index}",
-            prompt_ids=self.prompts[index % min(cell.prompts or len(self.prompts), len(self.prompts))],
+            prompt_ids=self.prompts[cell.prompt(index, len(self.prompts))],
             sampling=SamplingParams(
                 max_tokens=cell.tokens,
                 temperature=cell.setting.temperature,
@@ -106,7 +135,7 @@ class EngineSource:
                 frequency_penalty=cell.setting.frequency_penalty,
                 seed=sampling_seed(seed, cell.name, index),
                 ignore_eos=True,
-                **options,
+                **cell.sampling(),
             ),
             marking=marking,
             unmarked_reason=None if marking else "evaluation",

@@ -1,6 +1,6 @@
-"""`python -m services` is the `ttmark` command."""
+"""`python -m ttmark.services` is the `ttmark` command."""
 
-from services.cli.main import app
+from ttmark.services.cli.main import app
 
 if __name__ == "__main__":
     app()

@@ -3,16 +3,17 @@
 import asyncio
 from dataclasses import dataclass
 
-from detect_service.backend import DetectionBackend
-from detect_service.bulk import BulkOptions, Examiner
-from detect_service.bulk.fixed_keys import FixedKeys
-from detect_service.tokenizers import TokenizerSet
-from gen_service.demo_model import DEMO_MODEL_PATH
-from services.runtime import StartupError
-from services.settings import DetectionSettings
-from services.settings_keys import KeyStoreSettings
-from shared.keys import KeyRing, KeyStoreError
-from shared.tokenization import TokenizerMissing
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk import Examiner
+from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.settings import DetectionSettings
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.tokenization import TokenizerMissing
+from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class OpenExaminer:
     """Makes an examiner from the settings of the process that calls it."""
 
     tenant: str
-    options: BulkOptions
+    options: DetectionOptions
 
     def __call__(self) -> Examiner:
         """Opens keys and tokenizers.
@@ -38,22 +39,20 @@ def read_keys() -> FixedKeys:
         StartupError: the store is away, or a key does not open.
     """
     settings = KeyStoreSettings()
-    kek = settings.load_kek()
+    kek, ledger = settings.load_kek(), settings.open_ledger()
 
     async def read() -> FixedKeys:
         store = settings.open_store()
         try:
-            keys, problems = await KeyRing(store, kek).open_all()
+            keys, problems = await KeyRing(store, kek, ledger=ledger).open_all()
         finally:
             await store.close()
         for problem in problems.values():
             raise problem
         return FixedKeys.of(keys.values())
 
-    try:
+    with no_start_after(KeyStoreError):
         return asyncio.run(read())
-    except KeyStoreError as error:
-        raise StartupError(str(error)) from error
 
 
 def open_backend(keys: FixedKeys) -> DetectionBackend:
@@ -63,10 +62,8 @@ def open_backend(keys: FixedKeys) -> DetectionBackend:
         StartupError: a tokenizer is missing.
     """
     settings = DetectionSettings()
-    try:
-        tokenizers = TokenizerSet.load(settings.tokenizers or [DEMO_MODEL_PATH])
-    except TokenizerMissing as error:
-        raise StartupError(str(error)) from error
+    with no_start_after(TokenizerMissing):
+        tokenizers = TokenizerSet.load(settings.tokenizer_folders())
     return DetectionBackend(keys, tokenizers, settings.max_document_tokens)
 
 

@@ -4,14 +4,16 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from detect_service.backend import DetectionBackend
-from detect_service.bulk import BulkOptions, Examiner
-from detect_service.bulk.fixed_keys import FixedKeys
-from detect_service.bulk.rows import InputRow
-from detect_service.tokenizers import TokenizerSet
-from shared.keys import KeyState, UnlockedKey, UnlockedVersion
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk import Examiner
+from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.options import DetectionOptions, Mode
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
 
 BATCH = 128
 MAX_TOKENS = 100_000
@@ -28,8 +30,10 @@ def bulk_systems(
     version = UnlockedVersion(1, KeyState.PRIMARY, bytes(range(16)))
     key = UnlockedKey(key_id="bench", tenant="bench", profile=profile, epoch=1, versions=(version,))
     backend = DetectionBackend(FixedKeys.of([key]), TokenizerSet([tokenizer]), MAX_TOKENS)
-    modes = (BulkOptions(mode="direct"), BulkOptions(mode="aligned"), BulkOptions(mode="localized"))
-    return {f"ours, {options.mode}": _detector(Examiner(backend, "bench", options)) for options in modes}
+    modes: tuple[Mode, ...] = ("direct", "aligned", "localized")
+    return {
+        f"ours, {mode}": _detector(Examiner(backend, "bench", DetectionOptions(mode=mode))) for mode in modes
+    }
 
 
 def _detector(examiner: Examiner) -> Callable[[Sequence[str]], object]:

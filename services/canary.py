@@ -3,65 +3,62 @@
 import random
 import signal
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 
 import structlog
 from prometheus_client import CollectorRegistry, start_http_server
 
-from services.cli.demonstration import HUMAN_TEXT, PROMPT
-from services.model_folder import model_id
-from services.runtime import StartupError
-from services.settings_canary import CanarySettings
-from shared.client import ClientError, TTMarkClient
-from shared.observability.canary_metrics import CanaryMetrics, CanaryOutcome, CanaryStep
-from shared.observability.logging import configure_logging
-from shared.schemas.detection import DetectionResult, DirectRequest, Document
+from ttmark.services.canary_metrics import CanaryMetrics, CanaryOutcome
+from ttmark.services.cli.demonstration import PROMPT, SAMPLING, human_text
+from ttmark.services.model_folder import default_model, model_id
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings_canary import CanarySettings
+from ttmark.shared.client import Client, ClientError
+from ttmark.shared.observability.logging import configure_logging
+from ttmark.shared.schemas.detection import DetectionResult, DirectRequest, Document
 
 _REQUEST_SECONDS = 60.0
 
 
+@dataclass(frozen=True)
 class Canary:
     """Checks both services as a client would."""
 
-    def __init__(
-        self,
-        generation: TTMarkClient,
-        detection: TTMarkClient,
-        metrics: CanaryMetrics,
-        settings: CanarySettings,
-    ) -> None:
-        self._generation = generation
-        self._detection = detection
-        self._metrics = metrics
-        self._settings = settings
-        self._log = structlog.get_logger("ttmark.canary")
+    generation: Client
+    detection: Client
+    metrics: CanaryMetrics
+    settings: CanarySettings
+
+    @cached_property
+    def _model(self) -> str:
+        return model_id(self.settings.model or default_model(self.settings.state))
 
     def run(self) -> CanaryOutcome:
         """One check; records how it ended."""
         outcome, reason = self._check()
-        self._metrics.ended(outcome)
+        self.metrics.ended(outcome)
+        log = structlog.get_logger("ttmark.canary")
         if outcome == "ok":
-            self._log.info("canary", outcome=outcome)
+            log.info("canary", outcome=outcome)
         else:
-            self._log.error("canary", outcome=outcome, reason=reason)
+            log.error("canary", outcome=outcome, reason=reason)
         return outcome
 
     def _check(self) -> tuple[CanaryOutcome, str]:
         try:
-            with self._timed("generate"):
+            with self.metrics.steps.labels("generate").time():
                 text, key_id = self._generate()
-        except (ClientError, KeyError, IndexError, TypeError) as error:
+        except ClientError as error:
             return "generation_failed", str(error)
         try:
-            with self._timed("detect"):
+            with self.metrics.steps.labels("detect").time():
                 generated = self._detect(text, [key_id])
                 human = self._detect(self._human_text(), None)
         except ClientError as error:
             return "detection_failed", str(error)
-        self._metrics.evidence("generated", generated.log10_p)
-        self._metrics.evidence("human", human.log10_p)
+        self.metrics.evidence("generated", generated.log10_p)
+        self.metrics.evidence("human", human.log10_p)
         if generated.verdict != "watermarked":
             return "missed", f"the generated text is {generated.verdict} under key {key_id}"
         if human.verdict == "watermarked":
@@ -69,37 +66,30 @@ class Canary:
         return "ok", ""
 
     def _generate(self) -> tuple[str, str]:
-        completion = self._generation.complete(
+        completion = self.generation.complete(
             {
-                "model": model_id(self._settings.model),
+                **SAMPLING,
+                "model": self._model,
                 "prompt": PROMPT,
-                "max_tokens": self._settings.canary_tokens,
-                "temperature": 1.0,
-                "top_p": 0.95,
-                "top_k": 50,
+                "max_tokens": self.settings.canary_tokens,
                 "ignore_eos": True,
             }
         )
-        return completion["choices"][0]["text"], completion["watermark"]["key_id"]
+        mark = completion.watermark
+        if not completion.choices or mark is None or mark.key_id is None:
+            raise ClientError("the answer holds no text, or names no key")
+        return completion.choices[0].text, mark.key_id
 
     def _human_text(self) -> str:
         """A human's words in a new order each time: the same text over and over would bend the detector's
         statistics of p-values."""
-        words = HUMAN_TEXT.split()
+        words = human_text().split()
         random.shuffle(words)
         return " ".join(words)
 
     def _detect(self, text: str, keys: list[str] | None) -> DetectionResult:
-        request = DirectRequest(inputs=[Document(text=text)], keys=keys, fpr=self._settings.canary_fpr)
-        return self._detection.detect_direct(request).results[0]
-
-    @contextmanager
-    def _timed(self, step: CanaryStep) -> Iterator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._metrics.took(step, time.perf_counter() - started)
+        request = DirectRequest(inputs=[Document(text=text)], keys=keys, fpr=self.settings.canary_fpr)
+        return self.detection.detect(request).results[0]
 
 
 def serve_canary(settings: CanarySettings) -> None:
@@ -122,8 +112,8 @@ def serve_canary(settings: CanarySettings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with (
-        TTMarkClient(settings.gen_url, token, timeout=_REQUEST_SECONDS) as generation,
-        TTMarkClient(settings.detect_url, token, timeout=_REQUEST_SECONDS) as detection,
+        Client(settings.gen_url, token, timeout=_REQUEST_SECONDS) as generation,
+        Client(settings.detect_url, token, timeout=_REQUEST_SECONDS) as detection,
     ):
         canary = Canary(generation, detection, metrics, settings)
         while not stop.is_set():

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from gen_service.api.chat_template import ChatTemplate
-from services.runtime import StartupError
+from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.services.runtime import StartupError
 
 
 def read_chat_template(folder: Path) -> ChatTemplate | None:

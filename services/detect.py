@@ -1,27 +1,42 @@
 """Composition root of the detection service. Imports neither torch nor transformers."""
 
+import gc
+import math
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from detect_service.api.app import create_detection_app
-from detect_service.backend import DetectionBackend
-from detect_service.tokenizers import TokenizerSet
-from gen_service.demo_model import DEMO_MODEL_PATH
-from services.access_limits import DetectionLimits
-from services.key_access import KeyAccess
-from services.runtime import StartupError
-from services.settings import DetectionSettings
-from services.tracing import open_tracing
-from shared.http.health import Readiness
-from shared.http.limits import HttpLimits
-from shared.keys import NearDuplicateThrottle, TokenLimits, log_audit
-from shared.observability.key_metrics import watch_keys
-from shared.observability.limit_metrics import LimitMetrics
-from shared.observability.logging import configure_logging
-from shared.tokenization import TokenizerMissing
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.services.key_access import KeyAccess
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings import DetectionSettings
+from ttmark.services.tracing import open_tracing
+from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.keys.key_metrics import watch_keys
+from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.limit_metrics import LimitMetrics
+from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
+from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.limits.work_budget import WorkBudget
+from ttmark.shared.observability.logging import configure_logging
+from ttmark.shared.tokenization import TokenizerMissing
+from ttmark.shared.vault.audit import log_audit
+
+# How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
+_SWITCH_SECONDS = 0.0001
+# Collections of the young before one of everything: that one holds the interpreter for as long as there are
+# objects to look through, and answers with the scores of all blocks are many objects in no cycle.
+_FULL_COLLECTIONS = 500
 
 
 def build_detection_service(settings: DetectionSettings) -> FastAPI:
@@ -31,8 +46,10 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         StartupError: a tokenizer is missing, or the key store or its key-encryption key is not usable.
     """
     configure_logging(settings.log_level)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(700, 10, _FULL_COLLECTIONS)
     try:
-        tokenizers = TokenizerSet.load(settings.tokenizers or [DEMO_MODEL_PATH])
+        tokenizers = TokenizerSet.load(settings.tokenizer_folders())
     except TokenizerMissing as error:
         raise StartupError(str(error)) from error
     access = KeyAccess.open(
@@ -40,27 +57,40 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     )
     registry = CollectorRegistry()
     watch_keys(access.cache, registry)
-    allowance = _limits(settings, access, registry)
+    allowance = _allowance(settings, access, registry)
+    workers = ExtractionWorkers(settings.extraction_limits())
+    budget = None
+    if settings.blocks_per_minute:
+        budget = WorkBudget("detect", access.counters, per_minute=settings.blocks_per_minute)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with access:
+        async with access, workers:
+            await workers.warm()
             yield
 
     return create_detection_app(
-        DetectionBackend(access.cache, tokenizers, settings.max_document_tokens),
-        authenticate=access.tokens.authenticate,
-        admit=allowance.admit,
-        allowance=allowance,
-        limits=HttpLimits(max_body_bytes=settings.max_body_bytes),
+        DetectionBackend(access.cache, tokenizers, settings.max_document_tokens, settings.max_request_blocks),
+        AppOptions(
+            authenticate=access.tokens.authenticate,
+            admit=allowance.admit,
+            limits=HttpLimits(settings.max_body_bytes, settings.body_seconds),
+            cors_origins=settings.cors_origins,
+            lifespan=lifespan,
+            registry=registry,
+            tracer_provider=open_tracing(settings, "ttmark-detect"),
+        ),
         readiness=lambda: Readiness({"keys": access.cache.ready}),
-        lifespan=lifespan,
-        registry=registry,
-        tracer_provider=open_tracing(settings, "ttmark-detect"),
+        allowance=allowance,
+        workers=workers,
+        work=WorkLimits(settings.workers, settings.max_queue),
+        budget=budget,
     )
 
 
-def _limits(settings: DetectionSettings, access: KeyAccess, registry: CollectorRegistry) -> DetectionLimits:
+def _allowance(
+    settings: DetectionSettings, access: KeyAccess, registry: CollectorRegistry
+) -> DocumentAllowance:
     defaults = TokenLimits(
         requests_per_minute=settings.requests_per_minute, documents_per_minute=settings.documents_per_minute
     )
@@ -69,8 +99,11 @@ def _limits(settings: DetectionSettings, access: KeyAccess, registry: CollectorR
         throttle = NearDuplicateThrottle(
             access.counters,
             key=access.kek.derive(b"ttmark near duplicates"),
-            limit=settings.variants_per_document,
-            window_seconds=settings.variants_pause_seconds,
+            rule=VariantRule(
+                limit=settings.variants_per_document,
+                window_seconds=settings.variants_window_seconds,
+                findings=settings.chance_findings or math.inf,
+            ),
         )
     metrics = LimitMetrics(registry)
-    return DetectionLimits("detect", access.counters, defaults, metrics, log_audit, throttle=throttle)
+    return DocumentAllowance("detect", access.counters, defaults, metrics, log_audit, throttle=throttle)

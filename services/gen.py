@@ -6,19 +6,21 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from gen_service.api.app import create_generation_app
-from gen_service.api.backend import GenerationBackend
-from services.access_limits import GenerationLimits
-from services.key_access import KeyAccess
-from services.models import Models
-from services.settings import GenerationSettings
-from services.tracing import open_tracing
-from shared.http.limits import HttpLimits
-from shared.keys import TokenLimits, log_audit
-from shared.observability.engine_metrics import EngineMetrics
-from shared.observability.key_metrics import watch_keys
-from shared.observability.limit_metrics import LimitMetrics
-from shared.observability.logging import configure_logging
+from ttmark.gen_service.api.app import create_generation_app
+from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.services.key_access import KeyAccess
+from ttmark.services.models import Models
+from ttmark.services.settings import GenerationSettings
+from ttmark.services.tracing import open_tracing
+from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.keys.key_metrics import watch_keys, watch_volume
+from ttmark.shared.limits.allowances import TokenAllowance
+from ttmark.shared.limits.limit_metrics import LimitMetrics
+from ttmark.shared.observability.logging import configure_logging
+from ttmark.shared.vault.audit import log_audit
 
 
 def build_generation_service(settings: GenerationSettings) -> FastAPI:
@@ -34,27 +36,33 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     registry = CollectorRegistry()
     models = Models.load(settings, EngineMetrics(registry))
     watch_keys(access.cache, registry)
+    volume = access.count_volume()
+    watch_volume(volume, registry)
     defaults = TokenLimits(
         requests_per_minute=settings.requests_per_minute, tokens_per_minute=settings.tokens_per_minute
     )
-    allowance = GenerationLimits("gen", access.counters, defaults, LimitMetrics(registry), log_audit)
+    allowance = TokenAllowance("gen", access.counters, defaults, LimitMetrics(registry), log_audit)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         models.start()
-        async with access:
+        async with access, volume:
             yield
         await models.stop(0)
 
     app = create_generation_app(
         GenerationBackend(models.served, access.cache, settings.default_key),
-        authenticate=access.tokens.authenticate,
-        admit=allowance.admit,
-        allowance=allowance,
-        limits=HttpLimits(max_body_bytes=settings.max_body_bytes),
-        lifespan=lifespan,
-        registry=registry,
-        tracer_provider=open_tracing(settings, "ttmark-gen"),
+        AppOptions(
+            authenticate=access.tokens.authenticate,
+            admit=allowance.admit,
+            limits=HttpLimits(settings.max_body_bytes, settings.body_seconds),
+            cors_origins=settings.cors_origins,
+            lifespan=lifespan,
+            registry=registry,
+            tracer_provider=open_tracing(settings, "ttmark-gen"),
+            audit=volume.audited(log_audit),
+        ),
+        allowance,
     )
     app.state.drain = models.stop
     return app

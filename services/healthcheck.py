@@ -1,17 +1,17 @@
-"""`python -m services.healthcheck URL`: exit code 0 when the URL answers 2xx; for images without curl."""
+"""`python -m ttmark.services.healthcheck URL`: exit code 0 for an answer of 2xx; for images without curl."""
 
 import sys
 
 import httpx
 
 
-def main() -> int:
-    """Exit code for the container's health check."""
+def answers(url: str) -> bool:
+    """Whether the URL is answered with 2xx within two seconds."""
     try:
-        return 0 if httpx.get(sys.argv[1], timeout=2).is_success else 1
+        return httpx.get(url, timeout=2).is_success
     except httpx.HTTPError:
-        return 1
+        return False
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(not answers(sys.argv[1]))

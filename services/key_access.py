@@ -2,40 +2,31 @@
 
 import os
 import socket
-from types import TracebackType
+from dataclasses import dataclass
 from typing import Self
 
-from services.runtime import StartupError
-from services.settings import ServiceSettings
-from services.settings_keys import KeyStoreSettings
-from shared.keys import (
-    Counters,
-    KeyCache,
-    KeyEncryptionKey,
-    KeyRing,
-    RecordStore,
-    ReplicaReporter,
-    TokenRegistry,
-    log_audit,
-)
+from ttmark.services.settings import ServiceSettings
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.volume import VolumeCounter
+from ttmark.shared.limits.counters import Counters
+from ttmark.shared.vault.audit import log_audit
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.store import RecordStore
 
 
+@dataclass(frozen=True)
 class KeyAccess:
     """Key cache and token registry over one store, and counters beside it; runs as an async context."""
 
-    def __init__(
-        self,
-        store: RecordStore,
-        counters: Counters,
-        kek: KeyEncryptionKey,
-        cache: KeyCache,
-        tokens: TokenRegistry,
-    ) -> None:
-        self._store = store
-        self.counters = counters
-        self.kek = kek
-        self.cache = cache
-        self.tokens = tokens
+    store: RecordStore
+    counters: Counters
+    kek: KeyEncryptionKey
+    cache: KeyCache
+    tokens: TokenRegistry
 
     @classmethod
     def open(cls, settings: ServiceSettings, *, service: str, port: int, max_age_seconds: float) -> Self:
@@ -49,11 +40,7 @@ class KeyAccess:
             StartupError: the store's URL, the key-encryption key or the ledger file is not usable.
         """
         stored = KeyStoreSettings()
-        try:
-            store, kek, ledger = stored.open_store(), stored.load_kek(), stored.open_ledger()
-            counters = stored.open_counters()
-        except (ValueError, OSError) as error:
-            raise StartupError(str(error)) from error
+        store, kek, ledger = stored.open_store(), stored.load_kek(), stored.open_ledger()
         reporter = ReplicaReporter(
             store,
             settings.replica_id or _replica_id(service, port),
@@ -75,18 +62,20 @@ class KeyAccess:
             ledger=ledger,
             audit=log_audit,
         )
-        return cls(store, counters, kek, cache, tokens)
+        return cls(store, stored.open_counters(), kek, cache, tokens)
+
+    def count_volume(self) -> VolumeCounter:
+        """Counts what this replica marks, in the same store."""
+        return VolumeCounter(self.store, lambda: self.cache.keys)
 
     async def __aenter__(self) -> Self:
         await self.cache.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.cache.stop()
         await self.counters.close()
-        await self._store.close()
+        await self.store.close()
 
 
 def _replica_id(service: str, port: int) -> str:

@@ -2,36 +2,52 @@
 
 from pathlib import Path
 
-from gen_service.demo_model import DEMO_MODEL_PATH
-from services.runtime import StartupError
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.gen_service.smollm2 import SMOLLM2
+from ttmark.services.local.manifest import is_whole
+from ttmark.services.local.smollm2 import smollm2_folder
+from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.state_folder import STATE_FOLDER
 
 DEMO = "demo"
-MODEL_FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
+BY_NAME = (DEMO, SMOLLM2)
+
+
+def default_model(state: Path) -> str:
+    """`smollm2` where it lies in the state folder, else `demo`."""
+    return SMOLLM2 if is_whole(smollm2_folder(state)) else DEMO
 
 
 def model_id(model: str) -> str:
-    """The name under which a model is served: `demo`, a folder's name, or the hub id."""
-    return Path(model).resolve().name if model != DEMO and Path(model).is_dir() else model
+    """The name under which a model is served: `demo`, `smollm2`, a folder's name, or the hub id."""
+    return Path(model).resolve().name if model not in BY_NAME and Path(model).is_dir() else model
 
 
-def resolve_model(model: str) -> Path:
-    """The folder of `demo`, of a path, or of a hub id, which is fetched unless it is in the local cache.
+def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
+    """The folder of `demo`, of `smollm2` in the state folder, of a path, or of a hub id, which is fetched
+    unless it is in the local cache.
 
     Raises:
         StartupError: no such folder, or the hub has no such model or cannot be reached.
     """
     if model == DEMO:
         return DEMO_MODEL_PATH
+    if model == SMOLLM2:
+        return _made_smollm2(state)
     folder = Path(model)
     if folder.is_dir():
         return folder
     if model.startswith((".", "/", "~")) or model.count("/") != 1:
         raise StartupError(f"unknown model {model!r}: neither a folder nor a hub id such as owner/name")
     # Imported here: the detection service has no need of it.
-    from huggingface_hub import snapshot_download
+    from ttmark.gen_service.hub import NotOnHub, hub_folder
 
-    try:
-        return Path(snapshot_download(model, allow_patterns=MODEL_FILES))
-    except Exception as error:  # the library raises many kinds: no such model, gated, no network
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise StartupError(f"unknown model {model!r}: no such folder, and the hub says: {reason}") from error
+    with no_start_after(NotOnHub):
+        return hub_folder(model)
+
+
+def _made_smollm2(state: Path) -> Path:
+    folder = smollm2_folder(state)
+    if not is_whole(folder):
+        raise StartupError(f"model {SMOLLM2} is not in {folder}; `ttmark models get {SMOLLM2}` puts it there")
+    return folder

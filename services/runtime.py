@@ -21,6 +21,15 @@ def one_clear_line() -> Iterator[None]:
         raise typer.Exit(1) from error
 
 
+@contextmanager
+def no_start_after(*errors: type[Exception]) -> Iterator[None]:
+    """Turns errors of these kinds, whose messages are one clear line already, into a StartupError."""
+    try:
+        yield
+    except errors as error:
+        raise StartupError(str(error)) from error
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A listening TCP socket.
 

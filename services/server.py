@@ -10,6 +10,9 @@ import uvicorn
 from fastapi import FastAPI
 from prometheus_client import disable_created_metrics
 
+from ttmark.services.settings import ServiceSettings
+from ttmark.shared.http.connections import ConnectionLimits, allow_open_files, bounded_protocol
+
 Drain = Callable[[float], Awaitable[None]]
 # Of the time for a shutdown; the rest is for answers to get through to slow clients.
 _DRAIN_SHARE = 0.9
@@ -17,8 +20,16 @@ _DRAIN_SHARE = 0.9
 _LINGER_SECONDS = 0.5
 
 
-def serve(app: FastAPI, listener: socket.socket, *, drain_seconds: float) -> None:
+def serve(
+    app: FastAPI,
+    listener: socket.socket,
+    *,
+    drain_seconds: float,
+    limits: ConnectionLimits | None = None,
+) -> None:
     """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish.
+
+    Connections that send nothing of use are closed, so that any number of them locks nobody out.
 
     A `drain` in the application's state is called with the seconds that it may take, while the service still
     answers: it refuses what is new, finishes what it has taken on, and fails what takes longer.
@@ -32,12 +43,19 @@ def serve(app: FastAPI, listener: socket.socket, *, drain_seconds: float) -> Non
     share = _DRAIN_SHARE if drain else 0.0
     config = uvicorn.Config(
         app,
+        http=bounded_protocol(allow_open_files(limits or ConnectionLimits())),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=max(1, round(drain_seconds * (1 - share))),
     )
     _Server(config, drain, drain_seconds * share).run(sockets=[listener])
+
+
+def connection_limits(settings: ServiceSettings) -> ConnectionLimits:
+    """What a service's settings say of its connections."""
+    return ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
 
 
 class _Server(uvicorn.Server):

@@ -6,6 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from ttmark.services.origins import Origins
+from ttmark.services.settings_extraction import ExtractionSettings
+from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
+
 
 class ServiceSettings(BaseSettings):
     """What both services share."""
@@ -15,6 +19,10 @@ class ServiceSettings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="Address to listen on.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="INFO", description="Least severe log events that are written."
+    )
+    state: Path = Field(
+        default=STATE_FOLDER,
+        description=STATE_MEANING,
     )
     key_refresh_seconds: float = Field(
         default=15.0, gt=0, description="How often keys are read again from the store."
@@ -31,7 +39,23 @@ class ServiceSettings(BaseSettings):
         description="Name under which this replica reports the key versions that it knows; should survive a "
         "restart. Left out: service, host and port.",
     )
+    header_seconds: float = Field(
+        default=10.0, gt=0, description="Time from a connection to the end of a request's headers."
+    )
+    body_seconds: float = Field(
+        default=30.0, gt=0, description="Time from a request's headers to the end of its body."
+    )
+    max_connections: int = Field(
+        default=4096,
+        ge=1,
+        description="Open connections; a further one takes the place of the oldest that has sent no request.",
+    )
     max_body_bytes: int = Field(default=8 * 2**20, gt=0, description="Largest request body.")
+    cors_origins: Origins = Field(
+        default=(),
+        description="Origins of web pages that may call from a browser (CORS), separated by commas, such as "
+        "`https://app.example.org`; `*`: any; left out: none.",
+    )
     traces_endpoint: str | None = Field(
         default=None,
         description="OTLP collector, such as http://collector:4318/v1/traces; left out: no tracing.",
@@ -43,10 +67,10 @@ class GenerationSettings(ServiceSettings):
 
     gen_port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
     model: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=("demo",),
-        min_length=1,
-        description="`demo`, a hub id or a folder with a causal language model; several, separated by "
-        "commas, are served side by side.",
+        default=(),
+        description="`smollm2`, `demo`, a hub id or a folder with a causal language model; several, "
+        "separated by commas, are served side by side; empty: `smollm2` where it lies in the state folder, "
+        "else `demo`.",
     )
     default_key: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
@@ -82,6 +106,16 @@ class GenerationSettings(ServiceSettings):
             "of a seed then depends on the load."
         ),
     )
+    prefix_cache: bool = Field(
+        default=True,
+        description="Keep prompts in the cache and reuse their beginnings, such as a system prompt or the "
+        "earlier turns of a conversation, for the same tenant; they yield to any request that needs room.",
+    )
+    reproducible: bool = Field(
+        default=False,
+        description="Give a seed the same text whatever else the service is doing, on a CPU in `float32`; "
+        "passes then take more rows.",
+    )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
     )
@@ -92,6 +126,12 @@ class GenerationSettings(ServiceSettings):
             "CPU threads; empty: one or all, measured at start. A seed gives the same text at every start "
             "with `float32` and a fixed number of threads only."
         ),
+    )
+    control_tokens: Literal["text", "refuse", "control"] = Field(
+        default="text",
+        description="What becomes of control tokens such as `<|im_end|>` that a message spells out: `text`: "
+        "they are read as ordinary text; `refuse`: the request gets a 400; `control`: they work, so that a "
+        "user's message can pose as the system's.",
     )
     request_seconds: float = Field(
         default=600.0, gt=0, description="Time for a completion, waiting included, before 503 is answered."
@@ -106,12 +146,14 @@ class GenerationSettings(ServiceSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-class DetectionSettings(ServiceSettings):
+class DetectionSettings(ExtractionSettings, ServiceSettings):
     """Settings of the detection service."""
 
     detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")
     tokenizers: Annotated[tuple[Path, ...], NoDecode] = Field(
-        default=(), description="Folders with a tokenizer.json, separated by colons; empty: the demo model's."
+        default=(),
+        description="Folders with a tokenizer.json, separated by colons; empty: the demo model's and those "
+        "under `models` in the state folder.",
     )
     key_max_age_seconds: float = Field(
         default=86_400.0,
@@ -129,12 +171,45 @@ class DetectionSettings(ServiceSettings):
         description="Documents in a minute, likewise; 0: any.",
     )
     variants_per_document: int = Field(
-        default=50,
+        default=12,
         ge=0,
-        description="Almost equal documents that an access token may send until it has to pause; 0: any.",
+        le=250,
+        description="Questions that a token without detect:evidence may ask about one passage in half "
+        "of TTMARK_VARIANTS_WINDOW_SECONDS, whatever stands around it and whatever the options; 0: any.",
     )
-    variants_pause_seconds: float = Field(default=600.0, gt=0, description="Length of that pause.")
+    variants_window_seconds: float = Field(
+        default=86_400.0, gt=0, description="Time after which such questions are forgotten."
+    )
+    chance_findings: float = Field(
+        default=0.1,
+        ge=0,
+        description="False findings that such a token's questions of that time may be expected to give, by "
+        "their `fpr`: 0.1 are 10 documents at 1e-2, 100 at 1e-3, 10,000 at 1e-5; 0: any.",
+    )
     max_document_tokens: int = Field(default=100_000, ge=1, description="Longest document, in tokens.")
+    max_request_blocks: int = Field(
+        default=60_000_000,
+        ge=0,
+        description="Most work of a request, in hashed blocks: 4 million are about a second of a core; "
+        "0: any.",
+    )
+    blocks_per_minute: int = Field(
+        default=600_000_000,
+        ge=0,
+        description="Work of a tenant in a minute, in hashed blocks, over all replicas; 0: any.",
+    )
+    max_queue: int = Field(
+        default=64,
+        ge=1,
+        description="Requests of a tenant that may be worked on or wait for it before 429 is answered.",
+    )
+    workers: int | None = Field(
+        default=None, ge=1, description="Threads for detection; empty: a core is left for the rest."
+    )
+
+    def tokenizer_folders(self) -> list[Path]:
+        """The named folders, or those that are known without settings."""
+        return list(self.tokenizers) or known_tokenizers(self.state)
 
     @field_validator("tokenizers", mode="before")
     @classmethod

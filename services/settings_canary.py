@@ -5,6 +5,8 @@ from pathlib import Path
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from ttmark.services.state_folder import STATE_FOLDER
+
 
 class CanarySettings(BaseSettings):
     """Which services are checked, how often, and with what."""
@@ -15,7 +17,12 @@ class CanarySettings(BaseSettings):
     canary_port: int = Field(default=8002, ge=0, le=65535, description="Port of the canary's metrics.")
     gen_url: str = Field(default="http://127.0.0.1:8000", description="The generation service to check.")
     detect_url: str = Field(default="http://127.0.0.1:8001", description="The detection service to check.")
-    model: str = Field(default="demo", description="Model to generate with; of several the first.")
+    state: Path = Field(default=STATE_FOLDER, description="State folder of `ttmark up`.")
+    model: str = Field(
+        default="",
+        description="Model to generate with; of several the first; empty: `smollm2` where it lies in the "
+        "state folder, else `demo`.",
+    )
     token: SecretStr | None = Field(
         default=None, description="Access token with generate, detect and detect:evidence."
     )

@@ -5,21 +5,22 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from services.runtime import StartupError
-from shared.keys import (
-    Counters,
-    KeyEncryptionKey,
-    KeyStoreError,
-    Ledger,
-    LedgerFile,
-    RecordStore,
-    open_counters,
-    open_store,
-)
+from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
+from ttmark.shared.limits.counters import Counters, open_counters
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.ledger_file import LedgerFile, ledger_path
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import RecordStore
 
 
 class KeyStoreSettings(BaseSettings):
-    """The key store of both services and of the command line."""
+    """The key store of both services and of the command line.
+
+    Every method raises StartupError where what it needs is missing or not usable.
+    """
 
     model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
 
@@ -37,54 +38,35 @@ class KeyStoreSettings(BaseSettings):
         default=Path(".ttmark/kek"), description="File with the key-encryption key, unless TTMARK_KEK is set."
     )
 
+    state: Path = Field(default=STATE_FOLDER, description=STATE_MEANING)
     ledger_file: Path | None = Field(
         default=None,
         description="File that remembers what was seen of each record, so that a cold start notices a store "
-        "that went back in time.",
+        "that went back in time. Left out: a file for each store in the state folder; empty: none.",
     )
     audit_file: Path | None = Field(
         default=None, description="File to which the command line adds a line for each change."
     )
 
     def open_ledger(self) -> Ledger:
-        """The ledger file, or a ledger that lives as long as the process.
-
-        Raises:
-            StartupError: the file cannot be read.
-        """
-        try:
-            return Ledger() if self.ledger_file is None else LedgerFile(self.ledger_file)
-        except KeyStoreError as error:
-            raise StartupError(str(error)) from error
+        """The ledger in its file, or one that lives as long as the process where the file's name is empty."""
+        if self.ledger_file == Path():
+            return Ledger()
+        with no_start_after(KeyStoreError):
+            return LedgerFile(self.ledger_file or ledger_path(self.state, self._url()))
 
     def open_counters(self) -> Counters:
-        """Counters for rate limits, beside the store.
-
-        Raises:
-            StartupError: the URL names no store that there is.
-        """
-        try:
+        """Counters for rate limits, beside the store."""
+        with no_start_after(ValueError):
             return open_counters(self._url())
-        except ValueError as error:
-            raise StartupError(str(error)) from error
 
     def open_store(self) -> RecordStore:
-        """The store, not yet connected.
-
-        Raises:
-            StartupError: the URL names no store that there is.
-        """
-        try:
+        """The store, not yet connected."""
+        with no_start_after(ValueError):
             return open_store(self._url())
-        except ValueError as error:
-            raise StartupError(str(error)) from error
 
     def load_kek(self) -> KeyEncryptionKey:
-        """The key-encryption key.
-
-        Raises:
-            StartupError: there is none, or it is malformed.
-        """
+        """The key-encryption key, with the older ones that still open what they wrapped."""
         if self.kek is not None:
             text, source = self.kek.get_secret_value(), "TTMARK_KEK"
         else:

@@ -4,9 +4,9 @@ from importlib.metadata import version
 
 from opentelemetry.trace import TracerProvider
 
-from services.runtime import StartupError
-from services.settings import ServiceSettings
-from shared.observability.tracing import TracingUnavailable, otlp_tracer_provider
+from ttmark.services.runtime import no_start_after
+from ttmark.services.settings import ServiceSettings
+from ttmark.shared.observability.tracing import TracingUnavailable, otlp_tracer_provider
 
 
 def open_tracing(settings: ServiceSettings, service: str) -> TracerProvider | None:
@@ -17,7 +17,5 @@ def open_tracing(settings: ServiceSettings, service: str) -> TracerProvider | No
     """
     if settings.traces_endpoint is None:
         return None
-    try:
+    with no_start_after(TracingUnavailable):
         return otlp_tracer_provider(settings.traces_endpoint, service=service, version=version("ttmark"))
-    except TracingUnavailable as error:
-        raise StartupError(str(error)) from error

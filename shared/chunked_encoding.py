@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 from tokenizers.models import BPE
+
+from ttmark.shared.watermark.pauses import STEPS, aside, pause, paused_ranges
 
 # Of GPT-2, of Llama 3, of Qwen 2 and 3, and ours. In none of them has a piece a space behind a character that
 # is not white space, nor looks one backwards, or forwards from anything but white space.
@@ -29,6 +31,7 @@ _SPLIT_PATTERNS = frozenset(
 # Memory: at most 2 x 32,768 x about 800 bytes, whatever is sent.
 _MOST_CHUNKS = 32_768
 _LONGEST_CHUNK = 48
+_SHORT_TEXT = 4096  # takes about a millisecond
 _MOST_TOKENS = 16
 # White space to some version of Unicode or of a library, although not to `str.isspace`.
 _DOUBTFUL = "\u180e\u200b\ufeff"
@@ -61,7 +64,9 @@ class ChunkedEncoder:
             if not first:
                 unknown.append((0, pending))
             pending = ""
-        for word in words:
+        for number, word in enumerate(words):
+            if number % STEPS == 0:
+                pause()
             if not pending:
                 ids = known.get(word) or self._recall(word)
                 if ids:
@@ -76,14 +81,15 @@ class ChunkedEncoder:
             unknown.append((len(parts), pending))
             parts.append(())
         if unknown:
-            read = self._read([chunk for _, chunk in unknown])
-            for (place, _), of_chunk in zip(unknown, read, strict=True):
-                parts[place] = of_chunk
+            places, chunks = zip(*unknown, strict=True)
+            for low, high in paused_ranges(0, len(chunks)):
+                for place, of_chunk in zip(places[low:high], self._read(chunks[low:high]), strict=True):
+                    parts[place] = of_chunk
         return list(chain.from_iterable(parts))
 
     def _read(self, chunks: Sequence[str]) -> list[list[int]]:
         """Token ids of chunks that follow one another, asked for in one call, which costs as a word does."""
-        encoding = self._backend.encode("".join(chunks), add_special_tokens=False)
+        encoding = encode_whole(self._backend, "".join(chunks))
         starts = [start for start, _ in encoding.offsets]
         ends = [bisect_left(starts, end) for end in accumulate(map(len, chunks))]
         ids = encoding.ids
@@ -110,6 +116,14 @@ class ChunkedEncoder:
         self._known[word] = ids
 
 
+def encode_whole(backend: Tokenizer, text: str) -> Encoding:
+    """`backend.encode` without special tokens; other threads run while a long text is read."""
+    if len(text) <= _SHORT_TEXT:
+        return backend.encode(text, add_special_tokens=False)
+    with aside():  # of the two calls only this one lets other threads run
+        return backend.encode_batch([text], add_special_tokens=False)[0]
+
+
 def _is_closed(text: str) -> bool:
     """Whether a piece ends with `text` where a space follows."""
     return bool(text) and not text[-1].isspace() and text[-1] not in _DOUBTFUL
@@ -131,6 +145,15 @@ def _ends_pieces_before_spaces(backend: Tokenizer) -> bool:
 def _splits_before_spaces(pre_tokenizer: dict[str, Any]) -> bool:
     match pre_tokenizer:
         case {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}:
+            return True
+        # SmolLM: cuts around each digit are further cuts, after which the pattern is the same.
+        case {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Digits", "individual_digits": True},
+                {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+            ],
+        }:
             return True
         case {
             "type": "Sequence",

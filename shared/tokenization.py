@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 from tokenizers import Tokenizer
 
-from shared.chunked_encoding import ChunkedEncoder
+from ttmark.shared.chunked_encoding import ChunkedEncoder, encode_whole
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -54,11 +54,11 @@ class TextTokenizer:
         """Token ids of `text`, special tokens neither added nor needed."""
         if self._chunks is not None:
             return self._chunks.encode(text)
-        return self.backend.encode(text, add_special_tokens=False).ids
+        return encode_whole(self.backend, text).ids
 
     def encode_with_offsets(self, text: str) -> EncodedText:
         """Token ids of `text` with the character span of each token."""
-        encoding = self.backend.encode(text, add_special_tokens=False)
+        encoding = encode_whole(self.backend, text)
         return EncodedText(encoding.ids, encoding.offsets)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -69,6 +69,11 @@ class TextTokenizer:
     def vocab_size(self) -> int:
         """Number of token ids, added tokens included."""
         return self.backend.get_vocab_size(with_added_tokens=True)
+
+    @cached_property
+    def id_bound(self) -> int:
+        """The least number above every token id; more than `vocab_size` where ids have gaps."""
+        return max(self.backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @cached_property
     def fingerprint(self) -> str:

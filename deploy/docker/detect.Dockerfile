@@ -8,6 +8,7 @@ COPY gen_service gen_service
 COPY detect_service detect_service
 COPY evaluation evaluation
 COPY shared shared
+COPY ttmark ttmark
 RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect]"
 
 FROM python:3.11.13-slim-bookworm
@@ -17,5 +18,5 @@ ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001
 EXPOSE 8001
 HEALTHCHECK --interval=5s --timeout=3s --start-period=15s --retries=5 \
-    CMD ["python", "-m", "services.healthcheck", "http://127.0.0.1:8001/readyz"]
+    CMD ["python", "-m", "ttmark.services.healthcheck", "http://127.0.0.1:8001/readyz"]
 CMD ["ttmark", "serve", "detect"]

@@ -14,6 +14,7 @@ COPY gen_service gen_service
 COPY detect_service detect_service
 COPY evaluation evaluation
 COPY shared shared
+COPY ttmark ttmark
 RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen,detect]"
 
 FROM python:3.11.13-slim-bookworm
@@ -23,5 +24,5 @@ ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001
 EXPOSE 8000
 HEALTHCHECK --interval=5s --timeout=3s --start-period=120s --retries=5 \
-    CMD ["python", "-m", "services.healthcheck", "http://127.0.0.1:8000/readyz"]
+    CMD ["python", "-m", "ttmark.services.healthcheck", "http://127.0.0.1:8000/readyz"]
 CMD ["ttmark", "serve", "gen"]

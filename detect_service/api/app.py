@@ -1,62 +1,53 @@
 """The detection service as an ASGI application."""
 
 from collections.abc import Callable
-from importlib.metadata import version
+from dataclasses import replace
 
 from fastapi import FastAPI
-from opentelemetry.trace import TracerProvider
-from prometheus_client import CollectorRegistry
 
-from detect_service.allowance import DocumentAllowance, Unlimited
-from detect_service.api.extract import extraction_router
-from detect_service.api.keys import keys_router
-from detect_service.api.problems import describe_problems
-from detect_service.api.routes import detection_router
-from detect_service.backend import DetectionBackend
-from detect_service.console import console_router
-from shared.http.app import Lifespan, create_app
-from shared.http.auth import Admit, Authenticate
-from shared.http.health import Readiness
-from shared.http.limits import HttpLimits
-from shared.keys import AuditSink, log_audit
-from shared.observability.detection_metrics import DetectionMetrics
+from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
+from ttmark.detect_service.api.extract import extraction_router
+from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
+from ttmark.detect_service.api.keys import keys_router
+from ttmark.detect_service.api.problems import describe_problems
+from ttmark.detect_service.api.routes import detection_router
+from ttmark.detect_service.api.work_desk import WorkDesk
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.console import console_router
+from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
+from ttmark.shared.http.app import AppOptions, create_app
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.work_budget import WorkBudget
 
 
 def create_detection_app(
     backend: DetectionBackend,
+    options: AppOptions,
     *,
-    authenticate: Authenticate,
-    limits: HttpLimits,
     readiness: Callable[[], Readiness],
-    lifespan: Lifespan | None = None,
-    registry: CollectorRegistry | None = None,
-    tracer_provider: TracerProvider | None = None,
-    admit: Admit | None = None,
     allowance: DocumentAllowance | None = None,
-    audit: AuditSink = log_audit,
+    workers: ExtractionWorkers | None = None,
+    work: WorkLimits | None = None,
+    budget: WorkBudget | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
-    `allowance` is asked for the documents of each request; left out: no limit. `audit` hears of each use of
-    keys. The rest is as in `create_app`.
+    `readiness` is asked on each /readyz, `allowance` for the documents of each request and `budget`
+    for its work; left out: no limit.
+    `workers` read files; whoever makes them closes them. Left out: with the usual limits.
     """
-    registry = registry if registry is not None else CollectorRegistry()
-    app = create_app(
-        title="TTMark detection",
-        version=version("ttmark"),
-        error_style="problem",
-        authenticate=authenticate,
-        limits=limits,
-        readiness=readiness,
-        lifespan=lifespan,
-        registry=registry,
-        tracer_provider=tracer_provider,
-        admit=admit,
+    desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
+    options = replace(options, run_long=desk.run_long)
+    app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
+    metrics = DetectionMetrics(options.registry)
+    app.include_router(detection_router(backend, metrics, allowance, options.audit, desk))
+    app.include_router(keys_router(backend, options.limits))
+    app.include_router(
+        extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long)
     )
-    metrics = DetectionMetrics(registry)
-    app.include_router(detection_router(backend, metrics, allowance or Unlimited(), audit))
-    app.include_router(keys_router(backend, limits))
-    app.include_router(extraction_router())
     app.include_router(console_router())
     describe_problems(app)
     return app

@@ -1,12 +1,17 @@
 """What is recorded of one detection request: metrics of its documents, and who used which keys for it."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
-from detect_service.pipeline import Finding
-from shared.keys import AuditEvent, AuditSink, Principal, UnlockedKey
-from shared.observability.detection_metrics import DetectionMetrics
-from shared.schemas.detection import DetectionResult
+from ttmark.detect_service.api.detection_metrics import DetectionMetrics
+from ttmark.detect_service.pipeline import Finding
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import DetectionResult
+from ttmark.shared.vault.audit import AuditEvent, AuditSink
+
+_HALF = math.log10(0.5)
 
 
 class Journal:
@@ -26,6 +31,10 @@ class Journal:
     def document(self, result: DetectionResult, finding: Finding | None) -> None:
         """One document was examined."""
         null_log10_p = finding.null_log10_p if finding else None
+        if result.p_value is None and null_log10_p is not None and null_log10_p < _HALF:
+            # Who reads /metrics must not learn what its own verdicts hide; the drift of the null is read off
+            # the upper half.
+            null_log10_p = None
         self._metrics.document(self._mode, result.verdict, result.tokens, result.hypotheses, null_log10_p)
         self._tokens += result.tokens
         self._verdicts[result.verdict] += 1

@@ -4,12 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from detect_service.api.problems import problems
-from detect_service.backend import DetectionBackend
-from shared.http.auth import require
-from shared.http.limits import HttpLimits
-from shared.keys import Principal, Scope, UnlockedKey
-from shared.schemas.detection import (
+from ttmark.detect_service.api.problems import problems
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import require
+from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import (
     MAX_DOCUMENTS,
     DetectionKey,
     DetectionKeys,
@@ -33,6 +34,7 @@ def keys_router(backend: DetectionBackend, limits: HttpLimits) -> APIRouter:
         return DetectionKeys(
             keys=[_shown(key, backend) for key in backend.keys.for_tenant(caller.tenant)],
             scopes=sorted(caller.scopes),
+            rates=None if caller.sees_evidence else list(caller.rates),
             limits=request_limits,
         )
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from shared.http.error_format import PROBLEM_MEDIA_TYPE
-from shared.schemas.errors import ProblemDocument
+from ttmark.shared.http.error_format import PROBLEM_MEDIA_TYPE
+from ttmark.shared.schemas.error_bodies import ProblemDocument
 
 _DESCRIPTIONS = {
     400: "The body is not strict JSON",

@@ -6,13 +6,13 @@ from typing import Any
 
 import orjson
 
-from detect_service.backend import DetectionBackend
-from detect_service.bulk.options import BulkOptions
-from detect_service.bulk.rows import InputRow, error_row, result_row
-from detect_service.detection import detect
-from shared.http.errors import ServiceError
-from shared.keys import Principal, Scope
-from shared.schemas.detection import DetectionResult, Document
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk.rows import InputRow, error_row, result_row
+from ttmark.detect_service.detection import detect
+from ttmark.detect_service.options import DetectionOptions
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.service_errors import ServiceError
+from ttmark.shared.schemas.detection import DetectionResult, Document
 
 _NO_REQUEST = "bulk"
 
@@ -28,7 +28,7 @@ class Examiner:
 
     backend: DetectionBackend
     tenant: str
-    options: BulkOptions
+    options: DetectionOptions
 
     def examine(self, rows: Sequence[InputRow]) -> bytes:
         """One line for each row, in order, whatever the rows hold."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import orjson
 
-from shared.keys import UnlockedKey
+from ttmark.shared.keys.unlocked import UnlockedKey
 
 
 @dataclass(frozen=True, slots=True)
 class FixedKeys:
-    """A `KeySource` over the keys of one moment."""
+    """A `TenantKeys` over the keys of one moment."""
 
     keys: Sequence[UnlockedKey]
 

@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 import orjson
 
-from detect_service.bulk.errors import BulkError
-from detect_service.bulk.options import BulkOptions
+from ttmark.detect_service.bulk.bulk_error import BulkError
+from ttmark.detect_service.options import DetectionOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class BulkJob:
 
     source: Path
     out: Path
-    options: BulkOptions
+    options: DetectionOptions
     keys_fingerprint: str
 
     @property
@@ -77,7 +77,7 @@ class BulkJob:
     def finish(self) -> None:
         """Turns the lines into the output, in one step that is either done or not."""
         if self.out.suffix == ".parquet":
-            from detect_service.bulk.parquet_file import write_parquet  # needs an optional dependency
+            from ttmark.detect_service.bulk.parquet_file import write_parquet  # needs an optional dependency
 
             unfinished = self.out.with_name(self.out.name + ".unfinished")
             write_parquet(self.partial, unfinished)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from detect_service.bulk.errors import BulkError
-from detect_service.bulk.parquet_file import output_schema
-from detect_service.bulk.rows import InputRow
-from detect_service.bulk.workers import MakeExaminer
+from ttmark.detect_service.bulk.bulk_error import BulkError
+from ttmark.detect_service.bulk.parquet_file import output_schema
+from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.workers import MakeExaminer
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

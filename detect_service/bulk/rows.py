@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from shared.schemas.detection import DetectionResult, Document, Segment
+from ttmark.shared.schemas.detection import DetectionResult, Document, Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +47,17 @@ class InputRow:
             return row_id, f"{where}: {reason}" if where else reason
 
 
+_FIGURES = ("verdict", "p_value", "log10_p", "z", "tokens", "scored_blocks", "hypotheses", "tokens_needed")
+"""What a row takes of a result as it is."""
+
+
 def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict[str, Any]:
     """The output row of an examined document."""
     key = result.key
     return {
         "row": number,
         "id": row_id,
-        "verdict": result.verdict,
-        "p_value": result.p_value,
-        "log10_p": result.log10_p,
-        "z": result.z,
-        "tokens": result.tokens,
-        "scored_blocks": result.scored_blocks,
-        "hypotheses": result.hypotheses,
-        "tokens_needed": result.tokens_needed,
+        **{name: getattr(result, name) for name in _FIGURES},
         "key_id": key.key_id if key else None,
         "key_version": key.version if key else None,
         "profile": key.profile if key else None,
@@ -71,9 +68,8 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
 
 def error_row(number: int, row_id: str | None, error: str) -> dict[str, Any]:
     """The output row of a document that was not examined."""
-    names = ("verdict", "p_value", "log10_p", "z", "tokens", "scored_blocks", "hypotheses", "tokens_needed")
     more = ("key_id", "key_version", "profile", "segments")
-    return {"row": number, "id": row_id, **dict.fromkeys(names + more), "error": error}
+    return {"row": number, "id": row_id, **dict.fromkeys(_FIGURES + more), "error": error}
 
 
 def _segment(segment: Segment) -> dict[str, Any]:

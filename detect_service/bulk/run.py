@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from detect_service.bulk.job import BulkJob
-from detect_service.bulk.rows import InputRow
-from detect_service.bulk.source import open_source
-from detect_service.bulk.workers import Pool
+from ttmark.detect_service.bulk.job import BulkJob
+from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.source import open_source
+from ttmark.detect_service.bulk.workers import Pool
 
 ROWS_IN_A_CHUNK = 128
 BYTES_IN_A_CHUNK = 4 * 2**20

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import orjson
 
-from detect_service.bulk.errors import BulkError
-from detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.bulk_error import BulkError
+from ttmark.detect_service.bulk.rows import InputRow
 
 LONGEST_ROW = 64 * 2**20
 _COLUMNS = ("id", "text", "token_ids")

@@ -13,8 +13,8 @@ from typing import Protocol, Self
 
 import orjson
 
-from detect_service.bulk.examiner import Examiner
-from detect_service.bulk.rows import InputRow, error_row
+from ttmark.detect_service.bulk.examiner import Examiner
+from ttmark.detect_service.bulk.rows import InputRow, error_row
 
 MakeExaminer = Callable[[], Examiner]
 """Makes the examiner of a process: picklable, hashable, and one that opens the keys itself."""
@@ -52,24 +52,6 @@ class Pool(Protocol):
 
     def result(self, rows: Sequence[InputRow], future: "Future[bytes]", /) -> bytes:
         """The lines of rows that were submitted."""
-
-
-@dataclass(frozen=True)
-class ThisProcess:
-    """A pool that examines rows at once, in the process that submits them."""
-
-    examiner: Examiner
-    width: int = 1
-
-    def submit(self, rows: Sequence[InputRow]) -> "Future[bytes]":
-        """Examines rows."""
-        future: Future[bytes] = Future()
-        future.set_result(self.examiner.examine(rows))
-        return future
-
-    def result(self, _: Sequence[InputRow], future: "Future[bytes]") -> bytes:
-        """The lines of the rows."""
-        return future.result()
 
 
 @dataclass

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from fastapi import APIRouter, Request, Response
 
-from shared.http.errors import NotFound
+from ttmark.shared.http.service_errors import NotFound
 
 # Nothing from elsewhere, nothing inline, no frames, no forms that leave: a pasted text stays a text.
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -73,7 +73,7 @@ def console_router() -> APIRouter:
 
 def _read_assets() -> dict[str, _Asset]:
     assets = {}
-    for resource in files("detect_service.console").joinpath("static").iterdir():
+    for resource in files("ttmark.detect_service.console").joinpath("static").iterdir():
         content = resource.read_bytes()
         media_type = mimetypes.guess_type(resource.name)[0] or "application/octet-stream"
         digest = hashlib.sha256(content).hexdigest()[:32]

@@ -1,6 +1,15 @@
-"""Text out of files: docx, html, md, txt."""
+"""Text out of files: docx, html, md, pdf, txt; untrusted ones are read in processes that may die."""
 
-from detect_service.extraction.errors import UnreadableFile
-from detect_service.extraction.extract import extract_text
+from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.limits import ExtractionLimits
+from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
+from ttmark.detect_service.extraction.workers import ExtractionBusy, ExtractionWorkers
 
-__all__ = ["UnreadableFile", "extract_text"]
+__all__ = [
+    "Extraction",
+    "ExtractionBusy",
+    "ExtractionLimits",
+    "ExtractionWorkers",
+    "LimitExceeded",
+    "UnreadableFile",
+]

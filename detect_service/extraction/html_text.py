@@ -5,7 +5,10 @@ from collections.abc import Iterator
 
 from lxml import etree, html
 
-from detect_service.extraction.errors import UnreadableFile
+from ttmark.detect_service.extraction.encodings import decode
+from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.meta_charset import declared_encoding
+from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
 
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "head", "svg", "iframe", "object"})
 _INLINE_TAGS = (
@@ -16,20 +19,40 @@ _INLINE = frozenset(_INLINE_TAGS.split())
 _PARAGRAPH = "\n\n"
 
 
-def html_text(content: bytes) -> str:
+def html_text(content: bytes) -> Extraction:
     """Visible text; runs of white space count as one space, as in a browser.
 
     Raises:
-        UnreadableFile: nothing in it can be read.
+        UnreadableFile: nothing in it can be read, or the encoding cannot be told.
+        LimitExceeded: nested deeper than 256 levels, or a single text or attribute of more than 10 MB.
     """
-    encoding = "utf-8" if _is_utf8(content) else None
+    page, encoding = decode(content, declared_encoding(content))
+    parser = html.HTMLParser(encoding="utf-8", huge_tree=False)
     try:
-        root = html.document_fromstring(content, parser=html.HTMLParser(encoding=encoding, huge_tree=False))
+        root = html.document_fromstring(page.encode("utf-8"), parser=parser)
     except (etree.ParserError, etree.XMLSyntaxError, ValueError):
-        raise UnreadableFile("The file is not a web page that can be read.") from None
-    text = "".join(_pieces(root))
-    text = re.sub(r"[ \t]*\n[ \t]*", "\n", text)
-    return re.sub(r"\n{3,}", _PARAGRAPH, text).strip()
+        _refuse_limits(parser)
+        raise UnreadableFile("The file is not a web page that can be read.", "damaged") from None
+    # The library stops at its limits and gives what it has: half a page is no answer.
+    _refuse_limits(parser)
+    return Extraction(tidy("".join(_pieces(root))), encoding)
+
+
+def tidy(text: str) -> str:
+    """No blanks beside line ends and no more than one empty line, in time linear in the text."""
+    # A regular expression for "blanks, line end, blanks" is quadratic in runs of blanks without a line end.
+    lines = "\n".join(line.strip(" \t") for line in text.split("\n"))
+    return re.sub(r"\n{3,}", _PARAGRAPH, lines).strip()
+
+
+def _refuse_limits(parser: html.HTMLParser) -> None:
+    for entry in parser.error_log:
+        if entry.type == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError
+        if entry.type == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
+            if "depth" in entry.message:
+                raise LimitExceeded("The web page is nested deeper than the limit of 256 levels.", "nesting")
+            raise LimitExceeded("A text or attribute of the web page exceeds the limit of 10 MB.", "text")
 
 
 def _pieces(root: html.HtmlElement) -> Iterator[str]:
@@ -56,11 +79,3 @@ def _pieces(root: html.HtmlElement) -> Iterator[str]:
 def _spoken(text: str | None, hidden: html.HtmlElement | None) -> Iterator[str]:
     if text and hidden is None:
         yield re.sub(r"[ \t\r\n\f]+", " ", text)
-
-
-def _is_utf8(content: bytes) -> bool:
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -1,5 +1,5 @@
 """Characters that hide a watermark: counted always, undone on request."""
 
-from detect_service.normalization.normalizer import NormalizedText, TextNormalizer
+from ttmark.detect_service.normalization.normalizer import NormalizedText, TextNormalizer
 
 __all__ = ["NormalizedText", "TextNormalizer"]

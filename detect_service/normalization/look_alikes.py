@@ -1,34 +1,60 @@
-"""Letters that look like ASCII letters, by Unicode's table of confusables."""
+"""Letters that look like ASCII letters, by Unicode's compatibility forms and its table of confusables."""
 
 import unicodedata
+from collections.abc import Iterator
+from functools import cache
 
 from confusable_homoglyphs import categories, confusables  # type: ignore[import-untyped]
 
-_STYLES = ("MATHEMATICAL ", "FULLWIDTH ")
+# Kinds of compatibility forms that are drawn like the plain letter; a superscript or a circled letter is not.
+_STYLES = ("<font>", "<wide>", "<narrow>", "<compat>")
+_DOTLESS = {"ı": "i", "ȷ": "j"}
+# A text that holds one of these for each two dotless i is in Turkish or a relative of it.
+_TURKISH = frozenset("çğöüşəÇĞÖÜŞƏİ")
 
 
-def foreign_look_alikes() -> dict[str, str]:
-    """Letters of another script than Latin, each with the ASCII letter that it is drawn like."""
+@cache
+def look_alike_letters() -> dict[str, str]:
+    """Letters of any script that are drawn like an ASCII letter, each with that letter."""
     table: dict[str, str] = {}
     for character, looks_like in confusables.confusables_data.items():
         if len(character) != 1 or character.isascii() or not unicodedata.category(character).startswith("L"):
             continue
         drawn_like = [entry["c"] for entry in looks_like]
         ascii_letters = [c for c in drawn_like if len(c) == 1 and c.isascii() and c.isalpha()]
-        if ascii_letters and categories.alias(character) not in ("LATIN", "COMMON"):
+        if ascii_letters and categories.alias(character) != "COMMON":
             table[character] = _in_case_of(character, ascii_letters[0])
-    return table
+    return {letter: plain for letter, plain in table.items() if letter not in _DOTLESS}
 
 
+@cache
 def styled_letters() -> dict[str, str]:
-    """Mathematical and full-width letters and digits, each with its plain form."""
-    ranges = (range(0x1D400, 0x1D800), range(0xFF01, 0xFF5F))
-    table: dict[str, str] = {}
-    for character in (chr(code) for codes in ranges for code in codes):
+    """Mathematical and full-width letters and digits, Roman numerals, ligatures: each with its plain form."""
+    return dict(_styled())
+
+
+def _styled() -> Iterator[tuple[str, str]]:
+    for code in range(0x80, 0x20000):
+        character = chr(code)
+        decomposition = unicodedata.decomposition(character)
+        if not decomposition or unicodedata.category(character)[0] not in "LN":
+            continue
         plain = unicodedata.normalize("NFKC", character)
-        if unicodedata.name(character, "").startswith(_STYLES) and len(plain) == 1 and plain.isascii():
-            table[character] = plain
-    return table
+        plain = _DOTLESS.get(plain, plain)
+        styled = not decomposition.startswith("<") or decomposition.startswith(_STYLES)
+        if styled and plain.isascii() and plain.isalnum():
+            yield character, plain
+
+
+def dotless_letters(text: str) -> dict[str, str]:
+    """The dotless letters of `text` with their dotted forms; none where its language writes them.
+
+    Turkish and its relatives have dotless i beside other letters of their own, which are more frequent.
+    """
+    dotless = text.count("ı")
+    if dotless and sum(map(text.count, _TURKISH)) * 2 >= dotless:
+        return {"ȷ": "j"}
+    return _DOTLESS
 
 
 def _in_case_of(character: str, letter: str) -> str:

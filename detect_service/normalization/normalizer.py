@@ -1,7 +1,7 @@
 """Undoes tricks with characters that a reader does not see, and keeps the way back to the original text.
 
-What counts as a trick is documented in `docs/detection.md`, section "Normalisation". All rules replace a
-character by one character or remove it, so positions map back exactly.
+What counts as a trick is documented in `docs/detection.md`, section "Normalisation". Every rule replaces a
+character by its plain form or removes it, so positions map back.
 """
 
 import re
@@ -11,16 +11,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from detect_service.normalization.look_alikes import foreign_look_alikes, styled_letters
-
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
-    "\ufeff\U000e0000-\U000e0fff]"
-    # Joiners and variation selectors are part of emoji and of several scripts: a trick only after ASCII.
-    "|(?<=[\\x00-\\x7f])[\u200c\u200d\ufe00-\ufe0f]+(?!\u20e3)"
+from ttmark.detect_service.normalization.invisible import (
+    Span,
+    invisible_characters,
+    needless_spaces,
+    plain_white_space,
 )
-_ODD_SPACE = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_ODD_LINE_END = re.compile("\r(?=\n)|\r|[\u2028\u2029\u0085]")
+from ttmark.detect_service.normalization.look_alikes import (
+    dotless_letters,
+    look_alike_letters,
+    styled_letters,
+)
+from ttmark.detect_service.normalization.marks import StrayMarks, letters_marked_below
+
+_CR = re.compile("\r")
+# Most texts are ASCII and hold none of these; looking for them takes a hundredth of the time of the rules.
+_PERHAPS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]|[ \t][ \t\n]")
 _WORD = re.compile(r"\w+")
 _ASCII_LETTER = re.compile("[A-Za-z]")
 
@@ -31,6 +37,7 @@ class TrickCounts(NamedTuple):
     invisible: int
     look_alikes: int
     white_space: int
+    marks: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +47,7 @@ class NormalizedText:
     Attributes:
         text: what is left.
         counts: what was undone.
-        origin: [characters of text] position of each in the original; None when nothing was removed.
+        origin: [characters of text] position of each in the original; None where they are the same.
     """
 
     text: str
@@ -58,55 +65,90 @@ class TextNormalizer:
     """Holds the tables of look-alike letters."""
 
     def __init__(self) -> None:
-        foreign, styled = foreign_look_alikes(), styled_letters()
-        self._foreign = str.maketrans(foreign)
-        self._styled = str.maketrans(styled)
-        self._letters = frozenset(foreign) | frozenset(styled)
+        self._look_alikes = str.maketrans(look_alike_letters())
+        self._styled = str.maketrans(styled_letters())
+        self._letters = frozenset(look_alike_letters()) | frozenset(styled_letters()) | {"ı", "ȷ"}
+        self._below = str.maketrans(letters_marked_below())
 
     def normalize(self, text: str) -> NormalizedText:
-        """The text without invisible characters, look-alike letters and odd white space."""
-        if text.isascii() and "\r" not in text:
-            return NormalizedText(text, TrickCounts(0, 0, 0), None)
-        plain = _ODD_SPACE.sub(" ", _ODD_LINE_END.sub(_line_end, text))
-        space_changes = _differences(text, plain)
-        invisible = [match.span() for match in _INVISIBLE.finditer(plain)]
-        line_ends = [(match.start(), match.end()) for match in re.finditer("\r", plain)]
-        origin = _kept(len(plain), invisible + line_ends)
-        if origin is not None:
-            plain = _INVISIBLE.sub("", plain).replace("\r", "")
-        readable = plain if self._letters.isdisjoint(plain) else _WORD.sub(self._plain_word, plain)
+        """The text without invisible characters, look-alike letters, stray marks and odd white space."""
+        if text.isascii() and not _PERHAPS.search(text):
+            return NormalizedText(text, TrickCounts(0, 0, 0, 0), None)
+        plain = plain_white_space(text)
+        white_space = _differences(text, plain)
+        draft = _Draft(plain)
+        white_space += draft.remove([match.span() for match in _CR.finditer(plain)])
+        invisible = draft.remove(invisible_characters(draft.text))
+        marks = look_alikes = 0
+        if not draft.text.isascii():
+            stray = StrayMarks(draft.text)
+            marks = draft.remove(stray.spans(draft.text))
+            if stray.below:
+                marks += draft.translate(self._below)
+            look_alikes = self._undo_look_alikes(draft)
+        white_space += draft.remove(needless_spaces(draft.text))
         return NormalizedText(
-            readable,
-            TrickCounts(
-                invisible=sum(end - start for start, end in invisible),
-                look_alikes=_differences(plain, readable),
-                white_space=space_changes + len(line_ends),
-            ),
-            origin,
+            draft.text, TrickCounts(invisible, look_alikes, white_space, marks), draft.origin
         )
 
-    def _plain_word(self, match: re.Match[str]) -> str:
-        word = match[0]
-        if word.isascii():
-            return word
-        word = word.translate(self._styled)
-        # A word of one foreign script is that script's; a mixture with ASCII letters is a disguise.
-        return word.translate(self._foreign) if _ASCII_LETTER.search(word) else word
+    def _undo_look_alikes(self, draft: "_Draft") -> int:
+        if self._letters.isdisjoint(draft.text):
+            return 0
+        dotless = str.maketrans(dotless_letters(draft.text))
+        styled = draft.expand(self._styled)
+        before = draft.text
+
+        def plain_word(match: re.Match[str]) -> str:
+            word = match[0]
+            # A word of one foreign script is that script's; a mixture with ASCII letters is a disguise.
+            if word.isascii() or not _ASCII_LETTER.search(word):
+                return word
+            return word.translate(self._look_alikes)
+
+        draft.text = _WORD.sub(plain_word, before.translate(dotless))
+        return styled + _differences(before, draft.text)
 
 
-def _line_end(match: re.Match[str]) -> str:
-    """A carriage return before a line feed stays for the moment: it is removed, not replaced."""
-    return "\r" if match.string.startswith("\n", match.end()) else "\n"
+class _Draft:
+    """A text in the making, and where each of its characters comes from."""
 
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.origin: NDArray[np.int64] | None = None
 
-def _kept(length: int, removed: list[tuple[int, int]]) -> NDArray[np.int64] | None:
-    """Positions below `length` outside the `removed` spans; None when there are none."""
-    if not removed:
-        return None
-    keep = np.ones(length, dtype=np.bool_)
-    for start, end in removed:
-        keep[start:end] = False
-    return np.flatnonzero(keep)
+    def remove(self, spans: list[Span]) -> int:
+        """Removes disjoint spans; how many characters they hold."""
+        if not spans:
+            return 0
+        keep = np.ones(len(self.text), dtype=np.bool_)
+        pieces, end = [], 0
+        for first, last in spans:
+            keep[first:last] = False
+            pieces.append(self.text[end:first])
+            end = last
+        pieces.append(self.text[end:])
+        self.text = "".join(pieces)
+        self._move(np.flatnonzero(keep))
+        return int(keep.size - len(self.text))
+
+    def translate(self, table: dict[int, str]) -> int:
+        """Replaces characters one by one; how many."""
+        before, self.text = self.text, self.text.translate(table)
+        return _differences(before, self.text)
+
+    def expand(self, table: dict[int, str]) -> int:
+        """Replaces characters, each by one or several; how many."""
+        places = [place for place, character in enumerate(self.text) if ord(character) in table]
+        if places:
+            sizes = np.ones(len(self.text), dtype=np.int64)
+            sizes[places] = [len(table[ord(self.text[place])]) for place in places]
+            self.text = self.text.translate(table)
+            if len(self.text) != sizes.size:
+                self._move(np.repeat(np.arange(sizes.size), sizes))
+        return len(places)
+
+    def _move(self, places: NDArray[np.int64]) -> None:
+        self.origin = places if self.origin is None else self.origin[places]
 
 
 def _differences(before: str, after: str) -> int:

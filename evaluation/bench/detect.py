@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from transformers import SynthIDTextWatermarkLogitsProcessor
 
-from evaluation.bench.timing import Timing, time_in_turns
-from evaluation.human import read_human_texts
-from shared.tokenization import TextTokenizer
+from ttmark.evaluation.bench.timing import Timing, time_in_turns
+from ttmark.evaluation.inputs import read_human_texts
+from ttmark.shared.tokenization import TextTokenizer
 
 Detector = Callable[[Sequence[str]], object]
 """Takes texts and judges all of them."""

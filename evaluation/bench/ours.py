@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 
-from evaluation.bench.workload import Measurement, Stopwatch, Workload
-from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
-from gen_service.engine.cost_curve import CostCurve
-from shared.observability.engine_metrics import EngineMetrics
-from shared.watermark import Watermark, detect_direct
+from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
+from ttmark.gen_service.engine import Engine, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine.cost_curve import CostCurve
+from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.shared.watermark import Watermark, detect_direct
 
 _KEY = bytes(range(16))
 
@@ -19,8 +19,8 @@ _KEY = bytes(range(16))
 class OurEngine:
     """The engine on a model, started once for all its measurements."""
 
-    def __init__(self, model: str, settings: EngineSettings) -> None:
-        self._engine = Engine.load(model, settings)
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._registry = CollectorRegistry()
         self._engine.record_in(EngineMetrics(self._registry))
         self._engine.start()

@@ -12,8 +12,8 @@ from transformers import (
     SynthIDTextWatermarkingConfig,
 )
 
-from evaluation.bench.workload import Measurement, Stopwatch, Workload
-from shared.tokenization import TextTokenizer
+from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
+from ttmark.shared.tokenization import TextTokenizer
 
 CONTINUOUS_BATCHING = "transformers continuous batching"
 _PAGE = 64  # tokens of a page of the cache of continuous batching

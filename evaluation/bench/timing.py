@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from evaluation.report.table import Table
+from ttmark.evaluation.report.result import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,11 @@ class Timing:
     share: float
 
 
+def least_seconds(work: Callable[[], object], repeats: int) -> float:
+    """Processor time of the fastest of several runs."""
+    return min(_seconds(work) for _ in range(repeats))
+
+
 def time_in_turns(systems: Mapping[str, Callable[[], object]], units: int, repeats: int) -> list[Timing]:
     """Runs every system `repeats` times, turn by turn, so that whatever slows the machine slows all.
 
@@ -31,11 +36,15 @@ def time_in_turns(systems: Mapping[str, Callable[[], object]], units: int, repea
     best = dict.fromkeys(systems, float("inf"))
     for _ in range(repeats):
         for name, work in systems.items():
-            started = time.process_time()
-            work()
-            best[name] = min(best[name], time.process_time() - started)
+            best[name] = min(best[name], _seconds(work))
     first = next(iter(best.values()))
     return [Timing(name, units / seconds, first / seconds) for name, seconds in best.items()]
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
 
 
 def timing_table(title: str, unit: str, timings: list[Timing], notes: tuple[str, ...]) -> Table:

@@ -1,12 +1,15 @@
-"""What every system of a benchmark is asked for: the same prompts, lengths and filters."""
+"""What every system of a benchmark is asked for, its figures, and the ratios between them."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from shared.tokenization import TextTokenizer
+from ttmark.evaluation.report.result import Table
+from ttmark.shared.tokenization import TextTokenizer
 
 PAPER = {"top_k": 50, "top_p": 0.95, "temperature": 1.0}
 STRICT = {"top_k": 20, "top_p": 0.8, "temperature": 0.7}
+CHAT = {"top_k": 50, "top_p": 0.9, "temperature": 0.7}
 
 
 _TEXT = """
@@ -65,3 +68,35 @@ class Stopwatch:
     def rates(self, tokens: int) -> Rates:
         wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
         return Rates(tokens / wall, tokens / cpu)
+
+
+PAIRS = "ours, r = 2"
+UNMARKED = "ours, no watermark"
+PEERS = (UNMARKED, "transformers generate", "transformers generate, SynthID")
+
+
+def ratio_table(measured: Iterable[Measurement]) -> Table:
+    """Throughput of pairs, under each budget, as a multiple of what they are compared with; by CPU second."""
+    rates: dict[tuple[int, str], dict[str, float]] = {}
+    for item in measured:
+        if item.rates is not None:
+            place = (item.workload.sequences, setting(item))
+            rates.setdefault(place, {})[item.system] = item.rates.per_cpu_second
+    rows = [
+        (str(sequences), filters, system, *(_ratio(rate, found.get(peer)) for peer in PEERS))
+        for (sequences, filters), found in rates.items()
+        for system, rate in found.items()
+        if system.startswith(PAIRS)
+    ]
+    columns = ("sequences", "filters", "system", *(f"over {peer}" for peer in PEERS))
+    return Table("Tokens per CPU second, as a multiple", columns, tuple(rows))
+
+
+def setting(item: Measurement) -> str:
+    """The filters as (top-k, top-p, temperature)."""
+    filters = item.workload.filters
+    return f"({filters['top_k']:g}, {filters['top_p']:g}, {filters['temperature']:g})"
+
+
+def _ratio(rate: float, other: float | None) -> str:
+    return f"{rate / other:.2f}" if other else ""

@@ -1,33 +1,113 @@
-"""`ttmark eval`: the paper's experiments on any Hugging Face causal language model."""
+"""`ttmark eval`: the paper's experiments on any causal language model, and the watermark core by itself."""
 
-import typer
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 
-from evaluation.cli import direct, everything, pairs, report, robustness, side_effects
-from evaluation.cli.with_lab import with_lab
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-app = typer.Typer(
-    help="The paper's experiments on any causal language model.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.cli.commands import command_of, new_app, one_clear_line
+from ttmark.evaluation.cli.core import Core
+from ttmark.evaluation.cli.without_run import NullTables, Pairs, Report
+from ttmark.evaluation.endpoint import EndpointError
+from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
+from ttmark.evaluation.inputs import MAX_TOKENS
+from ttmark.evaluation.lab import Experiment, Lab
+from ttmark.evaluation.manifest import ManifestMismatch, describe
+from ttmark.evaluation.options import (
+    Batch,
+    Label,
+    Model,
+    OneSetting,
+    Out,
+    Prompts,
+    Seed,
+    Threads,
+    chosen_model,
+    model_path,
+    run_folder,
 )
-for command in (
-    direct.direct,
-    direct.topp,
-    direct.strict,
-    side_effects.runtime,
-    robustness.edits,
-    robustness.beta,
-    robustness.localized,
-    side_effects.quality,
-    direct.blocks,
-    direct.gains,
-    side_effects.repeated,
-    side_effects.widths,
-    side_effects.cost,
-    direct.calibrate,
-):
-    app.command()(with_lab(command))
-app.command("all")(with_lab(everything.everything))
-app.command()(pairs.pairs)
-app.command()(report.report)
+from ttmark.evaluation.run import Run
+from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
+from ttmark.evaluation.sources import EngineSource, ModelSource
+from ttmark.gen_service.demo_model import PROMPTS_PATH
+from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
+from ttmark.shared.tokenization import TokenizerMissing
+
+PLAIN_WIDTH = 160
+EXPECTED = (
+    ValueError,
+    OSError,
+    ManifestMismatch,
+    EngineError,
+    SequenceFailed,
+    EndpointError,
+    TokenizerMissing,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LabOptions:
+    """Those of every experiment."""
+
+    model: Model = None
+    prompts: Prompts = None
+    out: Out = None
+    label: Label = None
+    seed: Seed = 0
+    threads: Threads = None
+    batch: Batch = 32
+
+    @contextmanager
+    def open(self) -> Iterator[Lab]:
+        """Opens or resumes the run in `out` or the model's folder; what a user can mend ends as one line."""
+        console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
+        name, prompts = chosen_model(self.model), self.prompts or PROMPTS_PATH
+        folder = run_folder(self.out, self.model)
+        settings = EngineSettings(threads=self.threads, max_sequences=self.batch, max_waiting=1_000_000)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with one_clear_line(EXPECTED):
+            if self.label is not None and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.label):
+                raise ValueError(f"--label {self.label!r}: use lower-case letters, digits and single hyphens")
+            path = model_path(name)
+            source: ModelSource = (
+                SimulatedSource() if name == SIMULATED else EngineSource(path, prompts, settings)
+            )
+            describe(name, path, prompts, MAX_TOKENS, self.seed, asdict(settings)).save(folder)
+            try:
+                with Progress(*columns, console=console, transient=True) as progress:
+                    yield Lab(Run(folder, source, self.seed, progress), source, console, self.label)
+            finally:
+                source.close()
+
+
+def measure(experiment: Experiment, options: LabOptions) -> None:
+    """Runs one experiment."""
+    with options.open() as lab:
+        experiment.measure(lab)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrate:
+    """The temperature at which single-token SynthID-Text has the paper's median p-value."""
+
+    setting: OneSetting = Setting.ISO
+
+
+def calibrate(options: Calibrate, lab_options: LabOptions) -> None:
+    """Prints the setting that is found."""
+    with lab_options.open() as lab:
+        lab.console.print(f"{options.setting}: {lab.setting(options.setting)}")
+
+
+app = new_app("The paper's experiments on any causal language model.")
+for kind in EXPERIMENTS:
+    app.command(kind.name)(command_of(measure, kind, LabOptions))
+app.command("calibrate")(command_of(calibrate, Calibrate, LabOptions))
+app.command("all")(command_of(measure, Everything, LabOptions))
+for tool in (Core, Pairs, Report, NullTables):
+    app.command(tool.name)(command_of(tool.run, tool))

@@ -1,1 +1,0 @@
-"""Experiments on the watermark core: what it promises, measured. `python -m evaluation.core <name>`."""

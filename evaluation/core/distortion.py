@@ -1,21 +1,24 @@
 """Distortion-freeness over random keys for every scheme and block size; Theorem 2 on joints."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chisquare
 
-from evaluation.core.language_model import CONFIDENT_SHARE, block_distributions
-from evaluation.core.markdown import table
-from shared.watermark import Watermark
+from ttmark.evaluation.cells import SETTINGS, Setting
+from ttmark.evaluation.entropy import strength_bound
+from ttmark.evaluation.language_model import supports
+from ttmark.evaluation.report.result import Table, table_of
+from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel
+from ttmark.shared.watermark import Watermark
 
 SUPPORTS = (1, 2, 50, 2500)
 BATCH_ROWS = 400_000
 SMALLEST_EXPECTED = 5.0
 
 
-def distortion_table(schemes: list[str], block_sizes: list[int], keys: int, seed: int) -> str:
+def distortion_table(schemes: Sequence[str], block_sizes: Sequence[int], keys: int, seed: int) -> Table:
     """Chi-square p-values of blocks drawn under `keys` random keys against the model."""
     rows = []
     for scheme in schemes:
@@ -23,7 +26,9 @@ def distortion_table(schemes: list[str], block_sizes: list[int], keys: int, seed
             watermark = Watermark(scheme, block_size)
             cells = [f"{_p_value(watermark, size, keys, seed + size):.3f}" for size in SUPPORTS]
             rows.append([scheme, block_size, *cells])
-    return table(["scheme", "r", *[f"{size} candidates" for size in SUPPORTS]], rows)
+    return table_of(
+        "Distortion: chi-square p-values", ["scheme", "r", *[f"{size} candidates" for size in SUPPORTS]], rows
+    )
 
 
 def support(size: int) -> NDArray[np.float64]:
@@ -36,17 +41,21 @@ def support(size: int) -> NDArray[np.float64]:
     return probs
 
 
-def theorem_table(joints: int, seed: int) -> str:
+def theorem_table(joints: int, seed: int) -> Table:
     """The least slack of Theorem 2 on random joints and on those of the simulated model."""
     rng = np.random.default_rng(seed)
     rows = []
     for name in ("random", "simulated model"):
         slack = [_slack(*_joint(name, rng)) for _ in range(joints)]
         rows.append([name, f"{joints:,}", f"{min(slack):.2e}", f"{np.median(slack):.3f}"])
-    return table(["joints", "number", "least f(P12) − (f(P1) + E f(P2|1))/√2", "median"], rows)
+    return table_of(
+        "Theorem 2", ["joints", "number", "least f(P12) − (f(P1) + E f(P2|1))/√2", "median"], rows
+    )
 
 
 def _p_value(watermark: Watermark, size: int, keys: int, seed: int) -> float:
+    from scipy.stats import chisquare  # optional: `--help` works without it
+
     rng, probs = np.random.default_rng(seed), support(size)
     context = rng.integers(0, 50_000, (1, watermark.context_width))
     blocks = rng.integers(0, 2**31, (size, watermark.block_size))
@@ -78,18 +87,14 @@ def _joint(name: str, rng: np.random.Generator) -> tuple[NDArray[np.float64], li
         rows = int(rng.integers(1, 30))
         first = rng.dirichlet(np.full(rows, rng.uniform(0.05, 2.0)))
         return first, [rng.dirichlet(np.full(int(rng.integers(1, 30)), 0.3)) for _ in range(rows)]
-    share = np.array([CONFIDENT_SHARE])
-    first = block_distributions(share, 1, rng).probs
-    second = block_distributions(np.repeat(share, first.size), 1, rng)
-    return first, np.split(second.probs, second.segments.offsets[1:-1])
+    model, setting = SimulatedModel(), SETTINGS[Setting.DEFAULT]
+    text = [int(rng.integers(VOCABULARY)), *rng.integers(VOCABULARY, size=8).tolist()]
+    support = supports(model.branch_logits(text, [()]), setting)[0]
+    paths = [(token,) for token in support.ids.tolist()]
+    return support.probs, [row.probs for row in supports(model.branch_logits(text, paths), setting)]
 
 
 def _slack(first: NDArray[np.float64], conditionals: list[NDArray[np.float64]]) -> float:
     joint = np.concatenate([p * row for p, row in zip(first, conditionals, strict=True)])
-    single = sum(p * _bound(row) for p, row in zip(first, conditionals, strict=True))
-    return float(_bound(joint) - (_bound(first) + single) / math.sqrt(2.0))
-
-
-def _bound(probs: NDArray[np.float64]) -> float:
-    """f of Theorem 2."""
-    return float(np.sum(np.sqrt(probs * (1.0 - probs).clip(0.0))))
+    single = sum(p * strength_bound(row) for p, row in zip(first, conditionals, strict=True))
+    return float(strength_bound(joint) - (strength_bound(first) + single) / math.sqrt(2.0))

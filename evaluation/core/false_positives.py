@@ -4,33 +4,34 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.core.local_null import sample_best
-from evaluation.core.markdown import table
-from evaluation.core.rates import Count, rate_cell
-from evaluation.core.tilting import null_scores
-from shared.watermark import Watermark
-from shared.watermark.detectors.aligned import BETA
-from shared.watermark.detectors.alignment import aligned_scores
-from shared.watermark.detectors.localized import Method
-from shared.watermark.detectors.segments import log10_family
-from shared.watermark.null_tables import LocalNull, NullTable, load_null_table
+from ttmark.evaluation.core.rates import Count, rate_cell
+from ttmark.evaluation.null_tables.sampling import sample_best
+from ttmark.evaluation.null_tables.tilting import null_chunks
+from ttmark.evaluation.report.result import Table, table_of
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.detectors.aligned import BETA
+from ttmark.shared.watermark.detectors.alignment import aligned_scores
+from ttmark.shared.watermark.detectors.localized import Method
+from ttmark.shared.watermark.detectors.segments import log10_family
+from ttmark.shared.watermark.null_tables import LocalNull, NullTable, load_null_table
 
 DIRECT_LEVELS = (1e-3, 1e-4, 1e-5, 1e-6)
 SEARCH_LEVELS = (1e-2, 1e-3, 1e-4)
 BLOCKS = (4, 20, 98)
 CHUNK = 1 << 18
-LANES, CHUNK_POSITIONS = 8192, 32
+LANES = 8192
 # Share of the trials that each length gets: the long ones are dear.
 SHARES = {50: 0.5, 200: 0.3, 1000: 0.14, 5000: 0.04, 10_000: 0.02}
 
 log = logging.getLogger(__name__)
 
 
-def direct_table(schemes: list[str], trials: int, seed: int) -> str:
+def direct_table(schemes: Sequence[str], trials: int, seed: int) -> Table:
     """Exact tails of sums of scores; `trials` texts over all schemes and lengths."""
     rows = []
     for scheme in schemes:
@@ -48,7 +49,8 @@ def direct_table(schemes: list[str], trials: int, seed: int) -> str:
                 rate_cell(int(hits), done, level) for hits, level in zip(found, DIRECT_LEVELS, strict=True)
             ]
             rows.append([scheme, blocks, f"{done:,}", *cells])
-    return table(["scheme", "scored blocks", "trials", *[f"at {level:g}" for level in DIRECT_LEVELS]], rows)
+    columns = ["scheme", "scored blocks", "trials", *[f"at {level:g}" for level in DIRECT_LEVELS]]
+    return table_of("False positives of direct detection", columns, rows)
 
 
 def search_counts(
@@ -58,20 +60,30 @@ def search_counts(
 
     `trials` texts per watermark for aligned and scan, `window_trials` for WaterSeeker, over the lengths.
     """
-    for scheme in schemes:
-        for block_size in block_sizes:
-            watermark = Watermark(scheme, block_size)
-            null = load_null_table(watermark.null.name, block_size)
-            if null is None:
-                raise FileNotFoundError(f"no null table for {scheme}, r = {block_size}")
-            for length, share in SHARES.items():
-                tokens = length - watermark.context_width
-                sizes = math.ceil(trials * share), math.ceil(window_trials * share)
-                for name, scores, log10_p in _detectors(watermark, null, tokens, *sizes, seed):
-                    limits = [least_score(log10_p, math.log10(level)) for level in SEARCH_LEVELS]
-                    hits = [int(np.count_nonzero(scores >= limit)) for limit in limits]
-                    yield Count(scheme, block_size, name, f"{length:,} tokens", scores.size, hits)
-                log.info("%s r=%d %d tokens", scheme, block_size, length)
+    for watermark, null in with_tables(schemes, block_sizes):
+        scheme, block_size = watermark.scheme, watermark.block_size
+        for length, share in SHARES.items():
+            tokens = length - watermark.context_width
+            sizes = math.ceil(trials * share), math.ceil(window_trials * share)
+            for name, scores, log10_p in _detectors(watermark, null, tokens, *sizes, seed):
+                limits = [least_score(log10_p, math.log10(level)) for level in SEARCH_LEVELS]
+                hits = [int(np.count_nonzero(scores >= limit)) for limit in limits]
+                yield Count(scheme, block_size, name, f"{length:,} tokens", scores.size, hits)
+            log.info("%s r=%d %d tokens", scheme, block_size, length)
+
+
+def with_tables(schemes: Sequence[str], block_sizes: Sequence[int]) -> Iterator[tuple[Watermark, NullTable]]:
+    """The watermarks with their null tables.
+
+    Raises:
+        FileNotFoundError: there is none for one of them.
+    """
+    for scheme, block_size in product(schemes, block_sizes):
+        watermark = Watermark(scheme, block_size)
+        null = load_null_table(watermark.null.name, block_size)
+        if null is None:
+            raise FileNotFoundError(f"no null table for {scheme}, r = {block_size}")
+        yield watermark, null
 
 
 Detector = tuple[str, NDArray[np.float64], Callable[[float], float]]
@@ -81,19 +93,18 @@ def _detectors(
     watermark: Watermark, null: NullTable, tokens: int, count: int, window_count: int, seed: int
 ) -> Iterator[Detector]:
     """Scores of unwatermarked texts and their p-value, for each detector; WaterSeeker has its own count."""
-    runs = -(-count // LANES)
+    runs, positions = -(-count // LANES), tokens - watermark.block_size + 1
     rng = np.random.default_rng(seed)
     aligned = [
-        aligned_scores(_chunks(watermark, tokens, rng), watermark.block_size, BETA, LANES)
+        aligned_scores(null_chunks(watermark.null, positions, LANES, rng), watermark.block_size, BETA, LANES)
         for _ in range(runs)
     ]
     yield "aligned", np.concatenate(aligned), lambda score: _aligned_p(watermark, null, tokens, score)
-    methods: tuple[tuple[Method, int], ...] = (
-        ("scan", runs * LANES),
-        ("waterseeker", window_count),
+    localized: tuple[tuple[Method, LocalNull, int], ...] = (
+        ("scan", null.scan, runs * LANES),
+        ("waterseeker", null.waterseeker, window_count),
     )
-    for method, documents in methods:
-        local = null.scan if method == "scan" else null.waterseeker
+    for method, local, documents in localized:
         best = sample_best(watermark, method, tokens, documents, seed)
         yield method, best, partial(_local_p, local, tokens)
 
@@ -107,12 +118,6 @@ def _aligned_p(watermark: Watermark, null: NullTable, tokens: int, score: float)
     if log10_p is None:
         raise ValueError(f"the null table does not cover {tokens} tokens")
     return log10_p
-
-
-def _chunks(watermark: Watermark, tokens: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    positions = tokens - watermark.block_size + 1
-    for start in range(0, positions, CHUNK_POSITIONS):
-        yield null_scores(watermark.null, rng, (min(CHUNK_POSITIONS, positions - start), LANES))
 
 
 def _least_total(watermark: Watermark, blocks: int, level: float) -> float:

@@ -1,12 +1,12 @@
 """False-positive counts at promised levels: pooled for readers, row by row for who wants to check."""
 
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from evaluation.core.markdown import clopper_pearson, table
+from ttmark.evaluation.intervals import clopper_pearson
+from ttmark.evaluation.report.result import Table, groups, table_of
 
 
 @dataclass(frozen=True)
@@ -24,29 +24,26 @@ class Count:
     def excess(self, levels: Sequence[float]) -> float:
         """The largest lower 99 % Clopper-Pearson bound of a rate over its level; above 1 breaks a promise."""
         return max(
-            clopper_pearson(hits, self.trials)[0] / level
-            for hits, level in zip(self.hits, levels, strict=True)
+            lower_bound(hits, self.trials) / level for hits, level in zip(self.hits, levels, strict=True)
         )
 
 
-def pooled_table(counts: Sequence[Count], levels: Sequence[float], *, by_text: bool = False) -> str:
+def pooled_table(counts: Sequence[Count], levels: Sequence[float], *, by_text: bool = False) -> Table:
     """Rates by detector and block size, or by detector and text, and the worst row behind each.
 
     The last columns count the (row, level) cells whose lower 99 % bound is above the promise, and name
     the row that comes nearest to that.
     """
-    groups: dict[tuple[str, int | str], list[Count]] = defaultdict(list)
-    for count in counts:
-        groups[count.detector, count.text if by_text else count.block_size].append(count)
+    kinds = groups(counts, lambda count: (count.detector, count.text if by_text else count.block_size))
     rows = []
-    for (detector, group), members in groups.items():
+    for (detector, group), members in kinds.items():
         trials = sum(count.trials for count in members)
         rates = [
             rate_cell(sum(count.hits[i] for count in members), trials, level)
             for i, level in enumerate(levels)
         ]
         above = sum(
-            clopper_pearson(hits, count.trials)[0] > level
+            lower_bound(hits, count.trials) > level
             for count in members
             for hits, level in zip(count.hits, levels, strict=True)
         )
@@ -62,13 +59,17 @@ def pooled_table(counts: Sequence[Count], levels: Sequence[float], *, by_text: b
         "cells above promise",
         "worst row: lower 99 % bound / promise",
     ]
-    return table(header, rows)
+    return table_of("False positives", header, rows)
+
+
+def lower_bound(hits: int, trials: int) -> float:
+    """The lower 99 % Clopper-Pearson bound of a rate."""
+    return clopper_pearson(hits, trials, 0.99).low
 
 
 def rate_cell(hits: int, trials: int, level: float) -> str:
     """Measured rate, and a mark where even its lower 99 % bound exceeds the promise."""
-    low, _ = clopper_pearson(hits, trials)
-    return f"{hits / trials:.2e}" + (" **above**" if low > level else "")
+    return f"{hits / trials:.2e}" + (" **above**" if lower_bound(hits, trials) > level else "")
 
 
 def write_rows(counts: Sequence[Count], levels: Sequence[float], path: Path) -> None:

@@ -1,16 +1,18 @@
-"""Unwatermarked texts as token ids: prose, code, lists, and text that loops."""
+"""Unwatermarked texts as token ids (prose, code, lists, loops), and the false positives on them."""
 
 import hashlib
 import inspect
 import re
 import sysconfig
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.optimize
-import scipy.stats
 from numpy.typing import NDArray
+
+from ttmark.evaluation.core.rates import Count
+from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
 
 VOCABULARY = 50_000
 WORD = re.compile(r"\w+|[^\w\s]|\s+")
@@ -56,8 +58,29 @@ def _cut(tokens: NDArray[np.int64], length: int, rng: np.random.Generator) -> ND
 
 def _docstrings() -> Iterator[str]:
     """Docstrings of numpy and scipy functions: English technical prose."""
+    import scipy.optimize  # optional: `--help` works without it
+    import scipy.stats
+
     for package in (np, scipy.stats, scipy.optimize):
         for name in sorted(dir(package)):
             text = inspect.getdoc(getattr(package, name))
             if text:
                 yield text
+
+
+LEVELS = (1e-1, 1e-2, 1e-3, 1e-4)
+
+
+def text_counts(schemes: Sequence[str], texts: int, seed: int) -> Iterator[Count]:
+    """`texts` texts per scheme, each under a key of its own; r = 2."""
+    for scheme in schemes:
+        watermark, rng = Watermark(scheme, 2), np.random.default_rng(seed)
+        found: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for kind, tokens in unwatermarked(texts, rng):
+            key = rng.bytes(16)
+            found["direct", kind].append(detect_direct(watermark, key, tokens).log10_p)
+            found["aligned", kind].append(detect_aligned(watermark, key, tokens).log10_p)
+            found["scan", kind].append(detect_localized(watermark, key, tokens).log10_p)
+        for (detector, kind), log10_p in found.items():
+            hits = [int(np.count_nonzero(np.array(log10_p) <= np.log10(level))) for level in LEVELS]
+            yield Count(scheme, 2, detector, kind, len(log10_p), hits)

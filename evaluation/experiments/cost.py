@@ -1,119 +1,107 @@
-"""Detection power against cost: what the rows of a forward pass buy."""
+"""`cost`: detection power against what the rows of a forward pass buy."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Annotated, ClassVar
 
-from evaluation.batch_cost import PromptRows, rows_per_token
-from evaluation.cells import Cell, Parameters
-from evaluation.detection import FPRS, detect_texts
-from evaluation.intervals import Interval
-from evaluation.paper import SCHEME_NAMES
-from evaluation.report.figure import Figure, Panel, Series
-from evaluation.report.table import Table, power_of_ten
-from evaluation.run import Run
-from evaluation.settings import SamplingSetting
+import typer
+
+from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
+from ttmark.evaluation.experiments.direct import DirectRow, measure_direct
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.options import SCHEMES, Lengths, Schemes, Settings, TextsInTurn, in_turn
+from ttmark.evaluation.paper import SCHEME_NAMES
+from ttmark.evaluation.report.figure import Figure, Panel, line
+from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
+
+
+def contenders(setting: SamplingSetting, tokens: int) -> list[Cell]:
+    """Ways to watermark that a deployment may choose between."""
+    cell = partial(Cell, setting=setting, tokens=tokens)
+    return [
+        *(
+            cell(scheme, 2, max_branches=branches)
+            for scheme in ("synthid", "gumbel")
+            for branches in (4, 8, 16)
+        ),
+        *(cell(scheme, size) for scheme in ("synthid", "mcmark", "gumbel") for size in (1, 2)),
+        *(cell(scheme, 3, max_branches=8) for scheme in ("synthid", "gumbel")),
+        *(cell("synthid", size, parameters=(("depth", 20),)) for size in (1, 2)),
+        *(cell("mcmark", size, parameters=(("layers", 3),)) for size in (1, 2)),
+    ]
+
+
+def parameter_grid(setting: SamplingSetting, tokens: int) -> list[Cell]:
+    """Pairs with depth, weights and blend; layers, alpha and blend; layers, channels and blend; blend."""
+    blends = (1.0, 0.75, 0.5)
+    grids: Mapping[str, Mapping[str, Sequence[float]]] = {
+        "synthid": {"depth": (10, 15, 20, 25, 30, 40, 60), "weighted": (False, True), "blend": blends},
+        "dipmark": {"layers": (1, 3, 5, 8, 12), "alpha": (0.3, 0.5), "blend": blends},
+        "mcmark": {"layers": (1, 2, 3, 5, 8), "channels": (5, 10, 20, 50, 100), "blend": blends},
+        "gumbel": {"blend": blends},
+    }
+    return [
+        Cell(scheme, 2, setting, tokens, parameters=tuple(zip(values, chosen, strict=True)))
+        for scheme, values in grids.items()
+        for chosen in product(*values.values())
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
-    """A way to watermark."""
+class Cost:
+    """Detection power against rows of forward passes, by scheme, block size, branch budget and layers."""
 
-    scheme: str
-    block_size: int
-    max_branches: int | None = None
-    parameters: Parameters = ()
+    name: ClassVar[str] = "cost"
+    title: ClassVar[str] = "Power against cost"
 
-    @property
-    def label(self) -> str:
-        """Short, for a point in a plot."""
-        parts = [f"{SCHEME_NAMES[self.scheme]} r={self.block_size}"]
-        if self.max_branches:
-            parts.append(f"b={self.max_branches}")
-        return " ".join([*parts, *(f"{name}={value:g}" for name, value in self.parameters)])
+    settings: Settings = (Setting.ISO_FRESH,)
+    lengths: Lengths = (100, 200)
+    texts: TextsInTurn = (200,)
+    schemes: Schemes = SCHEMES
+    every_parameter: Annotated[
+        bool, typer.Option("--every-parameter", help="Pairs with every value of the schemes' parameters.")
+    ] = False
 
-
-CONTENDERS = (
-    *(Contender("synthid", 2, branches) for branches in (4, 8, 16)),
-    *(Contender("gumbel", 2, branches) for branches in (4, 8, 16)),
-    *(Contender(scheme, size) for scheme in ("synthid", "mcmark", "gumbel") for size in (1, 2)),
-    *(Contender(scheme, 3, 8) for scheme in ("synthid", "gumbel")),
-    *(Contender("synthid", size, None, (("depth", 20),)) for size in (1, 2)),
-    *(Contender("mcmark", size, None, (("layers", 3),)) for size in (1, 2)),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class CostRow:
-    """One contender at one sampling setting and length."""
-
-    setting: SamplingSetting
-    contender: Contender
-    length: int
-    texts: int
-    rows: float
-    tpr: Interval
-    z: Interval
-    median_log10_p: float
+    def measure(self, lab: Lab) -> None:
+        kinds = parameter_grid if self.every_parameter else contenders
+        tables, data = [], []
+        for number, name in enumerate(self.settings):
+            setting, count, tokens = lab.setting(name), in_turn(self.texts, number), max(self.lengths)
+            cells = {cell: count for cell in kinds(setting, tokens) if cell.scheme in self.schemes}
+            if not cells:
+                raise ValueError(f"no contender has a scheme of {', '.join(self.schemes)}")
+            rows = measure_direct(lab.run, cells, self.lengths, lab.prompt_rows, null_keys=0)
+            rows.sort(key=lambda row: (row.length, row.rows))  # the cheapest first
+            tables.append(cost_table(rows, lab.entropy_note(setting, tokens, count)))
+            data += rows
+        lab.finish(self.name, tables, data, [cost_figure(data)])
 
 
-def measure_cost(
-    run: Run,
-    setting: SamplingSetting,
-    contenders: Sequence[Contender],
-    lengths: Sequence[int],
-    texts: int,
-    prompt_rows: PromptRows,
-) -> list[CostRow]:
-    """One row per contender and length, cheapest first."""
-    rows = []
-    for contender in contenders:
-        cell = Cell(
-            contender.scheme,
-            contender.block_size,
-            setting,
-            max(lengths),
-            parameters=contender.parameters,
-            max_branches=contender.max_branches,
-        )
-        made = run.texts(cell, texts)
-        cost = rows_per_token(run.stored(cell), prompt_rows)
-        for length in lengths:
-            found = detect_texts(run, cell, made, length)
-            median_p = found.median_log10_p().estimate
-            rows.append(
-                CostRow(
-                    setting, contender, length, texts, cost, found.rate(FPRS[-1]), found.mean_z(), median_p
-                )
-            )
-    return sorted(rows, key=lambda row: (row.length, row.rows))
+def label(row: DirectRow) -> str:
+    """What tells a contender from others of its scheme, short, for a point in a plot."""
+    parts = [f"r={row.block_size}"]
+    if row.max_branches:
+        parts.append(f"b={row.max_branches}")
+    return " ".join([*parts, *(f"{name}={value:g}" for name, value in row.parameters)])
 
 
-def cost_table(rows: Sequence[CostRow], notes: tuple[str, ...]) -> Table:
+def cost_table(rows: Sequence[DirectRow], *notes: str) -> Table:
     """All contenders at one setting; a star marks those that nothing cheaper beats."""
     best = pareto(rows)
-    return Table(
+    return table_by(
         f"Power against cost, {rows[0].setting}",
-        (
-            "",
-            "tokens",
-            "rows per token",
-            "TPR at FPR 0.001 %",
-            "median p",
-            "mean z",
-            "nothing cheaper is better",
-        ),
-        tuple(
-            (
-                row.contender.label,
-                str(row.length),
-                f"{row.rows:.2f}",
-                row.tpr.percent(),
-                power_of_ten(row.median_log10_p),
-                str(row.z),
-                "*" if row in best else "",
-            )
-            for row in rows
-        ),
+        rows,
+        {
+            "": lambda row: f"{SCHEME_NAMES[row.scheme]} {label(row)}",
+            "tokens": lambda row: row.length,
+            "rows per token": lambda row: f"{row.rows:.2f}",
+            "TPR at FPR 0.001 %": lambda row: row.tpr[-1].percent(),
+            "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
+            "mean z": lambda row: row.z,
+            "nothing cheaper is better": lambda row: "*" if row in best else None,
+        },
         (
             f"{rows[0].texts} texts per row; rows of forward passes per generated token, without the"
             " prompt's; better means a lower median p.",
@@ -122,7 +110,7 @@ def cost_table(rows: Sequence[CostRow], notes: tuple[str, ...]) -> Table:
     )
 
 
-def pareto(rows: Sequence[CostRow]) -> list[CostRow]:
+def pareto(rows: Sequence[DirectRow]) -> list[DirectRow]:
     """Rows of one setting for which none of the same length is as cheap and has a lower median p."""
     return [
         row
@@ -130,38 +118,26 @@ def pareto(rows: Sequence[CostRow]) -> list[CostRow]:
         if not any(
             other.length == row.length
             and other.rows <= row.rows
-            and other.median_log10_p < row.median_log10_p
+            and other.median_log10_p.estimate < row.median_log10_p.estimate
             for other in rows
         )
     ]
 
 
-def cost_figure(rows: Sequence[CostRow]) -> Figure:
+def cost_figure(rows: Sequence[DirectRow]) -> Figure:
     """One panel per setting and length, one set of points per scheme."""
     panels = []
-    for setting, length in dict.fromkeys((row.setting, row.length) for row in rows):
-        series = []
-        for scheme in dict.fromkeys(row.contender.scheme for row in rows):
-            kept = [
-                row
-                for row in rows
-                if (row.setting, row.length, row.contender.scheme) == (setting, length, scheme)
-            ]
-            series.append(
-                Series(
-                    SCHEME_NAMES[scheme],
-                    tuple(row.rows for row in kept),
-                    tuple(row.z for row in kept),
-                    names=tuple(row.contender.label.partition(" ")[2] for row in kept),
-                )
+    for (setting, length), kept in groups(rows, lambda row: (row.setting, row.length)).items():
+        series = tuple(
+            line(
+                SCHEME_NAMES[scheme],
+                of,
+                lambda row: row.rows,
+                lambda row: row.z,
+                name=label,
             )
-        panels.append(
-            Panel(
-                f"T {setting.temperature:g}, {length} tokens",
-                "rows of forward passes per token",
-                "mean z",
-                tuple(series),
-                "scatter",
-            )
+            for scheme, of in groups(kept, lambda row: row.scheme).items()
         )
+        title = f"T {setting.temperature:g}, {length} tokens"
+        panels.append(Panel(title, "rows of forward passes per token", "mean z", series, "scatter"))
     return Figure("cost", "Detection power against cost", tuple(panels))

@@ -1,64 +1,43 @@
-"""Direct detection by scheme, block size and length (paper, Tables 1, 2 and 7)."""
+"""`direct`, `blocks`: direct detection by scheme, block size and length (paper, Tables 1, 2 and 7)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from evaluation.cells import Cell
-from evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
-from evaluation.intervals import Interval, mean, ratio_of_means
-from evaluation.paper import DIRECT, SCHEME_NAMES, STRICT, DirectFigures, row_name
-from evaluation.report.figure import Figure, Panel, Series
-from evaluation.report.table import Table, power_of_ten
-from evaluation.run import Run
-from evaluation.settings import SETTINGS, SamplingSetting, Setting
+from ttmark.evaluation.cells import SETTINGS, Cell, Parameters, SamplingSetting, Setting
+from ttmark.evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
+from ttmark.evaluation.intervals import Interval, mean, ratio_of_means
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.options import SCHEMES, BlockSizes, Lengths, Schemes, Settings, TextsInTurn, in_turn
+from ttmark.evaluation.paper import DIRECT, SCHEME_NAMES, STRICT, DirectFigures, row_name
+from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
+from ttmark.evaluation.run import PromptRows, Run, rows_per_token, seconds_per_thousand
 
 NULL_FPRS = (1e-1, 1e-2, 1e-3)
 STRICT_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class DirectPlan:
-    """What to measure.
-
-    Attributes:
-        lengths: in tokens; texts have the greatest and are cut for the others.
-        fewer: texts with blocks of a size, where they are not `texts` (larger blocks take longer to make).
-        null_keys: keys under which each text without a watermark is tested for the false positive rate.
-    """
-
-    schemes: tuple[str, ...]
-    block_sizes: tuple[int, ...]
-    setting: SamplingSetting
-    lengths: tuple[int, ...]
-    texts: int
-    null_keys: int = 2
-    fewer: tuple[tuple[int, int], ...] = ()
-
-    def count(self, block_size: int) -> int:
-        """Texts of a row."""
-        return dict(self.fewer).get(block_size, self.texts)
-
-    def cell(self, scheme: str, block_size: int) -> Cell:
-        """The texts of a row."""
-        return Cell(scheme, block_size, self.setting, max(self.lengths))
-
-
-@dataclass(frozen=True, slots=True)
 class DirectRow:
-    """One scheme and block size at one length.
+    """One cell at one length.
 
     Attributes:
-        gain: mean z over that of single tokens at equal length; None for single tokens.
+        gain: mean z over that of single tokens at equal length; None where those were not measured.
         covered: share of the tokens that stand in scored blocks.
         score: mean standardised score of a scored block.
-        fpr: rates of p <= NULL_FPRS in text without a watermark.
+        fpr: rates of p <= NULL_FPRS in text without a watermark; empty where they were not measured.
+        seconds: wall time per 1,000 tokens in the batch that made the texts.
+        rows: rows of forward passes per token, prompts left out.
     """
 
     scheme: str
     block_size: int
     setting: SamplingSetting
+    max_branches: int | None
+    parameters: Parameters
     length: int
     texts: int
     tpr: tuple[Interval, ...]
@@ -69,45 +48,65 @@ class DirectRow:
     score: Interval
     fpr: tuple[Interval, ...]
     null_texts: int
+    seconds: float
+    rows: float
 
 
-def measure_direct(run: Run, plan: DirectPlan, at: tuple[int, ...] | None = None) -> list[DirectRow]:
-    """Generates what is missing and detects everything, at the plan's lengths or at others up to them."""
-    plain = run.texts(plan.cell(plan.schemes[0], 1).unmarked(), plan.texts)
+def grid(
+    schemes: Sequence[str], counts: Mapping[int, int], setting: SamplingSetting, tokens: int
+) -> dict[Cell, int]:
+    """The cells of every scheme and block size, single tokens first, each with its number of texts.
+
+    Args:
+        counts: texts by block size; larger blocks take longer to make.
+        tokens: of each text; for shorter lengths texts are cut.
+    """
+    by_size = sorted(counts.items())
+    return {Cell(scheme, size, setting, tokens): count for scheme in schemes for size, count in by_size}
+
+
+def measure_direct(
+    run: Run, cells: Mapping[Cell, int], lengths: Sequence[int], prompt_rows: PromptRows, null_keys: int = 2
+) -> list[DirectRow]:
+    """Generates what is missing of the texts of each cell, and detects all of them at each length.
+
+    Args:
+        cells: alike but for the watermark; blocks are compared with the single tokens that stand before them.
+        null_keys: under which each text without a watermark is tested for the false positive rate; 0: it
+            is not measured, and no such text is made.
+    """
+    plain = run.texts(next(iter(cells)).unmarked(), max(cells.values())) if null_keys else []
+    singles: dict[tuple[Cell, int], Detections] = {}
     rows = []
-    for scheme in plan.schemes:
-        singles: dict[int, Detections] = {}
-        for block_size in sorted(plan.block_sizes):
-            cell = plan.cell(scheme, block_size)
-            texts = run.texts(cell, plan.count(block_size))
-            for length in at or plan.lengths:
-                found = detect_texts(run, cell, texts, length)
-                null = detect_under_random_keys(run.seed, cell.watermark(), plain, length, plan.null_keys)
-                if block_size == 1:
-                    singles[length] = found
-                single = singles.get(length) if block_size > 1 else None
-                rows.append(_row(cell, length, found, null, single))
+    for cell, count in cells.items():
+        texts, made = run.texts(cell, count), run.stored(cell)
+        for length in lengths:
+            found = detect_texts(run, cell, texts, length)
+            null = detect_under_random_keys(run.seed, cell.watermark(), plain, length, null_keys)
+            single = singles.get((replace(cell, block_size=1, max_branches=None), length))
+            singles[cell, length] = found
+            rows.append(
+                DirectRow(
+                    scheme=str(cell.scheme),
+                    block_size=cell.block_size,
+                    setting=cell.setting,
+                    max_branches=cell.max_branches,
+                    parameters=cell.parameters,
+                    length=length,
+                    texts=count,
+                    tpr=tuple(found.rate(fpr) for fpr in FPRS),
+                    median_log10_p=found.median_log10_p(),
+                    z=found.mean_z(),
+                    gain=ratio_of_means(found.z, single.z) if single else None,
+                    covered=mean(found.covered),
+                    score=mean(found.score),
+                    fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS) if null_keys else (),
+                    null_texts=len(null.z),
+                    seconds=seconds_per_thousand(made),
+                    rows=rows_per_token(made, prompt_rows),
+                )
+            )
     return rows
-
-
-def _row(
-    cell: Cell, length: int, found: Detections, null: Detections, single: Detections | None
-) -> DirectRow:
-    return DirectRow(
-        scheme=str(cell.scheme),
-        block_size=cell.block_size,
-        setting=cell.setting,
-        length=length,
-        texts=len(found.z),
-        tpr=tuple(found.rate(fpr) for fpr in FPRS),
-        median_log10_p=found.median_log10_p(),
-        z=found.mean_z(),
-        gain=ratio_of_means(found.z, single.z) if single else None,
-        covered=mean(found.covered),
-        score=mean(found.score),
-        fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS),
-        null_texts=len(null.z),
-    )
 
 
 def texts_note(rows: Sequence[DirectRow]) -> str:
@@ -118,46 +117,37 @@ def texts_note(rows: Sequence[DirectRow]) -> str:
     return "Texts per row: " + ", ".join(f"{count} with r = {size}" for size, count in sorted(counts.items()))
 
 
-def direct_tables(rows: list[DirectRow], notes: tuple[str, ...] = ()) -> tuple[Table, ...]:
+def direct_tables(rows: Sequence[DirectRow], notes: Sequence[str] = ()) -> list[Table]:
     """One table per length, laid out like the paper's, its figures beside ours where it has them."""
-    lengths = sorted({row.length for row in rows})
-    return tuple(_table([row for row in rows if row.length == length], length, notes) for length in lengths)
+    return [_table(rows, length, notes) for length, rows in sorted(groups(rows, lambda r: r.length).items())]
 
 
-def _table(rows: list[DirectRow], length: int, notes: tuple[str, ...]) -> Table:
-    columns = (
-        "",
-        *(f"TPR at FPR {100 * fpr:g} %" for fpr in FPRS),
-        "median p",
-        "mean z",
-        "gain in mean z",
-        "FPR measured at 1 %",
-        "paper: TPR, median p",
+def _table(rows: Sequence[DirectRow], length: int, notes: Sequence[str]) -> Table:
+    texts = (
+        f"{texts_note(rows)}, each with a key of its own; false positive rate over"
+        f" {rows[0].null_texts} tests of texts without a watermark; brackets are 95 % intervals."
     )
-    first = rows[0]
-    return Table(
-        f"Direct detection, {length} tokens, {first.setting}",
-        columns,
-        tuple(_cells(row) for row in rows),
-        (
-            f"{texts_note(rows)}, each with a key of its own; false positive rate over"
-            f" {first.null_texts} tests of texts without a watermark; brackets are 95 % intervals.",
-            *notes,
-        ),
+    return table_by(
+        f"Direct detection, {length} tokens, {rows[0].setting}",
+        rows,
+        {
+            "": lambda row: row_name(row.scheme, row.block_size),
+            **TPR_COLUMNS,
+            "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
+            "mean z": lambda row: row.z,
+            "gain in mean z": lambda row: row.gain,
+            "FPR measured at 1 %": lambda row: row.fpr[1].percent(),
+            "paper: TPR, median p": _paper_text,
+        },
+        (texts, *notes),
     )
 
 
-def _cells(row: DirectRow) -> tuple[str, ...]:
-    paper = _paper_figures(row)
-    return (
-        row_name(row.scheme, row.block_size),
-        *(rate.percent() for rate in row.tpr),
-        power_of_ten(row.median_log10_p.estimate),
-        str(row.z),
-        str(row.gain) if row.gain else "",
-        row.fpr[1].percent(),
-        _paper_text(paper) if paper else "",
-    )
+def _tpr(number: int) -> Callable[[DirectRow], str]:
+    return lambda row: row.tpr[number].percent()
+
+
+TPR_COLUMNS = {f"TPR at FPR {100 * fpr:g} %": _tpr(number) for number, fpr in enumerate(FPRS)}
 
 
 def _paper_figures(row: DirectRow) -> DirectFigures | None:
@@ -170,7 +160,10 @@ def _paper_figures(row: DirectRow) -> DirectFigures | None:
     return DIRECT.get((row.scheme, row.block_size, row.length))
 
 
-def _paper_text(figures: DirectFigures) -> str:
+def _paper_text(row: DirectRow) -> str | None:
+    figures = _paper_figures(row)
+    if figures is None:
+        return None
     rates = " / ".join(f"{100 * rate:.1f}" for rate in figures.tpr)
     return f"{rates} %, {power_of_ten(float(np.log10(figures.median_p)))}"
 
@@ -181,10 +174,74 @@ def direct_figure(name: str, measured: Sequence[Sequence[DirectRow]]) -> Figure:
     for rows in measured:
         longest = max(row.length for row in rows)
         kept = [row for row in rows if row.length == longest]
-        series = []
-        for block_size in sorted({row.block_size for row in kept}):
-            chosen = [row for row in kept if row.block_size == block_size]
-            schemes = tuple(SCHEME_NAMES[row.scheme] for row in chosen)
-            series.append(Series(f"r = {block_size}", schemes, tuple(row.z for row in chosen)))
+        series = [
+            Series(f"r = {size}", tuple(SCHEME_NAMES[row.scheme] for row in of), tuple(row.z for row in of))
+            for size, of in sorted(groups(kept, lambda row: row.block_size).items())
+        ]
         panels.append(Panel(f"{rows[0].setting}, {longest} tokens", "", "mean z", tuple(series), "bars"))
     return Figure(name, "Direct detection", tuple(panels))
+
+
+def finish_direct(
+    lab: Lab, experiment: str, grids: Sequence[Mapping[Cell, int]], lengths: Sequence[int]
+) -> None:
+    """Measures the cells of each sampling setting and writes one result."""
+    tables: list[Table] = []
+    measured: list[list[DirectRow]] = []
+    for cells in grids:
+        first = next(iter(cells))
+        note = lab.entropy_note(first.setting, first.tokens, max(cells.values()))
+        measured.append(measure_direct(lab.run, cells, lengths, lab.prompt_rows))
+        tables += direct_tables(measured[-1], (note,))
+    data = [row for rows in measured for row in rows]
+    lab.finish(experiment, tables, data, [direct_figure(experiment, measured)])
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """Direct detection: TPR at fixed FPR, median p-value, and the gain in mean z over single tokens."""
+
+    name: ClassVar[str] = "direct"
+    title: ClassVar[str] = "The gain of pairs by sampling setting"
+
+    settings: Settings = (Setting.STRICT, Setting.DEFAULT)
+    schemes: Schemes = ("synthid",)
+    block_sizes: BlockSizes = (1, 2)
+    lengths: Lengths = (200,)
+    texts: TextsInTurn = (100,)
+
+    def measure(self, lab: Lab) -> None:
+        counts = [dict.fromkeys(self.block_sizes, in_turn(self.texts, i)) for i in range(len(self.settings))]
+        grids = [
+            grid(self.schemes, count, lab.setting(name), max(self.lengths))
+            for name, count in zip(self.settings, counts, strict=True)
+        ]
+        finish_direct(lab, self.name, grids, self.lengths)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockOptions:
+    """What `blocks` and `gains` share; `texts` are of the block sizes in turn."""
+
+    schemes: Schemes = SCHEMES
+    block_sizes: BlockSizes = (1, 2, 3)
+    lengths: Lengths = (200, 400)
+    texts: TextsInTurn = (500,)
+
+    def grid(self, setting: SamplingSetting) -> dict[Cell, int]:
+        """The cells at one setting."""
+        counts = {size: in_turn(self.texts, number) for number, size in enumerate(self.block_sizes)}
+        return grid(self.schemes, counts, setting, max(self.lengths))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks(BlockOptions):
+    """Blocks of one, two and three tokens (the paper's Tables 1 and 7), at the paper's entropy."""
+
+    name: ClassVar[str] = "blocks"
+    title: ClassVar[str] = "Blocks of one, two and three tokens"
+
+    settings: Settings = (Setting.ISO, Setting.ISO_FRESH)
+
+    def measure(self, lab: Lab) -> None:
+        finish_direct(lab, self.name, [self.grid(lab.setting(name)) for name in self.settings], self.lengths)

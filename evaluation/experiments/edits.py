@@ -1,194 +1,161 @@
-"""Detection after edits by alignment (paper, Table 3 and Figure 5)."""
+"""`edits`, `beta`: detection after edits, and the skip penalty of alignment (paper, Table 3, Figure 5)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
+import typer
 
-from evaluation.alignment_scores import alignment_z, threshold
-from evaluation.cells import Cell
-from evaluation.completions import Completion
-from evaluation.edits.offline import EDITS, Material
-from evaluation.intervals import Interval, Sample, auroc, clopper_pearson, mean
-from evaluation.paper import EDITS as PAPER
-from evaluation.paper import row_name
-from evaluation.quality.measures import ngrams
-from evaluation.report.table import Table
-from evaluation.run import Run
-from evaluation.seeds import prf_key, sampling_seed
-from evaluation.settings import SamplingSetting
-from shared.tokenization import TextTokenizer
+from ttmark.evaluation.cells import SamplingSetting
+from ttmark.evaluation.edits import EDITS, PROMPTS, EndpointEdit, Material
+from ttmark.evaluation.endpoint import Endpoint, EndpointClient, Usage
+from ttmark.evaluation.experiments.aligned import (
+    EditNames,
+    EditOptions,
+    EditRow,
+    EditTexts,
+    measure_edit,
+    offline_edit,
+)
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Schemes, Texts
+from ttmark.evaluation.paper import EDITS as PAPER
+from ttmark.evaluation.paper import SCHEME_NAMES, row_name
+from ttmark.evaluation.report.figure import Figure, Panel, line
+from ttmark.evaluation.report.result import Table, groups, table_by
 
-FPRS = (1e-2, 1e-3)
-
-EditTexts = Callable[[str, list[str]], list[str]]
-"""Edits all texts of a cell: the cell's name and the texts in, as many texts out."""
-
-
-@dataclass(frozen=True, slots=True)
-class EditPlan:
-    """What to measure.
-
-    Attributes:
-        lengths: in tokens; texts have the greatest and are cut for the others before they are edited.
-        share: of the passage that is edited.
-        null_keys: keys under which each edited text without a watermark is scored for the thresholds.
-    """
-
-    schemes: tuple[str, ...]
-    block_sizes: tuple[int, ...]
-    setting: SamplingSetting
-    lengths: tuple[int, ...]
-    texts: int
-    betas: tuple[float, ...] = (5.0,)
-    share: float = 0.3
-    null_keys: int = 10
-
-    def cell(self, scheme: str, block_size: int) -> Cell:
-        """The texts of a row."""
-        return Cell(scheme, block_size, self.setting, max(self.lengths))
+BETAS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)
 
 
-@dataclass(frozen=True, slots=True)
-class EditRow:
-    """One scheme and block size after one edit at one length and skip penalty.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edits(EditOptions):
+    """Detection by alignment after edits, offline or through an endpoint (the paper's Table 3)."""
 
-    Attributes:
-        intact: share of the text's blocks, at any boundary, that the edit left whole with their contexts.
-    """
+    name: ClassVar[str] = "edits"
+    title: ClassVar[str] = "Edits"
 
-    edit: str
-    length: int
-    scheme: str
-    block_size: int
-    beta: float
-    texts: int
-    null_texts: int
-    tpr: tuple[Interval, ...]
-    auroc: Interval
-    intact: Interval
+    block_sizes: BlockSizes = (1, 2)
+    endpoint: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible, up to and with /v1; adds its edits.")
+    ] = None
+    endpoint_model: Annotated[str, typer.Option(help="Model to ask there.")] = ""
+    endpoint_key: Annotated[Path | None, typer.Option(help="File with the endpoint's API key.")] = None
+    endpoint_chat: Annotated[bool, typer.Option(help="Chat completions, or plain ones.")] = True
+    prompt_price: Annotated[float, typer.Option(help="Of a million prompt tokens there.")] = 0.0
+    completion_price: Annotated[float, typer.Option(help="Of a million completion tokens.")] = 0.0
 
+    def measure(self, lab: Lab) -> None:
+        setting = lab.setting(self.setting)
+        note = lab.entropy_note(setting, max(self.lengths), self.texts)
+        material = Material.of(lab.human_texts(self.human))
+        service, usage = self._service(), Usage()
+        tables: list[Table] = []
+        data: list[EditRow] = []
+        for name in self.edits or ("unedited", *EDITS, *(PROMPTS if service else ())):
+            if name in PROMPTS and service:
+                client = EndpointClient(service, lab.run.folder / "endpoint", usage)
+                editor: EditTexts = EndpointEdit(name, self.share, lab.run.seed, client)
+            else:
+                editor = offline_edit(name, self.share, material, lab.run.seed)
+            rows = measure_edit(lab, self, self.block_sizes, name, editor)
+            by_length = groups(rows, lambda row: row.length).values()
+            tables += [edit_table(of, self.share, setting, note) for of in by_length]
+            data += rows
+        if service:
+            lab.console.print(
+                f"endpoint: {usage.requests} requests, {usage.cached} answers from the cache,"
+                f" {usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {usage.cost(service):.4f}"
+            )
+        lab.finish(self.name, tables, data)
 
-def offline_edit(name: str, share: float, material: Material, seed: int) -> EditTexts:
-    """One of the edits that need no model, or none for `unedited`; ValueError for another name."""
-    if name == "unedited":
-        return lambda _, texts: texts
-    if name not in EDITS:
-        raise ValueError(f"unknown edit {name!r}; known: unedited, {', '.join(EDITS)}")
-
-    def edit_all(cell: str, texts: list[str]) -> list[str]:
-        generator = np.random.default_rng(sampling_seed(seed, "edit", name, cell))
-        return [EDITS[name](text, share, material, generator) for text in texts]
-
-    return edit_all
-
-
-def measure_edit(
-    run: Run, plan: EditPlan, name: str, edit: EditTexts, tokenizer: TextTokenizer
-) -> list[EditRow]:
-    """One row per length, scheme, block size and skip penalty."""
-    return [row for length in plan.lengths for row in _measure(run, plan, length, name, edit, tokenizer)]
-
-
-def _measure(
-    run: Run, plan: EditPlan, length: int, name: str, edit: EditTexts, tokenizer: TextTokenizer
-) -> list[EditRow]:
-    plain = plan.cell(plan.schemes[0], 1).unmarked()
-    unmarked = _edited(plain, length, run.texts(plain, plan.texts), edit, tokenizer)
-    null_keys = [
-        [prf_key(run.seed, "edits", index, number) for number in range(plan.null_keys)]
-        for index in range(plan.texts)
-    ]
-    rows = []
-    for scheme in plan.schemes:
-        for block_size in plan.block_sizes:
-            cell = plan.cell(scheme, block_size)
-            texts = run.texts(cell, plan.texts)
-            marked = _edited(cell, length, texts, edit, tokenizer)
-            span = cell.watermark().context_width + block_size
-            pairs = zip(texts, marked, strict=True)
-            intact = mean(np.array([intact_share(text.tokens(length), after, span) for text, after in pairs]))
-            found = _scores(cell, plan, marked, [[cell.key(run.seed, index)] for index in range(plan.texts)])
-            null = _scores(cell, plan, unmarked, null_keys)
-            rows += [
-                _row(name, length, cell, beta, found[position], null[position], intact)
-                for position, beta in enumerate(plan.betas)
-            ]
-    return rows
+    def _service(self) -> Endpoint | None:
+        if self.endpoint is None:
+            return None
+        key = self.endpoint_key.read_text().strip() if self.endpoint_key else ""
+        prices = self.prompt_price, self.completion_price
+        return Endpoint(self.endpoint.rstrip("/"), self.endpoint_model, key, self.endpoint_chat, *prices)
 
 
-def _edited(
-    cell: Cell, length: int, texts: Sequence[Completion], edit: EditTexts, tokenizer: TextTokenizer
-) -> list[NDArray[np.int64]]:
-    edited = edit(cell.name, [tokenizer.decode(text.token_ids[:length]) for text in texts])
-    return [np.array(tokenizer.encode(text), dtype=np.int64) for text in edited]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beta(EditOptions):
+    """The skip penalty of the aligned detector (the paper's Figure 5)."""
+
+    name: ClassVar[str] = "beta"
+    title: ClassVar[str] = "Skip penalty"
+
+    edits: EditNames = ("rewrite", "substitute", "insert")
+    schemes: Schemes = PAPER_SCHEMES
+    texts: Texts = 200
+
+    def measure(self, lab: Lab) -> None:
+        material = Material.of(lab.human_texts(self.human))
+        rows: list[EditRow] = []
+        for name in self.edits:
+            editor = offline_edit(name, self.share, material, lab.run.seed)
+            rows += measure_edit(lab, self, (2,), name, editor, BETAS)
+        setting = lab.setting(self.setting)
+        by_length = groups(rows, lambda row: row.length).values()
+        tables = [beta_table(of, self.share, setting) for of in by_length]
+        lab.finish(self.name, tables, rows, [beta_figure(rows)])
 
 
-def _scores(
-    cell: Cell, plan: EditPlan, texts: Sequence[NDArray[np.int64]], keys: Sequence[Sequence[bytes]]
-) -> NDArray[np.float64]:
-    """z_emp, [betas, texts x keys]."""
-    watermark = cell.watermark()
-    found = [
-        alignment_z(watermark, tokens, text_keys, plan.betas)
-        for tokens, text_keys in zip(texts, keys, strict=True)
-    ]
-    return np.concatenate(found, axis=1)
-
-
-def intact_share(before: NDArray[np.int64], after: NDArray[np.int64], span: int) -> float:
-    """Share of the runs of `span` tokens in `before` that `after` holds too."""
-    left = set(ngrams(after.tolist(), span))
-    kept = [gram in left for gram in ngrams(before.tolist(), span)]
-    return sum(kept) / len(kept) if kept else 1.0
-
-
-def _row(
-    edit: str, length: int, cell: Cell, beta: float, found: Sample, null: Sample, intact: Interval
-) -> EditRow:
-    rates = [clopper_pearson(int((found > threshold(null, fpr)).sum()), len(found)) for fpr in FPRS]
-    return EditRow(
-        edit=edit,
-        length=length,
-        scheme=str(cell.scheme),
-        block_size=cell.block_size,
-        beta=beta,
-        texts=len(found),
-        null_texts=len(null),
-        tpr=tuple(rates),
-        auroc=auroc(found, null),
-        intact=intact,
-    )
-
-
-def edit_table(rows: Sequence[EditRow], plan: EditPlan, notes: tuple[str, ...]) -> Table:
+def edit_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting, note: str) -> Table:
     """All rows of one edit and length, beside the paper's rephrasing."""
     first = rows[0]
-    return Table(
-        f"Edit of {100 * plan.share:.0f} %: {first.edit}, {first.length} tokens, {plan.setting}",
-        ("", "intact", "TPR at FPR 1 %", "TPR at FPR 0.1 %", "AUROC", "paper, rephrasing: TPR, TPR, AUROC"),
-        tuple(
-            (
-                row_name(row.scheme, row.block_size),
-                row.intact.percent(),
-                *(rate.percent() for rate in row.tpr),
-                str(row.auroc),
-                _paper_text(row),
-            )
-            for row in rows
-        ),
+    return table_by(
+        f"Edit of {100 * share:.0f} %: {first.edit}, {first.length} tokens, {setting}",
+        rows,
+        {
+            "": lambda row: row_name(row.scheme, row.block_size),
+            "intact": lambda row: row.intact.percent(),
+            "TPR at FPR 1 %": lambda row: row.tpr[0].percent(),
+            "TPR at FPR 0.1 %": lambda row: row.tpr[1].percent(),
+            "AUROC": lambda row: row.auroc,
+            "direct: TPR at FPR 0.1 %": lambda row: row.direct.percent(),
+            "aligned minus direct": lambda row: row.gain.percent(),
+            "paper, rephrasing: TPR, TPR, AUROC": _paper_text,
+        },
         (
             "Intact: blocks, at any boundary, that the edit left whole together with their contexts.",
             f"{first.texts} texts per row; thresholds from {first.null_texts} scores of unwatermarked texts"
             f" with the same edit; aligned detector, beta = {first.beta:g}; 95 % intervals.",
-            *notes,
+            "With fewer than 1,000 such scores the threshold for FPR 0.1 % is the largest of them.",
+            "Direct: exact p-values of the same edited texts; the difference is of the TPR at FPR 0.1 %.",
+            note,
         ),
     )
 
 
-def _paper_text(row: EditRow) -> str:
+def _paper_text(row: EditRow) -> str | None:
     figures = PAPER.get((row.scheme, row.block_size))
-    if figures is None:
-        return ""
-    return f"{100 * figures[0]:.1f} %, {100 * figures[1]:.1f} %, {figures[2]:.3f}"
+    return f"{100 * figures[0]:.1f} %, {100 * figures[1]:.1f} %, {figures[2]:.3f}" if figures else None
+
+
+def beta_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting) -> Table:
+    """TPR at FPR 1 % by edit, scheme and skip penalty; rows of one length."""
+    first = rows[0]
+    kinds = groups(rows, lambda row: (row.edit, SCHEME_NAMES[row.scheme]))
+    return Table(
+        f"TPR at FPR 1 % by skip penalty, r = {first.block_size}, {100 * share:.0f} % edited,"
+        f" {first.length} tokens, {setting}",
+        ("edit", "scheme", *(f"beta {beta:g}" for beta in BETAS)),
+        tuple((*kind, *(row.tpr[0].percent() for row in of)) for kind, of in kinds.items()),
+        (
+            f"{first.texts} texts per cell; thresholds from {first.null_texts} scores of unwatermarked texts"
+            " with the same edit and skip penalty; 95 % intervals.",
+        ),
+    )
+
+
+def beta_figure(rows: Sequence[EditRow]) -> Figure:
+    """One panel per edit and length."""
+    panels = []
+    for (edit, length), kept in groups(rows, lambda row: (row.edit, row.length)).items():
+        series = tuple(
+            line(SCHEME_NAMES[scheme], of, lambda row: row.beta, lambda row: row.tpr[0])
+            for scheme, of in groups(kept, lambda row: row.scheme).items()
+        )
+        title = f"{edit}, {length} tokens"
+        panels.append(Panel(title, "skip penalty beta", "TPR at FPR 1 %", series, log_x=True))
+    return Figure("beta", "Skip penalty of the aligned detector", tuple(panels))

@@ -1,34 +1,61 @@
-"""Localized detection: watermarked spans inside documents by people (paper, Table 4)."""
+"""`localized`: watermarked spans inside documents by people (paper, Table 4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
-from evaluation.cells import Cell
-from evaluation.intervals import Interval, bootstrap, clopper_pearson, mean
-from evaluation.paper import LOCALIZED, row_name
-from evaluation.report.table import Table
-from evaluation.run import Run
-from evaluation.seeds import prf_key, sampling_seed
-from evaluation.settings import SamplingSetting
-from evaluation.spans import Document, Span, best_overlap, plant
-from shared.watermark import detect_localized
-from shared.watermark.detectors.localized import Method
+from ttmark.evaluation.cells import Cell, SamplingSetting, Setting, prf_key, sampling_seed
+from ttmark.evaluation.intervals import Interval, bootstrap, clopper_pearson, mean
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Human, OneSetting, Schemes
+from ttmark.evaluation.paper import LOCALIZED, row_name
+from ttmark.evaluation.report.result import Table, table_by
+from ttmark.evaluation.run import Run
+from ttmark.evaluation.spans import Document, Span, best_overlap, plant
+from ttmark.shared.watermark import detect_localized
+from ttmark.shared.watermark.detectors.localized import METHODS, Method
 
 SPAN_TOKENS = (100, 400)
 
 
 @dataclass(frozen=True, slots=True)
-class LocalizedPlan:
-    """What to measure.
+class Localized:
+    """Spans inside documents by people (the paper's Table 4), `scan` beside `waterseeker`."""
 
-    Attributes:
-        documents: with a span, and as many without.
-        document_tokens: length of each, the span included.
-        spans: per document.
-    """
+    name: ClassVar[str] = "localized"
+    title: ClassVar[str] = "Spans in documents"
+
+    document_tokens: Annotated[
+        tuple[int, ...], typer.Option(min=1, help="Length of the documents; may be repeated.")
+    ] = (10_000,)
+    spans: Annotated[tuple[int, ...], typer.Option(min=1, help="Spans per document; may be repeated.")] = (1,)
+    setting: OneSetting = Setting.ISO_FRESH
+    schemes: Schemes = PAPER_SCHEMES
+    block_sizes: BlockSizes = (1, 2)
+    documents: Annotated[int, typer.Option(min=2, help="With a span, and as many without.")] = 100
+    human: Human = None
+
+    def measure(self, lab: Lab) -> None:
+        encoded = map(lab.source.tokenizer.encode, lab.human_texts(self.human))
+        texts = [np.array(tokens, dtype=np.int64) for tokens in encoded if tokens]
+        setting = lab.setting(self.setting)
+        tables, data = [], []
+        for spans in self.spans:
+            for length in self.document_tokens:
+                plan = LocalizedPlan(self.schemes, self.block_sizes, setting, self.documents, length, spans)
+                rows = measure_localized(lab.run, plan, texts)
+                tables.append(localized_table(rows, setting))
+                data += rows
+        lab.finish(self.name, tables, data)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalizedPlan:
+    """Documents of one length and number of spans, and as many without a span."""
 
     schemes: tuple[str, ...]
     block_sizes: tuple[int, ...]
@@ -36,7 +63,7 @@ class LocalizedPlan:
     documents: int
     document_tokens: int
     spans: int = 1
-    methods: tuple[Method, ...] = ("scan", "waterseeker")
+    methods: tuple[Method, ...] = METHODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +115,10 @@ def _marked_documents(
         generator = _generator(run, plan, cell.name, text.index)
         lengths = generator.integers(SPAN_TOKENS[0], SPAN_TOKENS[1] + 1, size=plan.spans)
         whole = text.tokens()
-        cuts = [whole[: int(length)] for length in lengths] if plan.spans == 1 else _split(whole, plan.spans)
+        cuts = [whole[: lengths[0]]] if plan.spans == 1 else np.array_split(whole, plan.spans)
         document = plant(human, cuts, plan.document_tokens, generator)
         documents.append((cell.key(run.seed, text.index), document))
     return documents
-
-
-def _split(tokens: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
-    return list(np.array_split(tokens, parts))
 
 
 def _generator(run: Run, plan: LocalizedPlan, name: str, index: int) -> np.random.Generator:
@@ -152,34 +175,30 @@ def _f1(hits: NDArray[np.float64], alarms: NDArray[np.float64]) -> NDArray[np.fl
     return score
 
 
-def localized_table(rows: Sequence[LocalizedRow], setting: SamplingSetting, notes: tuple[str, ...]) -> Table:
+def localized_table(rows: Sequence[LocalizedRow], setting: SamplingSetting) -> Table:
     """All rows of one document length, beside the paper's."""
     first = rows[0]
     span_text = "one span" if first.spans == 1 else f"{first.spans} spans"
-    return Table(
+    return table_by(
         f"Localized detection: {span_text} in documents of {first.document_tokens} tokens, {setting}",
-        ("", "method", "FPR", "FNR", "F1", "IoU", "paper: FPR, FNR, F1, IoU"),
-        tuple(
-            (
-                row_name(row.scheme, row.block_size),
-                row.method,
-                row.fpr.percent(),
-                row.fnr.percent(),
-                str(row.f1),
-                str(row.iou),
-                _paper_text(row),
-            )
-            for row in rows
-        ),
+        rows,
+        {
+            "": lambda row: row_name(row.scheme, row.block_size),
+            "method": lambda row: row.method,
+            "FPR": lambda row: row.fpr.percent(),
+            "FNR": lambda row: row.fnr.percent(),
+            "F1": lambda row: row.f1,
+            "IoU": lambda row: row.iou,
+            "paper: FPR, FNR, F1, IoU": _paper_text,
+        },
         (
             f"{first.documents} documents with and {first.documents} without a watermark, text by people"
             " around the spans; a span is found when a reported segment overlaps it; IoU counts a missed span"
             " as 0.",
-            *notes,
         ),
     )
 
 
-def _paper_text(row: LocalizedRow) -> str:
+def _paper_text(row: LocalizedRow) -> str | None:
     figures = LOCALIZED.get((row.scheme, row.block_size)) if row.spans == 1 else None
-    return ", ".join(f"{figure:.3f}" for figure in figures) if figures else ""
+    return ", ".join(f"{figure:.3f}" for figure in figures) if figures else None

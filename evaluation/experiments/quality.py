@@ -1,36 +1,42 @@
-"""Quality: watermarked texts beside texts without a watermark (paper, Table 6)."""
+"""`quality`: watermarked texts beside texts without a watermark (paper, Table 6)."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from evaluation.cells import Cell
-from evaluation.intervals import Interval, Sample, clopper_pearson, difference_of_means, mean
-from evaluation.model_figures import ModelFigures
-from evaluation.paper import row_name
-from evaluation.quality.measures import count_matrix, distinct_n, has_loop, permutation_p, until_end
-from evaluation.report.table import Table
-from evaluation.run import Run
-from evaluation.settings import SamplingSetting
+from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
+from ttmark.evaluation.intervals import Interval, Sample, clopper_pearson, difference_of_means, mean
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.language_model import log_likelihood
+from ttmark.evaluation.options import SCHEMES, BlockSizes, Length, OneSetting, Schemes, Texts
+from ttmark.evaluation.paper import row_name
+from ttmark.evaluation.quality import count_matrix, distinct_n, has_loop, permutation_p, until_end
+from ttmark.evaluation.report.result import Table, table_by
 
 COMMON_TOKENS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class QualityPlan:
-    """What to measure; texts of `tokens` are cut at their first end of text, as a user's are."""
+class Quality:
+    """Perplexity, repetition and token distribution, watermarked against not (the paper's Table 6)."""
 
-    schemes: tuple[str, ...]
-    block_sizes: tuple[int, ...]
-    setting: SamplingSetting
-    tokens: int
-    texts: int
+    name: ClassVar[str] = "quality"
+    title: ClassVar[str] = "Quality"
 
-    def cell(self, scheme: str | None, block_size: int) -> Cell:
-        """The texts of a row."""
-        return Cell(scheme, block_size, self.setting, self.tokens)
+    setting: OneSetting = Setting.ISO_FRESH
+    schemes: Schemes = SCHEMES
+    block_sizes: BlockSizes = (1, 2)
+    length: Length = 400
+    texts: Texts = 500
+
+    def measure(self, lab: Lab) -> None:
+        """Texts are cut at their first end of text, as a user's are."""
+        setting = lab.setting(self.setting)
+        rows = measure_quality(lab, self, setting)
+        lab.finish(self.name, [quality_table(rows, self.length, setting)], rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,92 +70,72 @@ class _Figures:
     texts: list[tuple[int, ...]]
 
 
-def measure_quality(run: Run, figures: ModelFigures, plan: QualityPlan) -> list[QualityRow]:
+def measure_quality(lab: Lab, plan: Quality, setting: SamplingSetting) -> list[QualityRow]:
     """The row of plain texts, then one per scheme and block size."""
-    plain = _figures(run, figures, plan, plan.cell(None, 1))
+    plain = _figures(lab, Cell(None, 1, setting, plan.length), plan.texts)
     counts = Counter(token for text in plain.texts for token in text)
     common = [token for token, _ in counts.most_common(COMMON_TOKENS)]
-    rows = [_row(None, 1, plan, plain, None, common)]
+    rows = [_row(Cell(None, 1, setting, plan.length), plain, None, common)]
     for scheme in plan.schemes:
         for block_size in plan.block_sizes:
-            found = _figures(run, figures, plan, plan.cell(scheme, block_size))
-            rows.append(_row(scheme, block_size, plan, found, plain, common))
+            cell = Cell(scheme, block_size, setting, plan.length)
+            rows.append(_row(cell, _figures(lab, cell, plan.texts), plain, common))
     return rows
 
 
-def _figures(run: Run, figures: ModelFigures, plan: QualityPlan, cell: Cell) -> _Figures:
-    made = run.texts(cell, plan.texts)
-    texts = [until_end(text.token_ids, figures.end_tokens) for text in made]
+def _figures(lab: Lab, cell: Cell, count: int) -> _Figures:
+    made = lab.run.texts(cell, count)
+    texts = [until_end(text.token_ids, lab.source.end_tokens) for text in made]
     losses = [
-        -figures.model.log_likelihood(figures.prompt(text.index), tokens).mean()
+        -log_likelihood(lab.source.language_model, lab.prompt(text.index), tokens).mean()
         for text, tokens in zip(made, texts, strict=True)
     ]
     distinct = [distinct_n(tokens, 2) for tokens in texts]
     return _Figures(np.array(losses), np.array(distinct), texts)
 
 
-def _row(
-    scheme: str | None,
-    block_size: int,
-    plan: QualityPlan,
-    found: _Figures,
-    plain: _Figures | None,
-    common: Sequence[int],
-) -> QualityRow:
+def _row(cell: Cell, found: _Figures, plain: _Figures | None, common: Sequence[int]) -> QualityRow:
     texts = found.texts
     distribution_p = None
     if plain:
         reference = count_matrix(plain.texts, common)
         distribution_p = permutation_p(count_matrix(texts, common), reference)
     return QualityRow(
-        scheme=scheme,
-        block_size=block_size,
+        scheme=cell.scheme,
+        block_size=cell.block_size,
         texts=len(texts),
         loss=mean(found.loss),
         loss_difference=difference_of_means(found.loss, plain.loss) if plain else None,
         distinct_2=mean(found.distinct_2),
         distinct_2_difference=difference_of_means(found.distinct_2, plain.distinct_2) if plain else None,
         length=mean(np.array([len(tokens) for tokens in texts], dtype=np.float64)),
-        capped=clopper_pearson(sum(len(tokens) == plan.tokens for tokens in texts), len(texts)),
+        capped=clopper_pearson(sum(len(tokens) == cell.tokens for tokens in texts), len(texts)),
         loops=clopper_pearson(sum(has_loop(tokens) for tokens in texts), len(texts)),
         distribution_p=distribution_p,
     )
 
 
-def quality_table(rows: Sequence[QualityRow], plan: QualityPlan, notes: tuple[str, ...]) -> Table:
+def quality_table(rows: Sequence[QualityRow], length: int, setting: SamplingSetting) -> Table:
     """All rows of one setting."""
-    tested = len(rows) - 1
-    return Table(
-        f"Quality, up to {plan.tokens} tokens, {plan.setting}",
-        (
-            "",
-            "perplexity",
-            "loss minus unwatermarked (nats)",
-            "distinct-2",
-            "distinct-2 minus unwatermarked",
-            "tokens",
-            "reach the cap",
-            "loops",
-            "p of equal token distribution",
-        ),
-        tuple(
-            (
-                row_name(row.scheme, row.block_size) if row.scheme else "no watermark",
-                f"{np.exp(row.loss.estimate):.2f} [{np.exp(row.loss.low):.2f}, {np.exp(row.loss.high):.2f}]",
-                str(row.loss_difference) if row.loss_difference else "",
-                str(row.distinct_2),
-                str(row.distinct_2_difference) if row.distinct_2_difference else "",
-                str(row.length),
-                row.capped.percent(),
-                row.loops.percent(),
-                f"{row.distribution_p:.3f}" if row.distribution_p is not None else "",
-            )
-            for row in rows
-        ),
+    return table_by(
+        f"Quality, up to {length} tokens, {setting}",
+        rows,
+        {
+            "": lambda row: row_name(row.scheme, row.block_size),
+            "perplexity": lambda row: Interval(*np.exp((row.loss.estimate, row.loss.low, row.loss.high))),
+            "loss minus unwatermarked (nats)": lambda row: row.loss_difference,
+            "distinct-2": lambda row: row.distinct_2,
+            "distinct-2 minus unwatermarked": lambda row: row.distinct_2_difference,
+            "tokens": lambda row: row.length,
+            "reach the cap": lambda row: row.capped.percent(),
+            "loops": lambda row: row.loops.percent(),
+            "p of equal token distribution": lambda row: (
+                None if row.distribution_p is None else f"{row.distribution_p:.3f}"
+            ),
+        },
         (
             f"{rows[0].texts} texts per row; perplexity under the same model without filters; the last column"
             f" is a permutation test over texts (total variation distance of the {COMMON_TOKENS} commonest"
-            f" tokens). Of {tested} tests one in twenty is below 0.05 by chance.",
-            *notes,
+            f" tokens). Of {len(rows) - 1} tests one in twenty is below 0.05 by chance.",
         ),
     )

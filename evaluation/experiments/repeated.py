@@ -1,56 +1,79 @@
-"""Repeated queries: how alike many completions of one prompt under one key are."""
+"""`repeated`, `widths`: how alike many completions of one prompt under one key are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
-from evaluation.cells import Cell
-from evaluation.completions import Completion
-from evaluation.intervals import Interval, mean
-from evaluation.paper import SCHEME_NAMES
-from evaluation.report.table import Table
-from evaluation.run import Run
-from evaluation.settings import SamplingSetting
-from shared.watermark import Watermark
+from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
+from ttmark.evaluation.intervals import Interval, mean
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.options import SCHEMES, BlockSizes, Length, OneSetting, Schemes
+from ttmark.evaluation.paper import SCHEME_NAMES
+from ttmark.evaluation.report.result import Table, table_by
+from ttmark.evaluation.run import Completion, Run
+from ttmark.shared.watermark import Watermark
+
+Completions = Annotated[int, typer.Option(min=2, help="Per prompt.")]
+ContextWidths = Annotated[
+    tuple[int, ...],
+    typer.Option(
+        "--context-width",
+        min=1,
+        help="Tokens before a block that key it; may be repeated; none: the scheme's.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
-class RepeatedPlan:
-    """What to measure: `prompts` prompts with `completions` texts each under one key.
+class Repeated:
+    """Many completions of the same prompts under one key: how alike are they?"""
 
-    Attributes:
-        context_widths: None stands for each scheme's default.
-    """
+    name: ClassVar[str] = "repeated"
+    title: ClassVar[str] = "Repeated queries"
 
-    schemes: tuple[str, ...]
-    block_sizes: tuple[int, ...]
-    setting: SamplingSetting
-    tokens: int
-    prompts: int
-    completions: int
-    context_widths: tuple[int | None, ...] = (None,)
+    setting: OneSetting = Setting.ISO_FRESH
+    schemes: Schemes = SCHEMES
+    block_sizes: BlockSizes = (1, 2)
+    length: Length = 24
+    prompt_count: Annotated[int, typer.Option(min=1, help="Different prompts.")] = 10
+    completions: Completions = 1_000
+    context_widths: ContextWidths = ()
 
-    @property
-    def texts(self) -> int:
-        """Of a cell."""
-        return self.prompts * self.completions
+    def measure(self, lab: Lab) -> None:
+        setting = lab.setting(self.setting)
+        rows = measure_repeated(lab.run, self, setting)
+        lab.finish(self.name, [repeated_table(rows, self, setting)], rows)
 
-    def cells(self) -> list[Cell]:
+    def cells(self, setting: SamplingSetting) -> list[Cell]:
         """Unwatermarked text first."""
-        plain = Cell(None, 1, self.setting, self.tokens, prompts=self.prompts)
+        plain = Cell(None, 1, setting, self.length, prompts=self.prompt_count)
         return [plain] + [
-            self._cell(scheme, size, width)
+            self._cell(replace(plain, scheme=scheme, block_size=size, one_key=True), width)
             for scheme in self.schemes
             for size in self.block_sizes
-            for width in self.context_widths
+            for width in self.context_widths or (None,)
         ]
 
-    def _cell(self, scheme: str, size: int, width: int | None) -> Cell:
+    @staticmethod
+    def _cell(cell: Cell, width: int | None) -> Cell:
         """A width that is the scheme's default names the same texts as none."""
-        cell = Cell(scheme, size, self.setting, self.tokens, prompts=self.prompts, one_key=True)
         return cell if width in (None, cell.watermark().context_width) else replace(cell, context_width=width)
+
+
+@dataclass(frozen=True, slots=True)
+class Widths(Repeated):
+    """The same with other context widths, and so longer or shorter warm-ups."""
+
+    name: ClassVar[str] = "widths"
+    title: ClassVar[str] = "Repeated queries by context width"
+
+    schemes: Schemes = ("synthid", "gumbel")
+    completions: Completions = 250
+    context_widths: ContextWidths = (2, 4, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +96,20 @@ class RepeatedRow:
     distance: Interval
 
 
-def measure_repeated(run: Run, plan: RepeatedPlan) -> list[RepeatedRow]:
+def measure_repeated(run: Run, plan: Repeated, setting: SamplingSetting) -> list[RepeatedRow]:
     """The first row, half of the unwatermarked texts against the other half, is what chance alone gives."""
-    cells = plan.cells()
-    grids = {
-        cell: _grid(run.texts(cell, plan.texts * (2 if cell.scheme is None else 1)), plan) for cell in cells
-    }
-    plain = grids[cells[0]]  # [prompts, 2 * completions, tokens]
-    reference, other = plain[:, : plan.completions], plain[:, plan.completions :]
-    rows = [_row(cells[0], other, reference)]
-    return rows + [_row(cell, grids[cell], reference) for cell in cells[1:]]
+    count = plan.prompt_count * plan.completions
+    plain, *cells = plan.cells(setting)
+    halves = _grid(run.texts(plain, 2 * count), plan)  # [prompts, 2 * completions, tokens]
+    reference, other = halves[:, : plan.completions], halves[:, plan.completions :]
+    rows = [_row(plain, other, reference)]
+    return rows + [_row(cell, _grid(run.texts(cell, count), plan), reference) for cell in cells]
 
 
-def _grid(texts: Sequence[Completion], plan: RepeatedPlan) -> NDArray[np.int64]:
+def _grid(texts: Sequence[Completion], plan: Repeated) -> NDArray[np.int64]:
     """Tokens, [prompts, completions, tokens]; text i continues prompt i mod prompts."""
     tokens = np.stack([text.tokens() for text in texts])
-    return tokens.reshape(-1, plan.prompts, plan.tokens).transpose(1, 0, 2)
+    return tokens.reshape(-1, plan.prompt_count, plan.length).transpose(1, 0, 2)
 
 
 def _row(cell: Cell, grid: NDArray[np.int64], reference: NDArray[np.int64]) -> RepeatedRow:
@@ -133,35 +154,23 @@ def _warmup_tokens(row: RepeatedRow) -> int:
     return row.block_size * Watermark(str(row.scheme), row.block_size, row.context_width).warmup_blocks
 
 
-def repeated_table(rows: Sequence[RepeatedRow], plan: RepeatedPlan, notes: tuple[str, ...]) -> Table:
+def repeated_table(rows: Sequence[RepeatedRow], plan: Repeated, setting: SamplingSetting) -> Table:
     """All rows."""
-    return Table(
-        f"Repeated queries: {plan.prompts} prompts x {plan.completions} completions of {plan.tokens} tokens"
-        f" under one key, {plan.setting}",
-        (
-            "",
-            "r",
-            "H",
-            "warm-up tokens",
-            "distinct completions",
-            "token agreement of two completions",
-            "distance to the model",
-        ),
-        tuple(
-            (
-                SCHEME_NAMES[row.scheme] if row.scheme else "no watermark",
-                str(row.block_size) if row.scheme else "",
-                str(row.context_width) if row.context_width is not None else "",
-                str(_warmup_tokens(row)) if row.scheme else "",
-                row.distinct.percent(),
-                str(row.collision),
-                str(row.distance),
-            )
-            for row in rows
-        ),
+    return table_by(
+        f"Repeated queries: {plan.prompt_count} prompts x {plan.completions} completions of {plan.length}"
+        f" tokens under one key, {setting}",
+        rows,
+        {
+            "": lambda row: SCHEME_NAMES[row.scheme] if row.scheme else "no watermark",
+            "r": lambda row: row.block_size if row.scheme else None,
+            "H": lambda row: row.context_width,
+            "warm-up tokens": lambda row: _warmup_tokens(row) if row.scheme else None,
+            "distinct completions": lambda row: row.distinct.percent(),
+            "token agreement of two completions": lambda row: row.collision,
+            "distance to the model": lambda row: row.distance,
+        },
         (
             "Means over prompts with 95 % intervals. Distance: total variation per position to as many"
             " completions without a watermark; the first row is the distance between two such groups.",
-            *notes,
         ),
     )

@@ -1,32 +1,42 @@
-"""Time against the number of candidates (paper, Figure 4)."""
+"""`runtime`: time against the number of candidates (paper, Figure 4)."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
+import typer
 
-from evaluation.cells import Cell
-from evaluation.intervals import Interval
-from evaluation.paper import SCHEME_NAMES
-from evaluation.report.figure import Figure, Panel, Series
-from evaluation.report.table import Table
-from evaluation.settings import SamplingSetting
-from evaluation.sources import TextSource
+from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.evaluation.intervals import Interval
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Length, Schemes, Texts
+from ttmark.evaluation.paper import SCHEME_NAMES
+from ttmark.evaluation.report.figure import Figure, Panel, line
+from ttmark.evaluation.report.result import Table, groups
+from ttmark.evaluation.run import TextSource
 
 CANDIDATES = (1, 2, 4, 8, 16, 32, 50)
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimePlan:
-    """What to measure: `repeats` batches of texts with exactly m candidates at every step."""
+class Runtime:
+    """Time against the number of candidates (the paper's Figure 4): exactly m at every step."""
 
-    schemes: tuple[str, ...]
-    block_sizes: tuple[int, ...]
-    batch: int
-    tokens: int
-    repeats: int
-    candidates: tuple[int, ...]
+    name: ClassVar[str] = "runtime"
+    title: ClassVar[str] = "Time"
+
+    schemes: Schemes = PAPER_SCHEMES
+    block_sizes: BlockSizes = (1, 2)
+    length: Length = 32
+    texts: Texts = 32
+    repeats: Annotated[int, typer.Option(min=1, help="Batches of each kind.")] = 3
+    candidates: Annotated[tuple[int, ...], typer.Option(min=1, help="m; may be repeated.")] = CANDIDATES
+
+    def measure(self, lab: Lab) -> None:
+        rows = measure_runtime(lab.source, self, lab.run.seed)
+        lab.finish(self.name, [runtime_table(rows, self)], rows, [runtime_figure(rows)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +49,11 @@ class RuntimeRow:
     seconds: Interval
 
 
-def measure_runtime(source: TextSource, plan: RuntimePlan, seed: int) -> list[RuntimeRow]:
+def measure_runtime(source: TextSource, plan: Runtime, seed: int) -> list[RuntimeRow]:
     """One row per scheme, block size and m; repeats go round all of them, so that drift hits each alike."""
     kinds = [(None, 1), *((scheme, size) for scheme in plan.schemes for size in plan.block_sizes)]
     cells = [
-        Cell(scheme, size, SamplingSetting(m, 1.0, 1.0), plan.tokens)
+        Cell(scheme, size, SamplingSetting(m, 1.0, 1.0), plan.length)
         for m in plan.candidates
         for scheme, size in kinds
     ]
@@ -52,9 +62,9 @@ def measure_runtime(source: TextSource, plan: RuntimePlan, seed: int) -> list[Ru
     for _ in range(plan.repeats):
         for cell in cells:
             started = time.perf_counter()
-            source.generate(cell, range(plan.batch), seed, lambda _: None)
+            source.generate(cell, range(plan.texts), seed, lambda _: None)
             elapsed = time.perf_counter() - started
-            seconds[cell].append(1000 * elapsed / (plan.batch * plan.tokens))
+            seconds[cell].append(1000 * elapsed / (plan.texts * plan.length))
     return [
         RuntimeRow(
             cell.scheme,
@@ -66,18 +76,14 @@ def measure_runtime(source: TextSource, plan: RuntimePlan, seed: int) -> list[Ru
     ]
 
 
-def runtime_table(rows: Sequence[RuntimeRow], plan: RuntimePlan, notes: tuple[str, ...]) -> Table:
+def runtime_table(rows: Sequence[RuntimeRow], plan: Runtime) -> Table:
     """Seconds per 1,000 tokens by scheme, block size and m."""
-    by_kind = {(row.scheme, row.block_size, row.candidates): row.seconds for row in rows}
-    kinds = list(dict.fromkeys((row.scheme, row.block_size) for row in rows))
+    kinds = groups(rows, lambda row: (row.scheme, row.block_size))
     return Table(
-        f"Seconds per 1,000 tokens by number of candidates m, batch {plan.batch}",
+        f"Seconds per 1,000 tokens by number of candidates m, batch {plan.texts}",
         ("", *(f"m = {m}" for m in plan.candidates)),
-        tuple(
-            (_name(scheme, size), *(str(by_kind[scheme, size, m]) for m in plan.candidates))
-            for scheme, size in kinds
-        ),
-        (f"Median of {plan.repeats} batches of {plan.tokens} tokens, brackets: their range.", *notes),
+        tuple((_name(*kind), *(str(row.seconds) for row in of)) for kind, of in kinds.items()),
+        (f"Median of {plan.repeats} batches of {plan.length} tokens, brackets: their range.",),
     )
 
 
@@ -85,15 +91,20 @@ def runtime_figure(rows: Sequence[RuntimeRow]) -> Figure:
     """One panel per scheme: r = 1 dashed, blocks, and unwatermarked text."""
     panels = []
     for scheme in dict.fromkeys(row.scheme for row in rows if row.scheme):
-        kinds = dict.fromkeys((row.scheme, row.block_size) for row in rows if row.scheme in (None, scheme))
-        series = []
-        for kind in kinds:
-            kept = [row for row in rows if (row.scheme, row.block_size) == kind]
-            points = tuple(float(row.candidates) for row in kept)
-            label = f"r = {kind[1]}" if kind[0] else "no watermark"
-            times = tuple(row.seconds for row in kept)
-            series.append(Series(label, points, times, dashed=kind[1] == 1))
-        panels.append(Panel(SCHEME_NAMES[scheme], "candidates m", "s per 1,000 tokens", tuple(series)))
+        kinds = groups(
+            [row for row in rows if row.scheme in (None, scheme)], lambda row: (row.scheme, row.block_size)
+        )
+        series = tuple(
+            line(
+                f"r = {size}" if marked else "no watermark",
+                of,
+                lambda row: row.candidates,
+                lambda row: row.seconds,
+                dashed=size == 1,
+            )
+            for (marked, size), of in kinds.items()
+        )
+        panels.append(Panel(SCHEME_NAMES[scheme], "candidates m", "s per 1,000 tokens", series))
     return Figure("runtime", "Time against candidates", tuple(panels))
 
 

@@ -1,19 +1,21 @@
-"""Strict sampling (paper, Table 2): candidates, detection and time, also where single tokens nearly fail."""
+"""`strict`: strict sampling (paper, Table 2), and the same at the length where single tokens nearly fail."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from evaluation.batch_cost import PromptRows, rows_per_token, seconds_per_thousand
-from evaluation.cells import Cell
-from evaluation.detection import FPRS, detect_texts
-from evaluation.entropy import EntropyReport
-from evaluation.experiments.direct import DirectPlan, DirectRow, measure_direct
-from evaluation.intervals import Interval, bootstrap
-from evaluation.paper import row_name
-from evaluation.report.table import Table, power_of_ten
-from evaluation.run import Run
+from ttmark.evaluation.cells import Cell, Setting
+from ttmark.evaluation.detection import FPRS, detect_texts
+from ttmark.evaluation.entropy import EntropyReport, entropy_note
+from ttmark.evaluation.experiments.direct import TPR_COLUMNS, DirectRow, grid, measure_direct
+from ttmark.evaluation.intervals import Interval, bootstrap
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.options import SCHEMES, Length, Schemes, Settings, Texts
+from ttmark.evaluation.paper import row_name
+from ttmark.evaluation.report.result import Table, power_of_ten, table_by
+from ttmark.evaluation.run import Run
 
 WEAK_TPR = 0.075
 """Middle of the 5 to 10 % of TPR at 1e-5 that the paper's single-token rows have."""
@@ -21,39 +23,44 @@ SHORTEST, STEP = 16, 4
 
 
 @dataclass(frozen=True, slots=True)
-class StrictRow:
-    """A row of Table 2.
+class Strict:
+    """Strict sampling (the paper's Table 2), and the same where single tokens nearly fail."""
 
-    Attributes:
-        seconds: wall time per 1,000 tokens in the batch that made the texts.
-        rows: rows of forward passes per token, prompts left out.
-    """
+    name: ClassVar[str] = "strict"
+    title: ClassVar[str] = "Strict sampling"
 
-    direct: DirectRow
-    seconds: float
-    rows: float
+    settings: Settings = (Setting.STRICT,)
+    schemes: Schemes = SCHEMES
+    length: Length = 200
+    texts: Texts = 300
+
+    def measure(self, lab: Lab) -> None:
+        tables: list[Table] = []
+        data: list[DirectRow] = []
+        for name in self.settings:
+            setting = lab.setting(name)
+            report = lab.entropy(setting, self.length, self.texts)
+            grids = [
+                grid((scheme,), {1: self.texts, 2: self.texts}, setting, self.length)
+                for scheme in self.schemes
+            ]
+            weak = ", at the length where single tokens reach about 7.5 % at FPR 0.001 %"
+            for at_weak_length in (False, True):
+                rows = []
+                for cells in grids:
+                    length = weak_length(lab.run, cells) if at_weak_length else self.length
+                    rows += measure_direct(lab.run, cells, (length,), lab.prompt_rows)
+                title = f"Strict sampling, {setting}{weak * at_weak_length}"
+                tables.append(strict_table(rows, report, title))
+                data += rows
+        lab.finish(self.name, tables, data)
 
 
-def measure_strict(
-    run: Run, plan: DirectPlan, prompt_rows: PromptRows, *, at_weak_length: bool
-) -> list[StrictRow]:
-    """Rows of the plan's first length, or per scheme of the length where single tokens are weak."""
-    rows = []
-    for scheme in plan.schemes:
-        length = weak_length(run, plan, scheme) if at_weak_length else plan.lengths[0]
-        single = DirectPlan((scheme,), plan.block_sizes, plan.setting, plan.lengths, plan.texts)
-        for row in measure_direct(run, single, at=(length,)):
-            texts = run.stored(plan.cell(scheme, row.block_size))
-            rows.append(StrictRow(row, seconds_per_thousand(texts), rows_per_token(texts, prompt_rows)))
-    return rows
-
-
-def weak_length(run: Run, plan: DirectPlan, scheme: str) -> int:
-    """The length at which the single-token TPR at 1e-5 is nearest to WEAK_TPR."""
-    cell: Cell = plan.cell(scheme, 1)
-    texts = run.texts(cell, plan.texts)
-    longest = max(plan.lengths)
-    lengths = range(min(SHORTEST, longest), longest + 1, STEP)
+def weak_length(run: Run, cells: Mapping[Cell, int]) -> int:
+    """The length at which the TPR at 1e-5 of the first cell, of single tokens, is nearest to WEAK_TPR."""
+    cell, count = next(iter(cells.items()))
+    texts = run.texts(cell, count)
+    lengths = range(min(SHORTEST, cell.tokens), cell.tokens + 1, STEP)
 
     def distance(length: int) -> float:
         return abs(detect_texts(run, cell, texts, length).share(FPRS[-1]) - WEAK_TPR)
@@ -72,40 +79,27 @@ def _hits(row: DirectRow) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.concatenate([np.ones(found), np.zeros(row.texts - found)])
 
 
-def strict_table(
-    rows: Sequence[StrictRow], report: EntropyReport, title: str, notes: tuple[str, ...]
-) -> Table:
+def strict_table(rows: Sequence[DirectRow], report: EntropyReport, title: str) -> Table:
     """Laid out like the paper's Table 2."""
-    singles = {row.direct.scheme: row.direct for row in rows if row.direct.block_size == 1}
-    candidates = f"{report.candidates.estimate:.2f}"
-    return Table(
+    singles = {row.scheme: row for row in rows if row.block_size == 1}
+
+    def over_single(row: DirectRow) -> Interval | None:
+        single = singles[row.scheme]
+        return tpr_ratio(row, single) if row.block_size > 1 and single.tpr[-1].estimate > 0 else None
+
+    return table_by(
         title,
-        (
-            "",
-            "tokens",
-            "candidates",
-            *(f"TPR at FPR {100 * fpr:g} %" for fpr in FPRS),
-            "TPR at 0.001 % over single",
-            "median p",
-            "gain in mean z",
-            "s per 1,000 tokens",
-            "rows per token",
-        ),
-        tuple(
-            (
-                row_name(row.direct.scheme, row.direct.block_size),
-                str(row.direct.length),
-                candidates,
-                *(rate.percent() for rate in row.direct.tpr),
-                str(tpr_ratio(row.direct, singles[row.direct.scheme]))
-                if row.direct.block_size > 1 and singles[row.direct.scheme].tpr[-1].estimate > 0
-                else "",
-                power_of_ten(row.direct.median_log10_p.estimate),
-                str(row.direct.gain) if row.direct.gain else "",
-                f"{row.seconds:.2f}",
-                f"{row.rows:.2f}",
-            )
-            for row in rows
-        ),
-        (f"{rows[0].direct.texts} texts per row; 95 % intervals.", *notes),
+        rows,
+        {
+            "": lambda row: row_name(row.scheme, row.block_size),
+            "tokens": lambda row: row.length,
+            "candidates": lambda _: f"{report.candidates.estimate:.2f}",
+            **TPR_COLUMNS,
+            "TPR at 0.001 % over single": over_single,
+            "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
+            "gain in mean z": lambda row: row.gain,
+            "s per 1,000 tokens": lambda row: f"{row.seconds:.2f}",
+            "rows per token": lambda row: f"{row.rows:.2f}",
+        },
+        (f"{rows[0].texts} texts per row; 95 % intervals.", entropy_note(report)),
     )

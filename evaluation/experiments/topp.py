@@ -1,57 +1,67 @@
-"""Detection against top-p (paper, Figure 3)."""
+"""`topp`: direct detection against top-p (paper, Figure 3)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
-from evaluation.experiments.direct import DirectPlan, DirectRow, measure_direct
-from evaluation.paper import SCHEME_NAMES, row_name
-from evaluation.report.figure import Figure, Panel, Series
-from evaluation.report.table import Table
-from evaluation.run import Run
+import typer
+
+from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.experiments.direct import DirectRow, grid, measure_direct
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Length, OneSetting, Schemes, Texts
+from ttmark.evaluation.paper import SCHEME_NAMES, row_name
+from ttmark.evaluation.report.figure import Figure, Panel, line
+from ttmark.evaluation.report.result import Table, groups
 
 TOP_P = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
 
-def measure_topp(run: Run, plan: DirectPlan, values: Sequence[float]) -> list[DirectRow]:
-    """The plan at each top-p; the rest of its setting stays."""
-    rows = []
-    for top_p in values:
-        rows += measure_direct(run, replace(plan, setting=replace(plan.setting, top_p=top_p)))
-    return rows
+@dataclass(frozen=True, slots=True)
+class TopP:
+    """Detection against top-p (the paper's Figure 3)."""
+
+    name: ClassVar[str] = "topp"
+    title: ClassVar[str] = "Top-p"
+
+    setting: OneSetting = Setting.ISO_FRESH
+    schemes: Schemes = PAPER_SCHEMES
+    block_sizes: BlockSizes = (1, 2)
+    length: Length = 200
+    texts: Texts = 100
+    top_p: Annotated[tuple[float, ...], typer.Option(help="May be repeated.")] = TOP_P
+
+    def measure(self, lab: Lab) -> None:
+        setting, counts = lab.setting(self.setting), dict.fromkeys(self.block_sizes, self.texts)
+        rows: list[DirectRow] = []
+        for top_p in self.top_p:
+            cells = grid(self.schemes, counts, replace(setting, top_p=top_p), self.length)
+            rows += measure_direct(lab.run, cells, (self.length,), lab.prompt_rows)
+        lab.finish(self.name, [topp_table(rows)], rows, [topp_figure(rows)])
 
 
-def topp_table(rows: Sequence[DirectRow], notes: tuple[str, ...]) -> Table:
+def topp_table(rows: Sequence[DirectRow]) -> Table:
     """TPR at FPR 0.1 % by scheme, block size and top-p."""
-    values = sorted({row.setting.top_p for row in rows})
-    kinds = list(dict.fromkeys((row.scheme, row.block_size) for row in rows))
     first = rows[0]
-    by_kind = {(row.scheme, row.block_size, row.setting.top_p): row for row in rows}
+    values = sorted({row.setting.top_p for row in rows})
+    cells = {(row.scheme, row.block_size, row.setting.top_p): row.tpr[0].percent() for row in rows}
+    kinds = groups(rows, lambda row: (row.scheme, row.block_size))
     return Table(
         f"TPR at FPR 0.1 % by top-p; top-k {first.setting.top_k}, T {first.setting.temperature:g},"
         f" {first.length} tokens",
         ("", *(f"top-p {value:g}" for value in values)),
-        tuple(
-            (row_name(scheme, size), *(by_kind[scheme, size, value].tpr[0].percent() for value in values))
-            for scheme, size in kinds
-        ),
-        (f"{first.texts} texts per cell; 95 % intervals.", *notes),
+        tuple((row_name(*kind), *(cells[*kind, value] for value in values)) for kind in kinds),
+        (f"{first.texts} texts per cell; 95 % intervals.",),
     )
 
 
 def topp_figure(rows: Sequence[DirectRow]) -> Figure:
     """One panel per scheme, single tokens dashed."""
     panels = []
-    for scheme in dict.fromkeys(row.scheme for row in rows):
-        series = []
-        for size in sorted({row.block_size for row in rows}):
-            kept = [row for row in rows if (row.scheme, row.block_size) == (scheme, size)]
-            series.append(
-                Series(
-                    f"r = {size}",
-                    tuple(row.setting.top_p for row in kept),
-                    tuple(row.tpr[0] for row in kept),
-                    dashed=size == 1,
-                )
-            )
+    for scheme, kept in groups(rows, lambda row: row.scheme).items():
+        series = [
+            line(f"r = {size}", of, lambda row: row.setting.top_p, lambda row: row.tpr[0], dashed=size == 1)
+            for size, of in sorted(groups(kept, lambda row: row.block_size).items())
+        ]
         panels.append(Panel(SCHEME_NAMES[scheme], "top-p", "TPR at FPR 0.1 %", tuple(series)))
     return Figure("topp", "Effect of top-p", tuple(panels))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from evaluation.report.table import Table
+from ttmark.evaluation.report.result import Table
 
 LABELS = ("name", "scheme", "block_size", "setting", "length")
 

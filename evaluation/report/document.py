@@ -5,24 +5,12 @@ from pathlib import Path
 
 import orjson
 
-from evaluation.manifest import FILE as MANIFEST
-from evaluation.report.result import Result
+from ttmark.evaluation.experiments.registry import EXPERIMENTS
+from ttmark.evaluation.manifest import FILE as MANIFEST
+from ttmark.evaluation.report.result import Result
 
-SECTIONS = {
-    "blocks": ("Blocks of one, two and three tokens", "The paper's Tables 1 and 7."),
-    "gains": ("Where the gains come from", "Scores, coverage, and Theorems 1 and 2 computed for this model."),
-    "direct": ("The gain of pairs by sampling setting", "Strict sampling beside temperature 1."),
-    "strict": ("Strict sampling", "The paper's Table 2, and the length at which single tokens nearly fail."),
-    "topp": ("Top-p", "The paper's Figure 3."),
-    "runtime": ("Time", "The paper's Figure 4."),
-    "edits": ("Edits", "The paper's Table 3, with edits that need no other model."),
-    "beta": ("Skip penalty", "The paper's Figure 5."),
-    "localized": ("Spans in documents", "The paper's Table 4."),
-    "quality": ("Quality", "The paper's Table 6, as perplexity and distribution tests on any model."),
-    "pairs": ("Quality against references", "The paper's Table 6."),
-    "repeated": ("Repeated queries", "What one key does to many completions of the same prompt."),
-    "widths": ("Repeated queries by context width", "H tokens key a block, and the first H carry nothing."),
-    "cost": ("Power against cost", "What the rows of a forward pass buy."),
+SECTIONS = {kind.name: (kind.title, kind.__doc__) for kind in EXPERIMENTS} | {
+    "pairs": ("Quality against references", "The paper's Table 6.")
 }
 FINDINGS = "findings.md"
 
@@ -45,8 +33,8 @@ def write_document(run: Path, target: Path) -> list[str]:
     parts.append(_provenance(run))
     for name, results in sections.items():
         if results:
-            title, source = SECTIONS[name]
-            parts.append(f"## {title}\n\n{source}\n")
+            title, about = SECTIONS[name]
+            parts.append(f"## {title}\n\n{about}\n")
         for path in results:
             result = Result.load(path)
             parts.append(result.markdown())

@@ -1,9 +1,10 @@
 """Figures as data: panels of series with error bars; `plots` draws them."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
-from evaluation.intervals import Interval
+from ttmark.evaluation.intervals import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,24 @@ class Series:
     dashed: bool = False
     names: tuple[str, ...] = ()
     """Labels of the points, for scatter plots."""
+
+
+Row = TypeVar("Row")
+
+
+def line(
+    label: str,
+    rows: Iterable[Row],
+    x: Callable[[Row], float],
+    y: Callable[[Row], Interval],
+    *,
+    dashed: bool = False,
+    name: Callable[[Row], str] | None = None,
+) -> Series:
+    """A series with a point for each row."""
+    rows = list(rows)
+    names = tuple(map(name, rows)) if name else ()
+    return Series(label, tuple(map(x, rows)), tuple(map(y, rows)), dashed, names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,91 @@
-"""The outcome of one experiment: JSON for programs, from which Markdown and plots are made."""
+"""The outcome of one experiment: tables and figures as JSON, from which Markdown and plots are made."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from pydantic import TypeAdapter
+from rich.markup import escape
+from rich.table import Table as RichTable
 
-from evaluation.report.figure import Figure
-from evaluation.report.plots import draw
-from evaluation.report.table import Table
+from ttmark.evaluation.report.figure import Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of finished text.
+
+    Attributes:
+        rows: as many cells each as there are columns.
+        notes: what a reader has to know to judge the figures.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"{self.title}: a row has not {len(self.columns)} cells")
+
+    def markdown(self) -> str:
+        """The table in GitHub's Markdown, notes below it."""
+        lines = [f"**{self.title}**", "", _line(self.columns), _line(("---",) * len(self.columns))]
+        lines += [_line(row) for row in self.rows]
+        if self.notes:
+            lines += ["", *(f"- {note}" for note in self.notes)]
+        return "\n".join(lines) + "\n"
+
+    def rich(self) -> RichTable:
+        """The table for a terminal."""
+        caption = escape("\n".join(self.notes)) or None
+        table = RichTable(*map(escape, self.columns), title=escape(self.title), caption=caption)
+        for row in self.rows:
+            table.add_row(*map(escape, row))
+        return table
+
+
+def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table of rows whose cells are written as `str` has them."""
+    return Table(title, tuple(columns), tuple(tuple(map(str, row)) for row in rows))
+
+
+Row = TypeVar("Row")
+Key = TypeVar("Key")
+
+
+def table_by(
+    title: str, rows: Iterable[Row], columns: Mapping[str, Callable[[Row], object]], notes: Sequence[str] = ()
+) -> Table:
+    """A table of rows by columns, each with what it shows of a row; None is an empty cell."""
+    cells = tuple(
+        tuple("" if (value := show(row)) is None else str(value) for show in columns.values()) for row in rows
+    )
+    return Table(title, tuple(columns), cells, tuple(notes))
+
+
+def groups(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """Rows by a key, keys and rows in the order of the rows."""
+    found: dict[Key, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def power_of_ten(log10: float) -> str:
+    """10**log10 with two digits, also where a float would underflow."""
+    exponent = int(log10 // 1)
+    mantissa = f"{10 ** (log10 - exponent):.1f}"
+    if mantissa == "10.0":
+        mantissa, exponent = "1.0", exponent + 1
+    return mantissa if exponent == 0 else f"{mantissa}e{exponent}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +110,8 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """Writes `<experiment>.json`, `.md` and the plots."""
+        from ttmark.evaluation.report.plots import draw  # matplotlib is optional: `--help` works without it
+
         folder.mkdir(parents=True, exist_ok=True)
         document = orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
         (folder / f"{self.experiment}.json").write_bytes(document + b"\n")

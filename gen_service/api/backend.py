@@ -5,14 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from gen_service.api.chat_template import ChatTemplate
-from gen_service.api.generator import Generator
-from shared.http.errors import ModelNotFound
-from shared.keys.unlocked import UnlockedKey
+from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
+from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.token_text import TokenText
+from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.shared.http.service_errors import ModelNotFound
+from ttmark.shared.keys.unlocked import UnlockedKey
 
 
-class KeySource(Protocol):
-    """The keys in hand; `shared.keys.KeyCache` is one."""
+class KeyProvider(Protocol):
+    """The keys in hand; `ttmark.shared.keys.KeyCache` is one."""
 
     @property
     def ready(self) -> bool:
@@ -31,16 +34,36 @@ class ServedModel:
 
     Attributes:
         chat_template: None where the tokenizer has none.
+        control_tokens: what becomes of control tokens such as `<|im_end|>` in messages.
         created: Unix time at which it was loaded.
+        grammars: makes grammars over its tokens.
+        token_text: what its tokens read as.
+        conversations: reads conversations; None where there is no chat template.
+        most_characters: of a prompt; more cannot fit the context, whatever its tokens are.
     """
 
     generator: Generator
     chat_template: ChatTemplate | None = None
+    control_tokens: ControlTokenRule = "text"
     created: int = field(default_factory=lambda: int(time.time()))
+    grammars: JsonGrammars = field(init=False)
+    token_text: TokenText = field(init=False)
+    conversations: ConversationEncoder | None = field(init=False)
+    most_characters: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        tokenizer = self.generator.tokenizer
+        object.__setattr__(self, "grammars", JsonGrammars(tokenizer, self.generator.eos_token_ids))
+        object.__setattr__(self, "token_text", TokenText(tokenizer))
+        template = self.chat_template
+        conversations = ConversationEncoder(tokenizer, template, self.control_tokens) if template else None
+        object.__setattr__(self, "conversations", conversations)
+        longest = max(map(len, tokenizer.backend.get_vocab()))
+        object.__setattr__(self, "most_characters", longest * self.generator.context_length)
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationLimits:
+class RequestLimits:
     """What one request may ask for beyond what its schema limits.
 
     Attributes:
@@ -62,9 +85,9 @@ class GenerationBackend:
     """
 
     models: Mapping[str, ServedModel]
-    keys: KeySource
+    keys: KeyProvider
     default_keys: Sequence[str] = ()
-    limits: GenerationLimits = field(default_factory=GenerationLimits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
 
     def model(self, model_id: str) -> ServedModel:
         """The model that a request names.

@@ -1,20 +1,21 @@
 """From a conversation to the text that the model continues, by the tokenizer's own template."""
 
-import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, NoReturn
 
 from jinja2 import TemplateError
-from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from shared.http.errors import BadRequest
-from shared.schemas.chat import ChatMessage
+from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
+from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded
+from ttmark.shared.schemas.chat import ChatMessage
+
+_STEPS = 1_000_000
+# Of the prompt's limit: a template joins and copies what it writes several times.
+_COPIES = 16
+_MOST_CHARACTERS = 1_000_000
 
 
 class ChatTemplate:
-    """A Jinja template as Hugging Face tokenizers carry it, run in a sandbox.
+    """A Jinja template as Hugging Face tokenizers carry it, run in a sandbox with a budget.
 
     Args:
         source: the template.
@@ -25,52 +26,60 @@ class ChatTemplate:
     """
 
     def __init__(self, source: str, special_tokens: Mapping[str, str] | None = None) -> None:
-        # Chat templates are written for these two settings.
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
-        )
-        environment.filters["tojson"] = _to_json
-        environment.globals["raise_exception"] = _refuse
-        environment.globals["strftime_now"] = _strftime_now
+        self._environment = BoundedEnvironment()
         try:
-            self._template = environment.from_string(source)
+            self._template = self._environment.from_string(source)
         except TemplateError as error:
             raise ValueError(f"the chat template is not valid: {error}") from error
         self._special_tokens = dict(special_tokens or {})
 
-    def render(self, messages: Sequence[ChatMessage]) -> str:
+    def render(
+        self, messages: Sequence[ChatMessage], field: str = "messages", most: int = _MOST_CHARACTERS
+    ) -> str:
         """The prompt: the conversation and the opening of the assistant's next message.
 
+        Args:
+            field: what the request calls the conversation.
+            most: characters that the prompt may have.
+
         Raises:
-            BadRequest: the template refuses this conversation, for instance its order of roles.
+            BadRequest: the template refuses this conversation, for instance its order of roles, or does too
+                much on it.
+            ContextLengthExceeded: the prompt is longer than `most`.
         """
         try:
-            return self._template.render(
-                messages=[{"role": _role(message), "content": message.text} for message in messages],
-                add_generation_prompt=True,
-                **self._special_tokens,
-            )
+            with self._environment.spending(_STEPS + _COPIES * most):
+                return self._written(messages, field, most)
+        except ContextLengthExceeded:
+            raise
+        except TemplateTooLarge as error:
+            raise BadRequest(
+                f"The model's chat template cannot be used on these messages: {error}.", param=field
+            ) from error
         except TemplateError as error:
             raise BadRequest(
-                f"The model's chat template refuses these messages: {error}", param="messages"
+                f"The model's chat template refuses these messages: {error}", param=field
             ) from error
         except Exception as error:  # a template is foreign code
-            raise BadRequest(
-                "The model's chat template fails on these messages.", param="messages"
-            ) from error
+            raise BadRequest("The model's chat template fails on these messages.", param=field) from error
+
+    def _written(self, messages: Sequence[ChatMessage], field: str, most: int) -> str:
+        pieces: list[str] = []
+        written = 0
+        for piece in self._template.generate(
+            messages=[{"role": _role(message), "content": message.text} for message in messages],
+            add_generation_prompt=True,
+            **self._special_tokens,
+        ):
+            written += len(piece)
+            if written > most:
+                raise ContextLengthExceeded(
+                    f"The messages are longer than the {most} characters that the model's context can hold.",
+                    param=field,
+                )
+            pieces.append(piece)
+        return "".join(pieces)
 
 
 def _role(message: ChatMessage) -> str:
     return "system" if message.role == "developer" else message.role
-
-
-def _to_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
-
-
-def _refuse(message: str) -> NoReturn:
-    raise TemplateError(message)
-
-
-def _strftime_now(pattern: str) -> str:
-    return datetime.now().astimezone().strftime(pattern)

@@ -1,6 +1,6 @@
 """Server-sent events: one JSON object per event, comments to keep the connection open."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,9 +11,10 @@ DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
-def event(data: BaseModel) -> bytes:
-    """One event."""
-    return b"data: " + data.model_dump_json().encode() + b"\n\n"
+def event(data: BaseModel, *, name: str = "", without: Collection[str] = ()) -> bytes:
+    """One event, of the type `name` if there is one; fields in `without` are left out of its data."""
+    head = b"event: " + name.encode() + b"\n" if name else b""
+    return head + b"data: " + data.model_dump_json(exclude=set(without)).encode() + b"\n\n"
 
 
 class EventStream(StreamingResponse):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gen_service.engine.errors import (
+from ttmark.gen_service.engine import (
     ContextTooLong,
     Draining,
     EngineDied,
@@ -11,7 +11,7 @@ from gen_service.engine.errors import (
     Overloaded,
     SequenceFailed,
 )
-from shared.http.errors import (
+from ttmark.shared.http.service_errors import (
     ContextLengthExceeded,
     InternalError,
     ServiceError,

@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator, Collection
 from typing import Protocol
 
-from gen_service.engine.request import Delta, GenerationRequest
-from shared.tokenization import TextTokenizer
+from ttmark.gen_service.engine import Delta, GenerationRequest
+from ttmark.shared.tokenization import TextTokenizer
 
 
 class Generator(Protocol):
-    """A model that continues prompts; `gen_service.engine.Engine` is one."""
+    """A model that continues prompts; `ttmark.gen_service.engine.Engine` is one."""
 
     @property
     def ready(self) -> bool:
@@ -38,8 +38,8 @@ class Generator(Protocol):
     def eos_token_ids(self) -> Collection[int]:
         """Tokens that end a completion."""
 
-    def check_queue(self) -> None:
-        """Cheaply, whether `generate` would refuse for want of a place.
+    def check_queue(self, tenant: str) -> None:
+        """Cheaply, whether `generate` would refuse a tenant's request for want of a place.
 
         Raises:
             Overloaded: it would.
@@ -50,5 +50,5 @@ class Generator(Protocol):
 
         Raises:
             Overloaded, Draining, ContextTooLong, OutOfTime, SequenceFailed, EngineDied: see
-                `gen_service.engine.errors`.
+                `ttmark.gen_service.engine.errors`.
         """

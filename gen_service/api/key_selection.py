@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from gen_service.api.backend import GenerationBackend
-from gen_service.api.generator import Generator
-from gen_service.engine.request import Marking
-from shared.http.auth import check_scope
-from shared.http.errors import BadRequest, KeyNotFound, NotReady, NoUsableKey
-from shared.keys.scopes import Principal, Scope
-from shared.keys.unlocked import UnlockedKey
-from shared.schemas.watermark_block import WatermarkOptions
+from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.engine import Marking
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import check_scope
+from ttmark.shared.http.service_errors import BadRequest, KeyNotFound, NotReady, NoUsableKey
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
 GREEDY = "greedy"
 DISABLED = "disabled"
@@ -18,10 +18,15 @@ _KEY_FIELD = "watermark.key_id"
 
 @dataclass(frozen=True, slots=True)
 class MarkingChoice:
-    """The marking, or why there is none."""
+    """The marking, or why there is none.
+
+    Attributes:
+        block_size: tokens of a block: those of the key, even where it is not used, else one.
+    """
 
     marking: Marking | None
     unmarked_reason: str | None = None
+    block_size: int = 1
 
 
 def choose_marking(
@@ -53,7 +58,10 @@ def choose_marking(
     else:
         key = _implied(caller, backend, generator)
     marking = _marking(key)
-    return MarkingChoice(None, GREEDY) if temperature == 0 else MarkingChoice(marking)
+    block_size = marking.watermark.block_size
+    if temperature == 0:
+        return MarkingChoice(None, GREEDY, block_size)
+    return MarkingChoice(marking, block_size=block_size)
 
 
 def usable_keys(tenant: str, backend: GenerationBackend, generator: Generator) -> list[UnlockedKey]:

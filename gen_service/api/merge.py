@@ -6,13 +6,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import cast
 
-from gen_service.engine.request import Delta
+from ttmark.gen_service.engine import Delta
 
 _EVENTS_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class IndexedDelta:
     """A delta of completion number `index`."""
 
     index: int
@@ -23,13 +23,13 @@ class _End:
     """A completion is over."""
 
 
-Event = Piece | _End | Exception | None
+Event = IndexedDelta | _End | Exception | None
 
 
 async def merge(
     streams: Sequence[AsyncIterator[Delta]], *, idle_seconds: float
-) -> AsyncGenerator[Piece | None, None]:
-    """Pieces of all streams as they come, and None after each period of `idle_seconds` without any.
+) -> AsyncGenerator[IndexedDelta | None, None]:
+    """Deltas of all streams as they come, and None after each period of `idle_seconds` without any.
 
     The first error of a stream ends all of them and is raised here; so does closing this generator.
     """
@@ -78,7 +78,7 @@ async def _pump(index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[E
         # The engine's streams are async generators: closing one frees its place in the batch at once.
         async with aclosing(cast(AsyncGenerator[Delta, None], stream)):
             async for delta in stream:
-                await queue.put(Piece(index, delta))
+                await queue.put(IndexedDelta(index, delta))
     except Exception as error:
         await queue.put(error)
     else:

@@ -1,8 +1,8 @@
 """Models as `/v1/models` shows them."""
 
-from gen_service.api.backend import GenerationBackend, ServedModel
-from gen_service.api.key_selection import usable_keys
-from shared.schemas.models import Model, ModelProfile
+from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
+from ttmark.gen_service.api.key_selection import usable_keys
+from ttmark.shared.schemas.models import Model, ModelProfile
 
 
 def describe(model_id: str, model: ServedModel, tenant: str, backend: GenerationBackend) -> Model:

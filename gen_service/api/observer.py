@@ -7,18 +7,18 @@ from typing import cast
 
 from opentelemetry.trace import Span, StatusCode, Tracer
 
-from gen_service.api.failures import engine_errors_as_answers
-from gen_service.api.generator import Generator
-from gen_service.engine.request import Delta, GenerationRequest
-from shared.http.errors import ServiceError
-from shared.observability.generation_metrics import GenerationMetrics
+from ttmark.gen_service.api.failures import engine_errors_as_answers
+from ttmark.gen_service.api.generation_metrics import GenerationMetrics
+from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.engine import Delta, GenerationRequest
+from ttmark.shared.http.service_errors import ServiceError
 
 
 class Observer:
     """Records latencies, tokens and ends of completions, each in a span of its own."""
 
     def __init__(self, metrics: GenerationMetrics, tracer: Tracer) -> None:
-        self.metrics = metrics
+        self._metrics = metrics
         self._tracer = tracer
 
     async def observe(self, generator: Generator, request: GenerationRequest) -> AsyncGenerator[Delta, None]:
@@ -27,7 +27,7 @@ class Observer:
         Raises:
             ServiceError: the engine refused or failed the request.
         """
-        progress = _Progress(self.metrics, self._span(generator, request))
+        progress = _Progress(self._metrics, self._span(generator, request))
         try:
             with engine_errors_as_answers():
                 stream = cast(AsyncGenerator[Delta, None], generator.generate(request))
@@ -41,7 +41,7 @@ class Observer:
         finally:
             progress.end()
 
-    def check_queue(self, generator: Generator) -> None:
+    def check_queue(self, generator: Generator, tenant: str) -> None:
         """Refuses what would find the queue full, before anything is spent on the request.
 
         Raises:
@@ -49,10 +49,10 @@ class Observer:
         """
         try:
             with engine_errors_as_answers():
-                generator.check_queue()
+                generator.check_queue(tenant)
         except ServiceError as error:
-            self.metrics.rejected(error.code)
-            self.metrics.completion_ended("rejected", 0.0)
+            self._metrics.rejected(error.code)
+            self._metrics.completion_ended("rejected", 0.0)
             raise
 
     def _span(self, generator: Generator, request: GenerationRequest) -> Span:

@@ -1,12 +1,13 @@
-"""Completions gathered from their pieces."""
+"""Completions gathered from their deltas, and what is said when all of them have ended."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gen_service.api.merge import Piece
-from gen_service.engine.request import FinishReason, MarkReport, TokenLogprob
-from shared.http.errors import InternalError
+from ttmark.gen_service.api.merge import IndexedDelta
+from ttmark.gen_service.engine import FinishReason, MarkReport, TokenLogprob
+from ttmark.shared.http.service_errors import InternalError
+from ttmark.shared.schemas.sampling import Usage
+from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 
 @dataclass(slots=True)
@@ -18,6 +19,16 @@ class Outcome:
     logprobs: list[TokenLogprob] = field(default_factory=list)
     finish_reason: FinishReason | None = None
     report: MarkReport | None = None
+    reused_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """All of a response, once its last completion has ended."""
+
+    completions: Sequence[Outcome]
+    usage: Usage
+    watermark: WatermarkBlock
 
 
 class Outcomes:
@@ -26,14 +37,15 @@ class Outcomes:
     def __init__(self, count: int) -> None:
         self.completions = [Outcome() for _ in range(count)]
 
-    def add(self, piece: Piece) -> None:
-        """Appends a piece to its completion."""
-        outcome, delta = self.completions[piece.index], piece.delta
+    def add(self, indexed: IndexedDelta) -> None:
+        """Appends a delta to its completion."""
+        outcome, delta = self.completions[indexed.index], indexed.delta
         outcome.text += delta.text
         outcome.token_ids += delta.token_ids
         outcome.logprobs += delta.logprobs or ()
         outcome.finish_reason = delta.finish_reason
         outcome.report = delta.report
+        outcome.reused_tokens = delta.reused_tokens
 
     @property
     def finished(self) -> bool:
@@ -56,13 +68,3 @@ class Outcomes:
         if len(reports) != len(self.completions):
             raise InternalError("The state of the watermark is unknown.")
         return reports
-
-
-async def gather(events: AsyncGenerator[Piece | None, None], count: int) -> Outcomes:
-    """All completions, whole."""
-    outcomes = Outcomes(count)
-    async with aclosing(events):
-        async for piece in events:
-            if piece is not None:
-                outcomes.add(piece)
-    return outcomes

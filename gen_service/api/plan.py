@@ -4,16 +4,20 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gen_service.api.backend import GenerationBackend, ServedModel
-from gen_service.api.key_selection import MarkingChoice, choose_marking
-from gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
-from gen_service.api.sampling import sampling_params, seed_of_choice
-from gen_service.engine.request import GenerationRequest
-from shared.http.errors import BadRequest, ContextLengthExceeded, NotReady
-from shared.keys.scopes import Principal
-from shared.schemas.chat import ChatRequest
-from shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
-from shared.schemas.sampling import SamplingFields
+from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
+from ttmark.gen_service.api.confinement import without_confined_marks
+from ttmark.gen_service.api.key_selection import MarkingChoice, choose_marking
+from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
+from ttmark.gen_service.api.response_grammar import response_grammar
+from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
+from ttmark.gen_service.decoding.grammar import Grammar
+from ttmark.gen_service.engine import GenerationRequest
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
+from ttmark.shared.schemas.chat import ChatRequest
+from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
+from ttmark.shared.schemas.responses_request import ResponsesRequest
+from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,10 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     model, marking = _model_and_marking(body, caller, backend)
     if body.echo and body.logprobs is not None:
         raise BadRequest("logprobs: not available together with echo.", param="logprobs")
-    _check_count(len(body.prompts), body.n or 1, backend.limits.max_completions)
-    prompts = await completion_prompts(body, model.generator)
+    _check_count(len(body.prompts), body.choices, backend.limits.max_completions)
+    prompts = await completion_prompts(body, model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
-    return _plan("cmpl", body, model, marking, prompts, max_tokens, body.logprobs)
+    return _plan("cmpl-", body, model, marking, prompts, max_tokens, body.logprobs, tenant=caller.tenant)
 
 
 async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -77,17 +81,37 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     model, marking = _model_and_marking(body, caller, backend)
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
-    prompt = await chat_prompt(body, model)
-    room = model.generator.context_length - len(prompt.token_ids)
-    if room < 1:
-        raise ContextLengthExceeded(
-            f"The messages have {len(prompt.token_ids)} tokens, which leaves no room in the model's context "
-            f"length of {model.generator.context_length} tokens.",
-            param="messages",
-        )
+    prompt = await chat_prompt(body.messages, model, field="messages")
+    room = _room(prompt, model, "messages")
     max_tokens = body.max_completion_tokens or body.max_tokens or room
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    return _plan("chatcmpl", body, model, marking, [prompt], max_tokens, logprobs)
+    grammar = await response_grammar(body, model)
+    return _plan(
+        "chatcmpl-", body, model, marking, [prompt], max_tokens, logprobs, grammar, tenant=caller.tenant
+    )
+
+
+async def plan_response(body: ResponsesRequest, caller: Principal, backend: GenerationBackend) -> Plan:
+    """The plan of a request to the Responses API.
+
+    Raises:
+        ServiceError: the request cannot be served; the message says why.
+    """
+    model, marking = _model_and_marking(body, caller, backend)
+    prompt = await chat_prompt(body.messages, model, field="input")
+    room = _room(prompt, model, "input")
+    max_tokens = body.max_output_tokens or room
+    return _plan(
+        "resp_",
+        body,
+        model,
+        marking,
+        [prompt],
+        max_tokens,
+        None,
+        tenant=caller.tenant,
+        limit_field="max_output_tokens",
+    )
 
 
 def _model_and_marking(
@@ -96,7 +120,8 @@ def _model_and_marking(
     model = backend.model(body.model)
     if not model.generator.ready:
         raise NotReady("The model is not ready.", retry_after=1)
-    return model, choose_marking(body.watermark, body.temperature, caller, backend, model.generator)
+    marking = choose_marking(body.watermark, body.temperature, caller, backend, model.generator)
+    return model, without_confined_marks(marking, body.logit_bias, caller)
 
 
 def _check_count(prompts: int, choices: int, limit: int) -> None:
@@ -107,6 +132,17 @@ def _check_count(prompts: int, choices: int, limit: int) -> None:
         )
 
 
+def _room(prompt: Prompt, model: ServedModel, field: str) -> int:
+    room = model.generator.context_length - len(prompt.token_ids)
+    if room < 1:
+        raise ContextLengthExceeded(
+            f"The messages have {len(prompt.token_ids)} tokens, which leaves no room in the model's context "
+            f"length of {model.generator.context_length} tokens.",
+            param=field,
+        )
+    return room
+
+
 def _plan(
     kind: str,
     body: SamplingFields,
@@ -115,14 +151,20 @@ def _plan(
     prompts: Sequence[Prompt],
     max_tokens: int,
     logprobs: int | None,
+    grammar: Grammar | None = None,
+    *,
+    tenant: str,
+    limit_field: str = "max_tokens",
 ) -> Plan:
-    choices = body.n or 1
+    choices, include_usage = 1, False
+    if isinstance(body, ChoiceFields):
+        choices, include_usage = body.choices, body.include_usage
     for prompt in prompts:
-        check_room(len(prompt.token_ids), max_tokens, model.generator.context_length)
+        check_room(len(prompt.token_ids), max_tokens, model.generator.context_length, limit_field)
     sampling = sampling_params(
         body, max_tokens=max_tokens, logprobs=logprobs, vocab_size=model.generator.vocab_size
     )
-    response_id = f"{kind}-{uuid.uuid4().hex}"
+    response_id = f"{kind}{uuid.uuid4().hex}"
     requests = [
         GenerationRequest(
             request_id=f"{response_id}-{index}",
@@ -130,10 +172,13 @@ def _plan(
             sampling=replace(sampling, seed=seed_of_choice(sampling.seed, index % choices)),
             marking=marking.marking,
             unmarked_reason=marking.unmarked_reason,
+            unmarked_block_size=marking.block_size,
+            grammar=grammar,
+            tenant=tenant,
+            repeatable=sampling.seed is not None,
         )
         for index in range(len(prompts) * choices)
     ]
-    options = body.stream_options
     return Plan(
         response_id=response_id,
         model_id=body.model,
@@ -143,6 +188,6 @@ def _plan(
         requests=requests,
         marking=marking,
         stream=bool(body.stream),
-        include_usage=bool(options and options.include_usage),
+        include_usage=include_usage,
         return_token_ids=bool(body.return_token_ids),
     )

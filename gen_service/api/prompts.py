@@ -1,15 +1,16 @@
 """Prompts as token ids, checked against the model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 
-from gen_service.api.backend import ServedModel
-from gen_service.api.generator import Generator
-from shared.http.errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
-from shared.schemas.chat import ChatRequest
-from shared.schemas.completions import CompletionRequest
+from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.api.generator import Generator
+from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
+from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.completions import CompletionRequest
 
 _QUICK_CHARACTERS = 1_000  # tokenised in a millisecond; beside a busy engine a thread's turns take longer
 
@@ -22,56 +23,88 @@ class Prompt:
     token_ids: tuple[int, ...]
 
 
-async def completion_prompts(body: CompletionRequest, generator: Generator) -> list[Prompt]:
-    """The prompts of a completion request, in order.
+async def completion_prompts(body: CompletionRequest, model: ServedModel) -> list[Prompt]:
+    """The prompts of a completion request, in order: all of the model's input, control tokens included.
 
     Raises:
         BadRequest: a token id is not in the vocabulary.
+        ContextLengthExceeded: a prompt is too long whatever its tokens are, which costs nothing to see.
     """
+    for prompt in body.prompts:
+        _check_length(prompt, model)
     return [
-        await _from_text(prompt, generator, special_tokens=True)
+        await _from_text(prompt, model.generator)
         if isinstance(prompt, str)
-        else _from_token_ids(prompt, generator)
+        else _from_token_ids(prompt, model.generator)
         for prompt in body.prompts
     ]
 
 
-async def chat_prompt(body: ChatRequest, model: ServedModel) -> Prompt:
+async def chat_prompt(messages: Sequence[ChatMessage], model: ServedModel, *, field: str) -> Prompt:
     """The conversation as the model's chat template writes it; the template sets special tokens itself.
+
+    `field` is what the request calls it.
 
     Raises:
         UnsupportedFeature: the tokenizer has no chat template.
-        BadRequest: the template refuses the conversation.
+        BadRequest: the template refuses the conversation, or a message may not hold a control token.
+        ContextLengthExceeded: it is too long whatever its tokens are.
     """
-    if model.chat_template is None:
+    if model.conversations is None:
         raise UnsupportedFeature(
-            "The model's tokenizer has no chat template; use /v1/completions.", param="messages"
+            "The model's tokenizer has no chat template; use /v1/completions.", param=field
         )
-    text = await run_in_threadpool(model.chat_template.render, body.messages)
-    return await _from_text(text, model.generator, special_tokens=False)
+    if sum(len(message.text) for message in messages) > model.most_characters:
+        raise _too_many_characters("The messages have", model, field)
+    encode = partial(model.conversations.encode, messages, field, model.most_characters)
+    text, token_ids = await run_in_threadpool(encode)
+    return _prompt(text, token_ids)
 
 
-def check_room(prompt_tokens: int, max_tokens: int, context_length: int) -> None:
-    """Refuses what does not fit the model.
+def _check_length(prompt: str | list[int], model: ServedModel) -> None:
+    limit = model.generator.context_length
+    if isinstance(prompt, str) and len(prompt) > model.most_characters:
+        raise _too_many_characters("The prompt has", model, "prompt")
+    if not isinstance(prompt, str) and len(prompt) > limit:
+        raise ContextLengthExceeded(
+            f"The prompt has {len(prompt)} tokens, more than the model's context length of {limit} tokens.",
+            param="prompt",
+        )
+
+
+def _too_many_characters(subject: str, model: ServedModel, field: str) -> ContextLengthExceeded:
+    return ContextLengthExceeded(
+        f"{subject} more than {model.most_characters} characters, which is more than the model's context "
+        f"length of {model.generator.context_length} tokens can hold.",
+        param=field,
+    )
+
+
+def check_room(prompt_tokens: int, max_tokens: int, context_length: int, field: str) -> None:
+    """Refuses what does not fit the model; `field` is what the request calls `max_tokens`.
 
     Raises:
         ContextLengthExceeded: naming the numbers.
     """
     if prompt_tokens + max_tokens > context_length:
         raise ContextLengthExceeded(
-            f"The prompt has {prompt_tokens} tokens and max_tokens is {max_tokens}, together more than the "
+            f"The prompt has {prompt_tokens} tokens and {field} is {max_tokens}, together more than the "
             f"model's context length of {context_length} tokens.",
-            param="max_tokens",
+            param=field,
         )
 
 
-async def _from_text(text: str, generator: Generator, *, special_tokens: bool) -> Prompt:
-    encode = partial(generator.tokenizer.backend.encode, text, add_special_tokens=special_tokens)
+async def _from_text(text: str, generator: Generator) -> Prompt:
+    encode = partial(generator.tokenizer.backend.encode, text)
     # A long text takes tens of milliseconds, in which the other streams must go on.
     encoding = await run_in_threadpool(encode) if len(text) > _QUICK_CHARACTERS else encode()
-    if not encoding.ids:
+    return _prompt(text, encoding.ids)
+
+
+def _prompt(text: str, token_ids: Sequence[int]) -> Prompt:
+    if not token_ids:
         raise BadRequest("prompt: holds no tokens.", param="prompt")
-    return Prompt(text, tuple(encoding.ids))
+    return Prompt(text, tuple(token_ids))
 
 
 def _from_token_ids(token_ids: list[int], generator: Generator) -> Prompt:

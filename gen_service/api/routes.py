@@ -1,27 +1,30 @@
 """The OpenAI routes."""
 
-import time
-from functools import cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel
 
-from gen_service.api.backend import GenerationBackend
-from gen_service.api.chat_format import ChatFormat
-from gen_service.api.completion_format import CompletionFormat
-from gen_service.api.models import describe
-from gen_service.api.plan import plan_chat, plan_completion
-from gen_service.api.respond import Responder
-from gen_service.api.token_text import TokenText
-from shared.http.auth import require
-from shared.http.json_route import JsonRoute
-from shared.keys.scopes import Principal, Scope
-from shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
-from shared.schemas.completions import CompletionRequest, CompletionResponse
-from shared.schemas.errors import ErrorEnvelope
-from shared.schemas.models import Model, ModelList
+from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.chat_format import ChatFormat
+from ttmark.gen_service.api.completion_format import CompletionFormat
+from ttmark.gen_service.api.event_schema import event_content
+from ttmark.gen_service.api.json_route import JsonRoute
+from ttmark.gen_service.api.models import describe
+from ttmark.gen_service.api.pipeline import Pipeline
+from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
+from ttmark.gen_service.api.responses_format import ResponsesFormat
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import require
+from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
+from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.error_bodies import ErrorEnvelope
+from ttmark.shared.schemas.models import Model, ModelList
+from ttmark.shared.schemas.response_events import RESPONSE_EVENTS
+from ttmark.shared.schemas.responses import ResponseObject
+from ttmark.shared.schemas.responses_request import ResponsesRequest
 
-Author = Annotated[Principal, Depends(require(Scope.GENERATE))]
+Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorEnvelope, "description": description}
@@ -44,56 +47,52 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: ERRORS[status] for status in statuses}
 
 
-def _with_stream(chunk: type[CompletionResponse] | type[ChatChunk]) -> dict[int | str, dict[str, Any]]:
-    payloads = [{"$ref": f"#/components/schemas/{model.__name__}"} for model in (chunk, ErrorEnvelope)]
-    data = {
-        "anyOf": [
-            {"const": "[DONE]"},
-            {"type": "string", "contentMediaType": "application/json", "contentSchema": {"anyOf": payloads}},
-        ]
+def _with_stream(chunk: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    content = event_content(chunk, ErrorEnvelope, ends_with="[DONE]")
+    return {
+        200: {"description": "The completions, or with `stream` their events", "content": content},
+        **ERRORS,
     }
-    # OpenAPI 3.2's keyword for the items of a stream: tools of 3.1 that do not know it pass over it.
-    item = {"type": "object", "required": ["data"], "properties": {"data": data}}
-    events = {"text/event-stream": {"itemSchema": item}}
-    success = {"description": "The completions, or with `stream` their events", "content": events}
-    return {200: success, **ERRORS}
 
 
 COMPLETION_RESPONSES = _with_stream(CompletionResponse)
 CHAT_RESPONSES = _with_stream(ChatChunk)
+RESPONSES_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The response, or with `stream` its events",
+        "content": event_content(*RESPONSE_EVENTS),
+    },
+    **ERRORS,
+}
+EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
 
 
-def generation_router(backend: GenerationBackend, responder: Responder) -> APIRouter:
+def generation_router(backend: GenerationBackend, pipeline: Pipeline) -> APIRouter:
     """All routes that need a token."""
     router = APIRouter(prefix="/v1", tags=["generation"], route_class=JsonRoute)
 
-    @cache
-    def token_text(model_id: str) -> TokenText:
-        return TokenText(backend.models[model_id].generator.tokenizer)
-
     @router.post("/completions", response_model=CompletionResponse, responses=COMPLETION_RESPONSES)
-    async def completions(body: CompletionRequest, caller: Author, request: Request) -> Response:
+    async def completions(body: CompletionRequest, caller: Caller, request: Request) -> Response:
         """Continues prompts."""
-        responder.check_queue(backend.model(body.model))
-        plan = await plan_completion(body, caller, backend)
-        form = CompletionFormat(plan, int(time.time()), token_text(body.model), echo=bool(body.echo))
-        return await responder.respond(plan, form, caller, request)
+        return await pipeline.answer(body, caller, request, plan_completion, CompletionFormat)
 
     @router.post("/chat/completions", response_model=ChatResponse, responses=CHAT_RESPONSES)
-    async def chat_completions(body: ChatRequest, caller: Author, request: Request) -> Response:
+    async def chat_completions(body: ChatRequest, caller: Caller, request: Request) -> Response:
         """Writes the assistant's next message."""
-        responder.check_queue(backend.model(body.model))
-        plan = await plan_chat(body, caller, backend)
-        form = ChatFormat(plan, int(time.time()), token_text(body.model))
-        return await responder.respond(plan, form, caller, request)
+        return await pipeline.answer(body, caller, request, plan_chat, ChatFormat)
+
+    @router.post("/responses", response_model=ResponseObject, responses=RESPONSES_RESPONSES)
+    async def responses(body: ResponsesRequest, caller: Caller, request: Request) -> Response:
+        """Answers a conversation; nothing is stored."""
+        return await pipeline.answer(body, caller, request, plan_response, ResponsesFormat)
 
     @router.get("/models", responses=_errors(401, 403, 429, 503))
-    async def models(caller: Author) -> ModelList:
+    async def models(caller: Caller) -> ModelList:
         """The models, and the watermarks that the caller's keys give them."""
         return ModelList(data=[describe(*item, caller.tenant, backend) for item in backend.models.items()])
 
     @router.get("/models/{model_id:path}", responses=_errors(401, 403, 404, 429, 503))
-    async def model(model_id: str, caller: Author) -> Model:
+    async def model(model_id: str, caller: Caller) -> Model:
         """One model."""
         return describe(model_id, backend.model(model_id), caller.tenant, backend)
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gen_service.engine.request import SamplingParams
-from shared.http.errors import BadRequest
-from shared.schemas.sampling import SamplingFields
+from ttmark.gen_service.engine import SamplingParams
+from ttmark.shared.http.service_errors import BadRequest
+from ttmark.shared.schemas.sampling import SamplingFields
 
 _SEEDS = 2**63
 _SAME_NAME = (

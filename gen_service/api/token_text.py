@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
-from shared.tokenization import TextTokenizer
+from ttmark.shared.tokenization import TextTokenizer
 
 # JSON has no minus infinity; OpenAI's API writes this.
 LEAST_LOGPROB = -9999.0

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from gen_service.api.key_selection import MarkingChoice
-from gen_service.engine.request import MarkReport
-from shared.schemas.watermark_block import WatermarkBlock, WatermarkStatus
+from ttmark.gen_service.api.key_selection import MarkingChoice
+from ttmark.gen_service.engine import MarkReport
+from ttmark.shared.schemas.watermark_block import WatermarkBlock, WatermarkStatus
 
 # No completion can be marked in these places, so they make no completion partial.
 _BY_DESIGN = frozenset({"warm_up", "odd_end"})

@@ -15,6 +15,7 @@ class Draw(IntEnum):
     BLOCK = 1
     HEAD_OR_TAIL = 2
     TAIL = 3
+    TAIL_TOKEN = 4
 
 
 class Draws:

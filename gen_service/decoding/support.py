@@ -3,7 +3,51 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+
+# Below it a temperature is zero in float32; what differs from the likeliest has no mass before.
+COLDEST = 1e-30
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What a row leaves beyond its window, looked at only when a token of it is drawn.
+
+    Attributes:
+        mass: its share of the support, above 0.
+        row: [vocab] logits, as they were filtered.
+        peak: the largest of them.
+        temperature: above 0.
+        window: [n] ids that are not part of it.
+        cut: the last token that the filters keep, as (logit, id): of equal logits the lower ids stay. None
+            keeps all that has mass.
+    """
+
+    mass: float
+    row: torch.Tensor
+    peak: float
+    temperature: float
+    window: Ints
+    cut: tuple[float, float] | None = None
+
+    def weights(self) -> NDArray[np.float32]:
+        """Probabilities of its tokens beside a peak of 1, zero elsewhere, [vocab]."""
+        row = self.row.float()
+        weights = row.sub(self.peak).div_(max(self.temperature, COLDEST)).exp_().cpu().numpy()
+        weights[self.window] = 0.0
+        if self.cut is not None:
+            logits, (value, last) = row.cpu().numpy(), self.cut
+            weights[(logits < value) | ((logits == value) & (np.arange(len(logits)) > last))] = 0.0
+        kept: NDArray[np.float32] = weights
+        return kept
+
+    def draw(self, uniform: float) -> int:
+        """A token of it by inversion of the cumulative sum over rising ids."""
+        return choose(self.weights().astype(np.float64), uniform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,14 +56,38 @@ class Support:
 
     Attributes:
         ids: [n] int64.
-        probs: [n] float64, positive, sums to 1.
+        probs: [n] float64, positive; with the mass of the tail they sum to 1.
+        tail: less likely tokens that are not listed; None: there are none.
     """
 
-    ids: NDArray[np.int64]
-    probs: NDArray[np.float64]
+    ids: Ints
+    probs: Floats
+    tail: Tail | None = None
+
+    @property
+    def tail_mass(self) -> float:
+        return 0.0 if self.tail is None else self.tail.mass
+
+    def whole(self) -> "Support":
+        """The same with every token listed, for whoever measures distributions."""
+        if self.tail is None:
+            return self
+        weights = self.tail.weights().astype(np.float64)
+        ids = np.flatnonzero(weights)
+        ids = ids[np.argsort(-weights[ids], kind="stable")]
+        beyond = weights[ids] / weights.sum() * self.tail.mass
+        return Support(np.concatenate([self.ids, ids]), np.concatenate([self.probs, beyond]))
+
+    def draw(self, uniform: float) -> int:
+        """A token of the distribution."""
+        listed = float(self.probs.sum())
+        target = uniform * (listed + self.tail_mass)
+        if self.tail is None or target < listed:
+            return int(self.ids[choose(self.probs, target / listed)])
+        return self.tail.draw((target - listed) / self.tail.mass)
 
 
-def choose(probs: NDArray[np.float64], uniform: float) -> int:
+def choose(probs: Floats, uniform: float) -> int:
     """Index drawn from `probs` ([n], not necessarily normalised) by inversion of the cumulative sum.
 
     Never returns an index without mass.

@@ -1,17 +1,7 @@
-"""The generation engine: `Engine.load(...)`, `start`, `generate`, `stop`."""
+"""The embedded engine: `Engine.load(...)`, `start`, `generate`, `stop`."""
 
-from gen_service.engine.engine import Engine
-from gen_service.engine.errors import (
-    ContextTooLong,
-    Draining,
-    EngineDied,
-    EngineError,
-    ModelLoadError,
-    OutOfTime,
-    Overloaded,
-    SequenceFailed,
-)
-from gen_service.engine.request import (
+from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.decoding.request import (
     Delta,
     FinishReason,
     GenerationRequest,
@@ -20,8 +10,18 @@ from gen_service.engine.request import (
     SamplingParams,
     TokenLogprob,
 )
-from gen_service.engine.settings import EngineSettings
-from gen_service.engine.worker import EngineStats
+from ttmark.gen_service.engine.engine import Engine
+from ttmark.gen_service.engine.errors import (
+    ContextTooLong,
+    Draining,
+    EngineDied,
+    EngineError,
+    ModelLoadError,
+    OutOfTime,
+    Overloaded,
+)
+from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.gen_service.engine.step import EngineStats
 
 __all__ = [
     "ContextTooLong",

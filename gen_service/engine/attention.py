@@ -5,41 +5,25 @@ mask: they attend to the prefix without causality, and the row itself and the fe
 are its ancestors are merged in by log-sum-exp, which is the paper's branch-isolating mask (Eq. 5) exactly.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch.nn import functional
 
-from gen_service.engine.kv_cache import Arena, KvCache
-from gen_service.engine.tree_attention import TreeAttention
-
-_LANES = 32  # floats that torch's vectorised loops take at once, at most
-_PARALLEL_ELEMENTS = 32768  # from here on torch splits an elementwise operation between threads
-_MAX_THREADS = 16
+from ttmark.gen_service.engine.chunk_attention import Chunk, attend_chunk
+from ttmark.gen_service.engine.flash import aligned, attend_with_lse
+from ttmark.gen_service.engine.kv_cache import Arena, KvCache
+from ttmark.gen_service.engine.span_batch import Span, SpanBatch
+from ttmark.gen_service.engine.tree_attention import TreeAttention
 
 
-class Span(NamedTuple):
-    """Some rows of the pass, one sequence's, attend to the `length` cache rows from `first` on.
+class Adopted(NamedTuple):
+    """Rows `rows` of keys and values `layers` of an earlier pass become the cache rows `slots`."""
 
-    Attributes:
-        mask: added to their scores, [rows * query heads per KV head, length]; None is nothing.
-    """
-
-    rows: int
-    first: int
-    length: int
-    mask: torch.Tensor | None = None
-
-
-class Chunk(NamedTuple):
-    """Rows [start, stop) of the pass are the tokens `position` and after of a sequence cached from `base`."""
-
-    start: int
-    stop: int
-    base: int
-    position: int
+    layers: dict[int, torch.Tensor]
+    rows: torch.Tensor
+    slots: torch.Tensor
 
 
 class Ancestors(NamedTuple):
@@ -63,6 +47,9 @@ class AttentionPlan:
         spans: of the commits and probes, by sliding window (None: full attention) and heads per KV head.
         probes: first probed row, and the row after the last.
         kernel: computes commits and probes in one launch per layer, where there is one.
+        batch: the spans as one call; None where each sequence attends by itself, for equal bits in any batch.
+        adopted: probed rows of earlier passes that are cached now.
+        kept: takes the keys and values of the probed rows, for each layer.
     """
 
     cache: KvCache
@@ -72,6 +59,9 @@ class AttentionPlan:
     probes: tuple[int, int]
     ancestors: tuple[Ancestors, ...]
     kernel: TreeAttention | None = None
+    batch: Callable[[int | None, int, torch.dtype], SpanBatch | None] | None = None
+    adopted: tuple[Adopted, ...] = ()
+    kept: dict[int, torch.Tensor] | None = None
 
 
 def attend(
@@ -88,7 +78,11 @@ def attend(
     Returns [rows, heads * dim].
     """
     arena = plan.cache.write(layer, plan.slots, key_value[: len(plan.slots)])
-    parts = [_attend_chunk(chunk, query, arena, scale, window) for chunk in plan.chunks]
+    for layers, rows, slots in plan.adopted:
+        arena.rows.index_copy_(0, slots, layers[layer].index_select(0, rows))
+    if plan.kept is not None:
+        plan.kept[layer] = key_value[slice(*plan.probes)]
+    parts = [attend_chunk(chunk, query, arena, scale, window) for chunk in plan.chunks]
     first, last = (plan.chunks[-1].stop if plan.chunks else 0), plan.probes[1]
     if last > first and plan.kernel is not None:
         tree = slice(first, last)
@@ -113,27 +107,57 @@ def _attend_tree(
     last = plan.probes[1]
     rows, (heads, dim), kv_heads = last - first, query.shape[1:], key_value.shape[2]
     groups = heads // kv_heads
+    own = query[first:last].view(rows, kv_heads, groups, dim)
+    batch = plan.batch(window, groups, query.dtype) if plan.batch else None
+    if batch is None:
+        attended, lse = _attend_each(own, plan.spans(window, groups), arena, scale)
+    else:
+        attended, lse = _attend_together(own, batch, arena, scale)
+    if plan.probes[0] == last:
+        return attended.reshape(rows, heads, dim)
+    probed, where = slice(plan.probes[0] - first, rows), slice(*plan.probes)
+    merged = _merge_own(attended[probed], lse[probed], own[probed], key_value[where], plan.ancestors, scale)
+    return torch.cat([attended[: probed.start], merged]).reshape(rows, heads, dim)
+
+
+def _attend_each(
+    query: torch.Tensor, spans: Sequence[Span], arena: Arena, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[rows, kv_heads, groups, dim] and the log-sum-exp [rows, kv_heads, groups], by a call for each span."""
+    rows, kv_heads, groups, dim = query.shape
     # Heads that share a key lie side by side on the query axis: a prefix is read once per KV head.
-    packed = query[first:last].view(rows, kv_heads, groups, dim).transpose(0, 1)
-    packed = packed.reshape(1, kv_heads, rows * groups, dim)
-    spans = plan.spans(window, groups)
+    packed = query.transpose(0, 1).reshape(1, kv_heads, rows * groups, dim)
     outs, lses = [], []
     for part, span in zip(
         packed.split_with_sizes([span.rows * groups for span in spans], 2), spans, strict=True
     ):
         keys = arena.keys.narrow(2, span.first, span.length)
         values = arena.values.narrow(2, span.first, span.length)
-        out, lse = _attend(part, keys, values, scale, span.mask)
+        out, lse = attend_with_lse(part, keys, values, scale, span.mask)
         outs.append(out)
         lses.append(lse)
     attended = torch.cat(outs, 2).view(kv_heads, rows, groups, dim).transpose(0, 1)
-    if plan.probes[0] == last:
-        return attended.reshape(rows, heads, dim)
-    lse = torch.cat(lses, 2).view(kv_heads, rows, groups).transpose(0, 1)
-    probed, where = slice(plan.probes[0] - first, rows), slice(*plan.probes)
-    own = query[where].view(-1, kv_heads, groups, dim)
-    merged = _merge_own(attended[probed], lse[probed], own, key_value[where], plan.ancestors, scale)
-    return torch.cat([attended[: probed.start], merged]).reshape(rows, heads, dim)
+    return attended, torch.cat(lses, 2).view(kv_heads, rows, groups).transpose(0, 1)
+
+
+def _attend_together(
+    query: torch.Tensor, batch: SpanBatch, arena: Arena, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `_attend_each`, by one call over copies of the cache rows."""
+    _, kv_heads, groups, dim = query.shape
+    each = (batch.spans, -1, kv_heads, groups)
+    packed = query.index_select(0, batch.queries).view(*each, dim).transpose(1, 2).flatten(2, 3)
+    keys, values = (
+        side[0].index_select(1, batch.slots).view(kv_heads, batch.spans, -1, dim).transpose(0, 1)
+        for side in (arena.keys, arena.values)
+    )
+    out, lse = attend_with_lse(packed, keys, values, scale, batch.mask)
+    by_row = (batch.spans, kv_heads, -1, groups)
+    attended = out.view(*by_row, dim).transpose(1, 2).reshape(-1, kv_heads, groups, dim)
+    return (
+        attended.index_select(0, batch.places),
+        lse.view(by_row).transpose(1, 2).reshape(-1, kv_heads, groups).index_select(0, batch.places),
+    )
 
 
 def _merge_own(
@@ -165,70 +189,3 @@ def _merge_own(
         out[rows] = torch.lerp(out[rows], values[sources], weight)
         lse[rows] = aligned(torch.logaddexp, lse[rows], score)
     return out.to(dtype)
-
-
-def _attend_chunk(
-    chunk: Chunk, query: torch.Tensor, arena: Arena, scale: float, window: int | None
-) -> torch.Tensor:
-    """Consecutive tokens of one prompt -> [rows, heads, dim]."""
-    length = chunk.stop - chunk.start
-    end = chunk.position + length
-    first = 0 if window is None else max(0, chunk.position - window + 1)
-    groups = query.shape[1] // arena.keys.shape[1]
-    keys = arena.keys.narrow(2, chunk.base + first, end - first).repeat_interleave(groups, dim=1)
-    values = arena.values.narrow(2, chunk.base + first, end - first).repeat_interleave(groups, dim=1)
-    rows = query[chunk.start : chunk.stop].transpose(0, 1)[None]
-    if end == length and (window is None or length <= window):
-        out = functional.scaled_dot_product_attention(rows, keys, values, is_causal=True, scale=scale)
-    else:
-        sees = visible(chunk.position, end, first, window).to(query.device)
-        out = functional.scaled_dot_product_attention(rows, keys, values, attn_mask=sees, scale=scale)
-    return out[0].transpose(0, 1)
-
-
-def visible(position: int, end: int, first: int, window: int | None) -> torch.Tensor:
-    """True where the query at a position in [position, end) sees the key at one in [first, end)."""
-    behind = torch.arange(position, end)[:, None] - torch.arange(first, end)
-    seen = behind >= 0
-    return seen if window is None else seen & (behind < window)
-
-
-def aligned(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
-    """An elementwise function whose results do not depend on where in the tensors an element is.
-
-    torch computes the last elements of a tensor, those that fill no vector register, by scalar code whose
-    exponentials differ in the last bit. So the arguments, all of one shape, are filled up to whole registers.
-    """
-    size = arguments[0].numel()
-    multiple = _LANES if size < _PARALLEL_ELEMENTS else _LANES * _MAX_THREADS
-    padded = (functional.pad(argument.reshape(-1), (0, -size % multiple)) for argument in arguments)
-    return function(*padded)[:size].view(arguments[0].shape)
-
-
-def _attend(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, mask: torch.Tensor | None
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention and its log-sum-exp: [1, heads, n, dim] and [1, heads, n] float32; mask [n, keys]."""
-    if key.shape[2] == 0:
-        return torch.zeros_like(query), query.new_full(query.shape[:3], -torch.inf, dtype=torch.float32)
-    if query.device.type == "cpu":
-        out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(
-            query, key, value, attn_mask=mask, scale=scale
-        )
-        return out, lse.float()
-    return attend_portably(query, key, value, scale, mask)
-
-
-def attend_portably(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    scale: float,
-    mask: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """What `_attend` computes on devices whose kernels keep the log-sum-exp to themselves, in fp32."""
-    scores = torch.matmul(query.float() * scale, key.float().transpose(2, 3))
-    if mask is not None:
-        scores = scores + mask
-    lse = torch.logsumexp(scores, dim=-1)
-    return torch.matmul(torch.exp(scores - lse[..., None]), value.float()).to(query.dtype), lse

@@ -4,23 +4,25 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 
-import psutil
 import torch
 
-from gen_service.engine.cost_curve import CostCurve
-from gen_service.engine.decoder import Decoder
-from gen_service.engine.errors import ContextTooLong
-from gen_service.engine.extents import ExtentAllocator
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.loading import LoadedModel, load_model
-from gen_service.engine.request import Delta, GenerationRequest
-from gen_service.engine.scheduler import Scheduler
-from gen_service.engine.sequence import Sequence
-from gen_service.engine.settings import EngineSettings
-from gen_service.engine.step_record import StepRecorder
-from gen_service.engine.stream import DeltaStream
-from gen_service.engine.worker import EngineStats, Worker
-from shared.observability.engine_metrics import EngineMetrics
+from ttmark.gen_service.decoding.decoder import Decoder
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest
+from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence
+from ttmark.gen_service.engine.cost_curve import CostCurve
+from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.gen_service.engine.errors import ContextTooLong
+from ttmark.gen_service.engine.extents import ExtentAllocator
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.loading import LoadedModel, load_model
+from ttmark.gen_service.engine.memory import available_memory
+from ttmark.gen_service.engine.prefixes import Cuts
+from ttmark.gen_service.engine.scheduler import Scheduler
+from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.gen_service.engine.step import EngineStats, Stepper
+from ttmark.gen_service.engine.step_metrics import StepRecorder
+from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.engine.worker import Worker
 
 
 class Engine:
@@ -35,23 +37,23 @@ class Engine:
         self.tokenizer = loaded.tokenizer
         self.eos_token_ids = loaded.eos_token_ids
         self._settings = settings
+        self._prompt_cut = PROMPT_CUT if settings.reproducible else settings.prefill_chunk
         self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, settings)
         self.context_length = min(loaded.context_length, self.kv_tokens)
-        self._runner = loaded.acceleration.runner(loaded.model, KvCache(self.kv_tokens))
+        self._runner = loaded.acceleration.runner(
+            loaded.model, KvCache(self.kv_tokens), reproducible=settings.reproducible
+        )
         self._runner.measure_row_counts()
-        scheduler: Scheduler[Sequence] = Scheduler(
+        scheduler: Scheduler[CachedSequence] = Scheduler(
             ExtentAllocator(self.kv_tokens),
             max_sequences=settings.max_sequences,
             step_rows=settings.step_rows,
             prefill_chunk=settings.prefill_chunk,
+            cuts=Cuts(settings.prefill_chunk, exact=settings.reproducible) if settings.prefix_cache else None,
         )
         self._decoder = Decoder(self._branch_limit(scheduler))
-        self._worker = Worker(
-            self._runner,
-            scheduler,
-            self._decoder,
-            max_requests=settings.max_sequences + settings.max_waiting,
-        )
+        self._stepper = Stepper(self._runner, scheduler, self._decoder)
+        self._worker = Worker(self._stepper, max_requests=settings.max_sequences + settings.max_waiting)
 
     @classmethod
     def load(cls, model: str, settings: EngineSettings) -> "Engine":
@@ -76,20 +78,22 @@ class Engine:
 
     @property
     def stats(self) -> EngineStats:
-        return self._worker.stats
+        return self._stepper.stats
 
     def record_in(self, metrics: EngineMetrics) -> None:
         """Records every step in `metrics`; to be called before `start`."""
-        worker, decoder = self._worker, self._decoder
+        worker, stepper, decoder = self._worker, self._stepper, self._decoder
         metrics.watch(
             self.model_id,
-            running=lambda: worker.running,
+            running=lambda: stepper.running,
             waiting=lambda: worker.waiting,
-            kv_used_tokens=lambda: worker.stats.cached_tokens,
+            waiting_tenants=lambda: stepper.stats.waiting_tenants,
+            kv_used_tokens=lambda: stepper.stats.cached_tokens,
+            kv_prefix_tokens=lambda: stepper.stats.prefix_tokens,
             kv_capacity_tokens=self.kv_tokens,
             branch_budget=lambda: decoder.branch_budget,
         )
-        worker.recorder = StepRecorder(metrics, self.model_id)
+        stepper.recorder = StepRecorder(metrics, self.model_id)
 
     def start(self) -> None:
         """Starts the engine's thread."""
@@ -102,13 +106,13 @@ class Engine:
         """
         self._worker.stop(drain_seconds)
 
-    def check_queue(self) -> None:
-        """Does nothing while the queue has a place; `generate` may find it taken nevertheless.
+    def check_queue(self, tenant: str) -> None:
+        """Does nothing while the queue has a place for the tenant; `generate` may find it taken nevertheless.
 
         Raises:
             Overloaded: it is full.
         """
-        self._worker.check_queue()
+        self._worker.check_queue(tenant)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
         """Starts a completion; to be called in a running event loop. Closing the iterator cancels it.
@@ -120,7 +124,9 @@ class Engine:
         self._check_length(request)
         limit = self._settings.request_seconds
         deadline = math.inf if limit is None else time.monotonic() + limit
-        sequence = Sequence(request, self.tokenizer, self.eos_token_ids, deadline)
+        sequence = CachedSequence(
+            request, self.tokenizer, self.eos_token_ids, deadline, prompt_cut=self._prompt_cut
+        )
         stream = DeltaStream(lambda: self._worker.cancel(sequence))
         self._worker.submit(sequence, stream)
         return stream
@@ -129,7 +135,7 @@ class Engine:
         """What a pass costs by its rows, measured; for an engine that has nothing in hand."""
         return CostCurve.measure(self._runner.probe_once, most_rows, clock)
 
-    def _branch_limit(self, scheduler: Scheduler[Sequence]) -> Callable[[], int]:
+    def _branch_limit(self, scheduler: Scheduler[CachedSequence]) -> Callable[[], int]:
         """The branch budget of the service, or the lower one that the present load allows."""
         most = min(self._settings.max_branches or self._settings.step_rows, self._settings.step_rows)
         if not self._settings.adaptive_branches:
@@ -149,6 +155,6 @@ class Engine:
 def _affordable_tokens(loaded: LoadedModel, settings: EngineSettings) -> int:
     """Tokens that the engine's share of the free memory holds, at most `max_sequences` full contexts."""
     device = next(loaded.model.parameters()).device
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_memory()
     affordable = int(free * settings.memory_share) // loaded.bytes_per_token
     return max(min(affordable, settings.max_sequences * loaded.context_length), 1)

@@ -6,12 +6,10 @@ EngineError
 ├── Overloaded          the queue is full; carries `retry_after`
 ├── Draining            the engine takes no new requests, or stops before it could finish one
 ├── OutOfTime           a request was not finished within the engine's limit
-├── EngineDied          the engine's thread ended on its own
-└── SequenceFailed      one request failed while it was generated; its neighbours are not affected
-"""
+└── EngineDied          the engine's thread ended on its own
 
-import traceback
-from pathlib import Path
+What decoding raises, `SequenceFailed`, reaches the caller as it is.
+"""
 
 
 class EngineError(Exception):
@@ -48,24 +46,3 @@ class OutOfTime(EngineError):
 
 class EngineDied(EngineError):
     """The engine's thread ended without having been told to; nothing will be generated any more."""
-
-
-class SequenceFailed(EngineError):
-    """One request failed while it was being generated."""
-
-    @classmethod
-    def because(cls, error: Exception) -> "SequenceFailed":
-        """The failure that an unexpected error makes; one of its own stays as it is."""
-        if isinstance(error, cls):
-            return error
-        failure = cls(f"{type(error).__name__}: {error}")
-        failure.__cause__ = error
-        return failure
-
-    @property
-    def origin(self) -> str:
-        """Type and place of the error behind it, for logs: messages may hold what must not be logged."""
-        error: BaseException = self.__cause__ or self
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-        return f"{type(error).__name__}{where}"

@@ -12,7 +12,7 @@ import torch
 from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM
 from transformers.models.mistral.modeling_mistral import MistralAttention
 
-from gen_service.engine.attention import AttentionPlan, attend
+from ttmark.gen_service.engine.attention import AttentionPlan, attend
 
 _RELATIVES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM)
 
@@ -63,6 +63,12 @@ class FusedLlama:
     ) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a pass over tokens [rows] at positions [rows]."""
         return self.logits(self.hidden(tokens, positions, plan), keep)
+
+    @property
+    def products(self) -> list[torch.Tensor]:
+        """The matrices of a pass [in, out], in its order."""
+        of_layers = ((each.query_key_value, each.output, each.gate_up, each.down) for each in self._layers)
+        return [*(matrix for layer in of_layers for matrix in layer), self._head]
 
     @property
     def windows(self) -> set[int | None]:

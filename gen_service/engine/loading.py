@@ -1,28 +1,29 @@
 """Loads a transformers model, refuses what the engine cannot serve, and checks what it computes."""
 
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import structlog
 import torch
-from huggingface_hub import snapshot_download
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
-from gen_service.engine.errors import ModelLoadError
-from gen_service.engine.fastest import fastest
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.ragged import Append, Probe
-from gen_service.engine.runner import Runner
-from gen_service.engine.settings import EngineSettings
-from gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
-from gen_service.engine.tree_attention import has_tree_kernel
-from gen_service.engine.tree_graphs import GpuCapture
-from shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.gen_service.engine.choices import Choice, ChoiceFile, choice_key
+from ttmark.gen_service.engine.cost_curve import fastest
+from ttmark.gen_service.engine.errors import ModelLoadError
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
+from ttmark.gen_service.engine.tree_attention import has_tree_kernel
+from ttmark.gen_service.engine.tree_graphs import GpuCapture
+from ttmark.gen_service.hub import NotOnHub, hub_folder
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
-_FILES = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
 _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 _BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 _CHECK_TOKENS = 24
@@ -37,10 +38,10 @@ class Acceleration:
     tree_kernel: bool = False
     graphs: bool = False
 
-    def runner(self, model: Any, cache: KvCache) -> Runner:
+    def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> Runner:
         """A runner with it; graphs are for the models that `FusedLlama` computes."""
         capture = GpuCapture() if self.graphs else None
-        return Runner(model, cache, tree_kernel=self.tree_kernel, capture=capture)
+        return Runner(model, cache, reproducible=reproducible, tree_kernel=self.tree_kernel, capture=capture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,17 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         ModelLoadError: unknown model, no tokenizer, an architecture without branchable attention, or logits
             that differ from the model's own.
     """
-    folder = _folder(model)
+    try:
+        folder = Path(model) if Path(model).is_dir() else hub_folder(model)
+    except NotOnHub as error:
+        raise ModelLoadError(str(error)) from error
     try:
         tokenizer = TextTokenizer.load(folder)
     except TokenizerMissing as error:
         raise ModelLoadError(f"{model}: {error}") from error
     config = _checked_config(model, folder)
     text = config.get_text_config()
-    runner = fastest(
-        [_checked_runner(model, folder, dtype, settings.device) for dtype in _dtypes(settings)],
-        _thread_counts(settings),
-    )
+    runner = _fastest_runner(model, folder, settings)
     loaded = runner.model
     longest = int(getattr(text, "max_position_embeddings", 0) or 2048)
     return LoadedModel(
@@ -93,19 +94,20 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
     )
 
 
-def _folder(model: str) -> Path:
-    if Path(model).is_dir():
-        return Path(model)
-    try:
-        return Path(snapshot_download(model, allow_patterns=_FILES, local_files_only=True))
-    except Exception:
-        try:
-            return Path(snapshot_download(model, allow_patterns=_FILES))
-        except Exception as error:
-            raise ModelLoadError(
-                f"unknown model {model!r}: no such folder, and not to be had from the model hub"
-                f" ({type(error).__name__})"
-            ) from error
+def _fastest_runner(model: str, folder: Path, settings: EngineSettings) -> Runner:
+    """The runner with the dtype and the threads that are fastest: as measured here before, or else now."""
+    options = [Choice(*each) for each in product(_dtypes(settings), _thread_counts(settings))]
+    file = ChoiceFile(settings.choices if len(options) > 1 else None)
+    key = choice_key((folder / "config.json").read_bytes(), options)
+    known = file.find(key, options)
+    chosen = options if known is None else [known]
+    dtypes = dict.fromkeys(option.dtype for option in chosen)
+    runners = {dtype: _checked_runner(model, folder, dtype, settings.device) for dtype in dtypes}
+    runner = fastest(runners.values(), dict.fromkeys(option.threads for option in chosen))
+    if known is None:
+        (dtype,) = (name for name, each in runners.items() if each is runner)
+        file.keep(key, Choice(dtype, torch.get_num_threads()))
+    return runner
 
 
 def _checked_config(model: str, folder: Path) -> Any:

@@ -9,32 +9,66 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gen_service.engine.attention import Ancestors, AttentionPlan, Chunk, Span
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.spans import Stretch, prefixes_of, spans_of
-from gen_service.engine.tree_attention import TreeAttention, tile_spans
+from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan
+from ttmark.gen_service.engine.chunk_attention import Chunk
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.span_batch import Span, SpanBatch, batch_spans
+from ttmark.gen_service.engine.spans import TokenTree, prefixes_of, spans_of
+from ttmark.gen_service.engine.tiles import tile_spans
+from ttmark.gen_service.engine.tree_attention import TreeAttention
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class Branches:
+    """Keys and values of probed branches, kept until one of them is chosen.
+
+    Attributes:
+        paths: tokens of the branches [branches, depth].
+        rows: where the keys and values of each token lie in those of the pass [branches, depth].
+        layers: keys and values of all rows that the pass probed, [probed, 2, kv_heads, dim] for each layer.
+    """
+
+    paths: Ints
+    rows: Ints
+    layers: dict[int, torch.Tensor]
+
+    def rows_of(self, path: Sequence[int]) -> Ints | None:
+        """The rows of a branch [depth]; None if no branch is `path`."""
+        found = np.flatnonzero((self.paths == np.asarray(path)).all(axis=1))
+        return self.rows[found[0]] if len(found) else None
+
+
+@dataclass(frozen=True, slots=True)
 class Append:
-    """Tokens to cache, at `position` and after of the sequence whose cache rows begin at `base`."""
+    """Tokens to cache, at `position` and after of the sequence whose cache rows begin at `base`.
+
+    Attributes:
+        adopted: branches that were probed, and the rows among them of the tokens right before `position`:
+            their keys and values are cached as they are.
+    """
 
     base: int
     position: int
     tokens: Sequence[int]
     is_chunk: bool
     wants_logits: bool
+    adopted: tuple[Branches, Ints] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Probe:
-    """Branches to evaluate and not to cache: `paths` [branches, depth] after `position` cached tokens."""
+    """Branches to evaluate and not to cache: `paths` [branches, depth] after `position` cached tokens.
+
+    Attributes:
+        branches: left here by a runner that keeps keys and values of probed rows.
+    """
 
     base: int
     position: int
     paths: Ints
+    branches: Branches | None = None
 
 
 @dataclass(slots=True)
@@ -53,8 +87,10 @@ class RaggedBatch:
     _slots: list[Ints] = field(default_factory=list)
     _kept: dict[int, Ints] = field(default_factory=dict)
     _chunks: list[Chunk] = field(default_factory=list)
-    _stretches: list[Stretch] = field(default_factory=list)
+    _trees: list[TokenTree] = field(default_factory=list)
     _ancestors: dict[int, list[Ints]] = field(default_factory=lambda: defaultdict(list))  # [2, rows] each
+    _adopted: dict[int, tuple[dict[int, torch.Tensor], list[Ints]]] = field(default_factory=dict)
+    _probes: list[tuple[Probe, Ints]] = field(default_factory=list)  # rows of each path [branches, depth]
 
     @classmethod
     def lay_out(cls, pieces: Sequence[Append | Probe], pad: Callable[[int], int]) -> "RaggedBatch":
@@ -88,7 +124,7 @@ class RaggedBatch:
     @property
     def depth(self) -> int:
         """Rows of this pass that one row may attend to; 0 without commits and probes."""
-        return max((len(stretch.depths) for stretch in self._stretches), default=0)
+        return max((len(tree.depths) for tree in self._trees), default=0)
 
     @property
     def has_chunks(self) -> bool:
@@ -101,25 +137,41 @@ class RaggedBatch:
         return np.concatenate(kept), [len(rows) for rows in kept]
 
     def attention_plan(
-        self, kv_cache: KvCache, device: torch.device, *, tree_kernel: bool = False
+        self,
+        kv_cache: KvCache,
+        device: torch.device,
+        *,
+        tree_kernel: bool = False,
+        reproducible: bool = True,
     ) -> AttentionPlan:
-        """The plan of this batch, for the Triton kernel or for torch's own operators."""
+        """The plan of this batch, for the Triton kernel or for torch's own operators.
+
+        Args:
+            reproducible: each sequence attends in calls of its own, whose bits depend on it alone.
+        """
 
         def on_device(rows: Ints | Sequence[int]) -> torch.Tensor:
             return torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(device)
 
         spans: dict[tuple[int | None, int], tuple[Span, ...]] = {}
+        batches: dict[tuple[int | None, int], SpanBatch | None] = {}
 
         def spans_for(window: int | None, groups: int) -> tuple[Span, ...]:
             if (window, groups) not in spans:
-                spans[window, groups] = spans_of(self._stretches, window, groups, device)
+                spans[window, groups] = spans_of(self._trees, window, groups, device)
             return spans[window, groups]
+
+        def batch_for(window: int | None, groups: int, dtype: torch.dtype) -> SpanBatch | None:
+            if (window, groups) not in batches:
+                batches[window, groups] = batch_spans(spans_for(window, groups), groups, device, dtype)
+            return batches[window, groups]
 
         return AttentionPlan(
             cache=kv_cache,
             slots=on_device(self.slots),
             chunks=tuple(self._chunks),
             spans=spans_for,
+            batch=None if reproducible else batch_for,
             probes=self.probes,
             ancestors=tuple(
                 Ancestors(*on_device(np.concatenate(pairs, axis=1)))
@@ -129,13 +181,23 @@ class RaggedBatch:
                 cache(lambda window, groups: on_device(self.tiles(window, groups)).int()),
                 on_device(self.own_rows()).int(),
             )
-            if tree_kernel and self._stretches
+            if tree_kernel and self._trees
             else None,
+            adopted=tuple(
+                Adopted(layers, *on_device(np.concatenate(pairs, axis=1)))
+                for layers, pairs in self._adopted.values()
+            ),
+            kept=None if reproducible or tree_kernel or not self._probes else {},
         )
+
+    def leave_branches(self, kept: dict[int, torch.Tensor]) -> None:
+        """Leaves keys and values of the probed rows with the probes."""
+        for probe, rows in self._probes:
+            probe.branches = Branches(probe.paths, rows, kept)
 
     def tiles(self, window: int | None, groups: int) -> Ints:
         """The kernel's tiles of commits and probes; see `tile_spans`."""
-        return tile_spans(prefixes_of(self._stretches, window), groups)
+        return tile_spans(prefixes_of(self._trees, window), groups)
 
     def own_rows(self) -> Ints:
         """What each commit and probe attends to of this pass [rows, depth]: itself, its ancestors, -1."""
@@ -144,11 +206,11 @@ class RaggedBatch:
         own = np.full((rows, depth), -1, dtype=np.int64)
         own[:, 0] = np.arange(rows)
         start = 0
-        for stretch in self._stretches:
-            for distance in range(1, len(stretch.depths) if stretch.is_commit else 0):
-                later = np.arange(start + distance, start + len(stretch.depths))
+        for tree in self._trees:
+            for distance in range(1, len(tree.depths) if tree.is_commit else 0):
+                later = np.arange(start + distance, start + len(tree.depths))
                 own[later, distance] = later - distance
-            start += sum(stretch.depths)
+            start += sum(tree.depths)
         for distance, pairs in self._ancestors.items():
             chosen, sources = np.concatenate(pairs, axis=1) + self.probes[0] - first
             own[chosen, distance + 1] = sources
@@ -170,9 +232,15 @@ class RaggedBatch:
         if piece.is_chunk:
             self._chunks.append(Chunk(first, self.rows, piece.base, piece.position))
         else:
-            self._stretches.append(Stretch((1,) * count, piece.base, piece.position, is_commit=True))
+            self._trees.append(TokenTree((1,) * count, piece.base, piece.position, is_commit=True))
         if piece.wants_logits:
             self._kept[index] = np.array([self.rows - 1])
+        if piece.adopted is not None:
+            branches, rows = piece.adopted
+            slots = piece.base + piece.position - len(rows) + np.arange(len(rows))
+            # The branches of one pass share their layers, and are copied together.
+            _, pairs = self._adopted.setdefault(id(branches.layers), (branches.layers, []))
+            pairs.append(np.stack([rows, slots]))
 
     def _add_probe(self, index: int, probe: Probe, first: int) -> None:
         """Each different start of a path becomes one row; the rows of one depth lie together.
@@ -196,5 +264,6 @@ class RaggedBatch:
                 self._ancestors[distance].append(np.stack([rows, sources]) - first)
             above = np.column_stack([start + row_of, above])
             counts.append(len(chosen))
-        self._stretches.append(Stretch(tuple(counts), probe.base, probe.position))
+        self._probes.append((probe, above[:, ::-1] - first))
+        self._trees.append(TokenTree(tuple(counts), probe.base, probe.position))
         self._kept[index] = above[:, 0]

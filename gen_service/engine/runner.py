@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.llama import FusedLlama
-from gen_service.engine.ragged import Append, Probe, RaggedBatch
-from gen_service.engine.row_counts import RowCounts
-from gen_service.engine.tree_attention import has_tree_kernel
-from gen_service.engine.tree_graphs import Capture, TreeGraphs
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.llama import FusedLlama
+from ttmark.gen_service.engine.ragged import Append, Probe, RaggedBatch
+from ttmark.gen_service.engine.row_counts import RowCounts
+from ttmark.gen_service.engine.tree_attention import has_tree_kernel
+from ttmark.gen_service.engine.tree_graphs import Capture, TreeGraphs
 
 ANY_COUNT = RowCounts(frozenset(range(1, 64)))
 
@@ -21,6 +21,8 @@ class Runner:
     """A model, its KV cache and the padding that makes its arithmetic independent of the batch.
 
     Args:
+        reproducible: rows have the same bits in any batch; else nothing is padded, short sequences attend
+            together, and what was probed is kept for the commit. On a GPU it changes nothing.
         tree_kernel: whether the Triton kernel attends; None takes it where it can run.
         capture: records CUDA graphs of passes that the kernel attends for; None: none are used.
     """
@@ -31,6 +33,7 @@ class Runner:
         cache: KvCache,
         row_counts: RowCounts = ANY_COUNT,
         *,
+        reproducible: bool = True,
         tree_kernel: bool | None = None,
         capture: Capture | None = None,
     ) -> None:
@@ -39,6 +42,7 @@ class Runner:
         self.row_counts = row_counts
         self._text_config = model.config.get_text_config()
         self.device: torch.device = next(model.parameters()).device
+        self.reproducible = reproducible or self.device.type != "cpu"
         self.tree_kernel = has_tree_kernel(self.device) if tree_kernel is None else tree_kernel
         self._fused = FusedLlama(model) if FusedLlama.suits(model) else None
         self._graphs: TreeGraphs | None = None
@@ -60,6 +64,14 @@ class Runner:
         return list(torch.split(logits[: len(keep)], counts))
 
     @property
+    def products(self) -> list[torch.Tensor]:
+        """The matrices that a pass multiplies with [in, out], in its order."""
+        if self._fused is not None:
+            return self._fused.products
+        linears = (module for module in self.model.modules() if isinstance(module, torch.nn.Linear))
+        return [linear.weight.detach().t() for linear in linears]
+
+    @property
     def uses_graphs(self) -> bool:
         return self._graphs is not None
 
@@ -75,7 +87,9 @@ class Runner:
         return torch.cat(self.forward(pieces))
 
     def measure_row_counts(self) -> None:
-        """Finds out which row counts are safe for this model on this machine."""
+        """Finds out which row counts are safe for this model on this machine; any is, if none has to be."""
+        if not self.reproducible:
+            return
         text = self._text_config
         head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
@@ -88,17 +102,23 @@ class Runner:
             hidden = self._graphs.hidden(batch)
             if hidden is not None:
                 return self._fused.logits(hidden, keep)
-        plan = batch.attention_plan(self.cache, self.device, tree_kernel=self.tree_kernel)
+        plan = batch.attention_plan(
+            self.cache, self.device, tree_kernel=self.tree_kernel, reproducible=self.reproducible
+        )
         tokens, positions = self._tensor(batch.tokens), self._tensor(batch.positions)
+        logits: torch.Tensor
         if self._fused is not None:
-            return self._fused(tokens, positions, keep, plan)
-        logits: torch.Tensor = self.model(
-            input_ids=tokens[None],
-            position_ids=positions[None],
-            use_cache=False,
-            logits_to_keep=keep,
-            attention_plan=plan,
-        ).logits[0]
+            logits = self._fused(tokens, positions, keep, plan)
+        else:
+            logits = self.model(
+                input_ids=tokens[None],
+                position_ids=positions[None],
+                use_cache=False,
+                logits_to_keep=keep,
+                attention_plan=plan,
+            ).logits[0]
+        if plan.kept is not None:
+            batch.leave_branches(plan.kept)
         return logits
 
     def _tensor(self, values: NDArray[np.int64]) -> torch.Tensor:

@@ -1,77 +1,52 @@
 """Which sequence computes what in the next pass. Rows and tokens are numbers here, not tensors."""
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from heapq import heapify, heappop, heappush
+from typing import Generic, TypeVar
 
-from gen_service.engine.extents import Extent, ExtentAllocator
-from gen_service.engine.piece import Piece
+from ttmark.gen_service.engine.cache_rows import CacheRows, Move
+from ttmark.gen_service.engine.extents import ExtentAllocator
+from ttmark.gen_service.engine.fair_share import FairShare
+from ttmark.gen_service.engine.job import Job, Work
+from ttmark.gen_service.engine.prefixes import Cuts
+from ttmark.gen_service.engine.victims import beyond_their_share, next_victim
 
 _GROWTH_TOKENS = 256
-
-
-class Job(Protocol):
-    """What the scheduler knows of a sequence."""
-
-    extent: Extent | None
-    cached: int
-
-    @property
-    def token_count(self) -> int:
-        """Tokens so far."""
-
-    @property
-    def token_limit(self) -> int:
-        """Tokens that there will be at most."""
-
-    @property
-    def probe_rows(self) -> int:
-        """Rows that the open branches of its block need; 0 if it has tokens to cache instead."""
-
-    def pending_pieces(self, chunk: int, limit: int) -> list[Piece]:
-        """The next tokens to cache."""
-
-    def forget_cache(self) -> None:
-        """Its rows are gone: it starts again from its tokens."""
+_PATIENCE = 64
 
 
 J = TypeVar("J", bound=Job)
 
 
-@dataclass(frozen=True, slots=True)
-class Work(Generic[J]):
-    """What one sequence computes in a pass: pieces to cache, or, without pieces, the probes of its block."""
-
-    sequence: J
-    pieces: tuple[Piece, ...]
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """Cache rows to copy before the pass, in the order of the list."""
-
-    source: int
-    target: int
-    length: int
-
-
 @dataclass(slots=True)
-class Pass(Generic[J]):
+class Plan(Generic[J]):
     """Everything that one forward pass does."""
 
-    works: list[Work[J]] = field(default_factory=list)
+    works: dict[J, Work] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
 
 
 class Scheduler(Generic[J]):
-    """Continuous batching with preemption by recomputation.
+    """Continuous batching, fair between tenants, with preemption by recomputation.
 
-    Rows of a pass are limited; who was passed over goes first the next time. When the cache is full the
-    youngest sequence gives its rows up and waits at the head of the queue; the oldest always gets on.
+    Rows of a pass go to the tenant that was given the fewest so far; within a tenant, who was passed over
+    goes first the next time. A sequence that is passed over keeps its cache rows: it is paused. A tenant
+    below its share of the places gets one at once, although others hold them all, and if need be the cache
+    rows that others hold beyond their share. When the cache is full the youngest sequence of the tenant that
+    holds most gives its rows up and waits before those that came later; the oldest of all always gets on.
 
     Args:
+        max_sequences: sequences of a pass.
         growth_tokens: cache rows that a sequence gets beyond its tokens when it is admitted.
+        cuts: where a sequence may go on from what earlier ones of its tenant have left in the cache; None:
+            nothing is kept.
+
+    Attributes:
+        waiting: sequences without cache rows, oldest first.
+        running: sequences with cache rows, those first that were passed over.
+        tenants_waiting: tenants of whom the last pass left something out.
     """
 
     def __init__(
@@ -82,22 +57,37 @@ class Scheduler(Generic[J]):
         step_rows: int,
         prefill_chunk: int,
         growth_tokens: int = _GROWTH_TOKENS,
+        cuts: Cuts | None = None,
     ) -> None:
         self.waiting: deque[J] = deque()
         self.running: list[J] = []
         self.preemptions = 0
-        self._allocator = allocator
+        self.tenants_waiting = 0
+        self._capacity = allocator.capacity
+        self._rows: CacheRows[J] = CacheRows(allocator, cuts)
         self._max_sequences = max_sequences
         self._step_rows = step_rows
         self._prefill_chunk = prefill_chunk
         self._growth_tokens = growth_tokens
         self._age: dict[J, int] = {}
         self._arrivals = 0
+        self._shares = FairShare()
+        self._kept_out: Counter[str] = Counter()
 
     @property
     def reserved_rows(self) -> int:
         """Cache rows that sequences hold."""
-        return self._allocator.capacity - self._allocator.free_rows
+        return self._rows.held
+
+    @property
+    def prefix_rows(self) -> int:
+        """Cache rows that are kept for sequences to come; they are free for any that needs them."""
+        return self._rows.prefix_rows
+
+    @property
+    def reused_tokens(self) -> int:
+        """Prompt tokens that were found in the cache, since the start."""
+        return self._rows.reused_tokens
 
     def add(self, sequence: J) -> None:
         """Queues a sequence behind the others."""
@@ -106,89 +96,138 @@ class Scheduler(Generic[J]):
         self.waiting.append(sequence)
 
     def remove(self, sequence: J) -> None:
-        """Takes a sequence out, wherever it is, and frees its rows."""
+        """Takes a sequence out, wherever it is; its rows are free, or kept for others that begin so."""
         if self._age.pop(sequence, None) is None:
             return
         if sequence in self.running:
             self.running.remove(sequence)
         else:
             self.waiting.remove(sequence)
-        self._free(sequence)
+            self._kept_out.pop(sequence.tenant, None)
+        self._free(sequence, comes_back=False)
+
+    def distrust(self, sequence: J) -> None:
+        """What is cached of a sequence, or of its tenant's earlier ones, is not used again."""
+        sequence.cached = 0
+        self._rows.forget_prefixes(sequence.tenant)
 
     def preempt(self, sequence: J) -> None:
         """Frees a running sequence's rows; it is computed again, to the same result, when there is room."""
         self.running.remove(sequence)
-        self._free(sequence)
+        self._free(sequence, comes_back=True)
         self.preemptions += 1
         older = [other for other in self.waiting if self._age[other] < self._age[sequence]]
         self.waiting.insert(len(older), sequence)
 
-    def plan(self) -> Pass[J]:
+    def plan(self) -> Plan[J]:
         """The next pass; without works only if nothing is running."""
+        plan: Plan[J] = Plan(moves=self._rows.moves)
         self._admit()
-        step: Pass[J] = Pass()
         rows = 0
         passed_over: list[J] = []
-        for sequence in list(self.running):
-            if sequence not in self.running:
-                continue
-            work = self._next_work(sequence)
-            if step.works and rows + work.rows > self._step_rows:
+        for sequence in self._in_turn():
+            if sequence.extent is None:
+                continue  # it gave its rows up for one that was planned before it
+            if len(plan.works) == self._max_sequences:
                 passed_over.append(sequence)
-            elif self._make_room(work, step):
-                step.works.append(work)
+                continue
+            work = sequence.next_work(self._prefill_chunk, self._step_rows)
+            if plan.works and rows + work.rows > self._step_rows:
+                passed_over.append(sequence)
+            elif self._make_room(sequence, work.cached, plan):
+                plan.works[sequence] = work
                 rows += work.rows
-        served = [sequence for sequence in self.running if sequence not in passed_over]
-        self.running = [sequence for sequence in passed_over if sequence in self.running] + served
-        return step
+                self._shares.serve(sequence.tenant, work.rows)
+        left_out = [sequence for sequence in passed_over if sequence.extent is not None]
+        self.running = left_out + [sequence for sequence in self.running if sequence not in left_out]
+        paused = {sequence.tenant for sequence in left_out}
+        self._shares.settle(paused)
+        self._rows.moves = []
+        self.tenants_waiting = len(paused | {sequence.tenant for sequence in self.waiting})
+        return plan
+
+    def _in_turn(self) -> Iterator[J]:
+        """The running sequences; whatever was planned meanwhile, the tenant comes next that is due."""
+        lines: dict[str, deque[J]] = {}
+        for sequence in self.running:
+            lines.setdefault(sequence.tenant, deque()).append(sequence)
+        turns = [(self._shares.level(tenant), place, tenant) for place, tenant in enumerate(lines)]
+        heapify(turns)
+        while turns:
+            _, place, tenant = heappop(turns)
+            yield lines[tenant].popleft()
+            if lines[tenant]:
+                heappush(turns, (self._shares.level(tenant), place, tenant))
 
     def _admit(self) -> None:
-        while self.waiting and len(self.running) < self._max_sequences:
-            sequence = self.waiting[0]
-            wanted = min(sequence.token_limit, sequence.token_count + self._growth_tokens)
-            extent = self._allocator.take(wanted)
-            if extent is None:
+        """Gives places to those who wait, first to the tenants that hold the fewest."""
+        refused: set[str] = set()
+        fair = self._max_sequences // max(1, self._tenants_in_hand())
+        while heads := self._heads(refused):
+            places = Counter(sequence.tenant for sequence in self.running)
+            tenant = min(
+                heads, key=lambda each: (not self._impatient(each), places[each], self._shares.level(each))
+            )
+            if len(self.running) >= self._max_sequences and places[tenant] >= max(1, fair):
                 return
-            sequence.extent = extent
-            self.running.append(self.waiting.popleft())
+            if self._take_in(heads[tenant]):
+                self._kept_out.pop(tenant, None)
+                continue
+            self._kept_out[tenant] += 1
+            if self._impatient(tenant):
+                return  # what others give back is for this one
+            refused.add(tenant)
 
-    def _next_work(self, sequence: J) -> Work[J]:
-        if sequence.probe_rows:
-            return Work(sequence, (), sequence.probe_rows)
-        pieces = tuple(sequence.pending_pieces(self._prefill_chunk, self._step_rows))
-        return Work(sequence, pieces, pieces[-1].stop - pieces[0].start)
+    def _heads(self, refused: Collection[str]) -> dict[str, J]:
+        """The oldest waiting sequence of each tenant that was not refused."""
+        heads: dict[str, J] = {}
+        for sequence in self.waiting:
+            if sequence.tenant not in refused:
+                heads.setdefault(sequence.tenant, sequence)
+        return heads
 
-    def _make_room(self, work: Work[J], step: Pass[J]) -> bool:
-        """Makes the extent hold what the work caches; false if the sequence itself had to yield."""
-        sequence = work.sequence
-        needed = work.pieces[-1].stop if work.pieces else 0
+    def _impatient(self, tenant: str) -> bool:
+        """Whether the cache was too full for the tenant's next sequence again and again."""
+        return self._kept_out[tenant] > _PATIENCE
+
+    def _tenants_in_hand(self) -> int:
+        return len({sequence.tenant for sequence in self._age})
+
+    def _take_in(self, sequence: J) -> bool:
+        wanted = min(sequence.token_limit, sequence.token_count + self._growth_tokens)
+        if not (self._rows.admit(sequence, wanted) or self._admit_at_cost(sequence, wanted)):
+            return False
+        self.waiting.remove(sequence)
+        self.running.append(sequence)
+        return True
+
+    def _admit_at_cost(self, sequence: J, wanted: int) -> bool:
+        victims = beyond_their_share(
+            self.running,
+            self._age,
+            tenant=sequence.tenant,
+            wanted=wanted,
+            free=self._rows.available,
+            share=self._capacity // self._tenants_in_hand(),
+        )
+        for victim in victims:
+            self.preempt(victim)
+            if self._rows.admit(sequence, wanted):
+                return True
+        return False
+
+    def _make_room(self, sequence: J, needed: int, plan: Plan[J]) -> bool:
+        """Makes the extent hold `needed` tokens; false if the sequence itself had to yield."""
         while sequence.extent is not None and sequence.extent.length < needed:
-            if self._grow(sequence, needed, step):
+            if self._rows.grow(sequence, needed):
                 break
-            victim = max(self.running, key=lambda other: self._age[other])
-            step.works = [planned for planned in step.works if planned.sequence is not victim]
+            victim = next_victim(self.running, self._age)
+            work = plan.works.pop(victim, None)
+            if work is not None:
+                self._shares.serve(victim.tenant, -work.rows)
             self.preempt(victim)
         return sequence.extent is not None
 
-    def _grow(self, sequence: J, needed: int, step: Pass[J]) -> bool:
-        extent = sequence.extent
-        if extent is None:
-            return False
-        wanted = min(sequence.token_limit, max(needed, 2 * extent.length))
-        for length in (wanted, needed):
-            grown = self._allocator.extend(extent, length)
-            if grown is None:
-                grown = self._allocator.take(length)
-                if grown is None:
-                    continue
-                step.moves.append(Move(extent.start, grown.start, sequence.cached))
-                self._allocator.give_back(extent)
-            sequence.extent = grown
-            return True
-        return False
-
-    def _free(self, sequence: J) -> None:
-        extent: Extent | None = sequence.extent
-        if extent is not None:
-            self._allocator.give_back(extent)
+    def _free(self, sequence: J, *, comes_back: bool) -> None:
+        self._rows.release(sequence, comes_back=comes_back)
         sequence.forget_cache()

@@ -1,6 +1,7 @@
 """Settings of the engine: plain values, read from nowhere."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 
@@ -28,6 +29,11 @@ class EngineSettings:
             is as many as the filters leave, up to `step_rows`.
         adaptive_branches: lower the budget further while many sequences run, so that a pass stays where rows
             cost next to nothing. The text of a seed then depends on the load.
+        reproducible: a seed gives the same tokens whatever else is computed in the same passes; without it
+            passes are cheaper, and a seed is repeatable for a request that is alone.
+        prefix_cache: keep what sequences leave in the cache, and go on from it where a prompt of the same
+            tenant begins with the same tokens; it yields to any sequence that needs room.
+        choices: file that keeps measured dtypes and threads for the next start; None: each start measures.
         request_seconds: time after which a request is failed, from its arrival; None is no limit.
     """
 
@@ -44,6 +50,9 @@ class EngineSettings:
     prefill_chunk: int = 256
     max_branches: int | None = None
     adaptive_branches: bool = False
+    reproducible: bool = True
+    prefix_cache: bool = True
+    choices: Path | None = None
     request_seconds: float | None = None
 
     def __post_init__(self) -> None:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import torch
 
-from gen_service.engine.attention import Span, visible
+from ttmark.gen_service.engine.chunk_attention import visible
+from ttmark.gen_service.engine.span_batch import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Rows of one commit or probe, after `position` tokens that are cached from `base` on.
+class TokenTree:
+    """The rows of one commit or probe: tokens after `position` tokens that are cached from `base` on.
 
     Attributes:
         depths: how many rows stand at `position`, at the position after it, and so on.
@@ -24,54 +25,53 @@ class Stretch:
 
 
 def spans_of(
-    stretches: Iterable[Stretch], window: int | None, groups: int, device: torch.device
+    trees: Iterable[TokenTree], window: int | None, groups: int, device: torch.device
 ) -> tuple[Span, ...]:
-    """Spans of the stretches in their order, under a sliding window (None: full attention).
+    """Spans of the trees in their order, under a sliding window (None: full attention).
 
     Args:
         groups: query heads per KV head; each row of a mask comes that many times.
     """
     masks = _CausalMasks(groups, device)
     spans: list[Span] = []
-    for stretch in stretches:
-        if stretch.is_commit:
-            spans.append(_of_commit(stretch, window, masks))
+    for tree in trees:
+        if tree.is_commit:
+            spans.append(_of_commit(tree, window, masks))
         else:
-            spans += _of_probe(stretch, window)
+            spans += _of_probe(tree, window)
     return tuple(spans)
 
 
-def prefixes_of(stretches: Iterable[Stretch], window: int | None) -> list[tuple[int, int, int, int]]:
-    """For each stretch (start, stop, first, last): its rows, counted from 0, see the cache rows before it."""
+def prefixes_of(trees: Iterable[TokenTree], window: int | None) -> list[tuple[int, int, int, int]]:
+    """For each tree (start, stop, first, last): its rows, counted from 0, see the cache rows before it."""
     prefixes: list[tuple[int, int, int, int]] = []
     start = 0
-    for stretch in stretches:
-        for span in _of_probe(stretch, window):
+    for tree in trees:
+        for span in _of_probe(tree, window):
             prefixes.append((start, start + span.rows, span.first, span.first + span.length))
             start += span.rows
     return prefixes
 
 
-def _of_commit(stretch: Stretch, window: int | None, masks: "_CausalMasks") -> Span:
-    count, end = len(stretch.depths), stretch.position + len(stretch.depths)
-    first = 0 if window is None else max(0, stretch.position + 1 - window)
+def _of_commit(tree: TokenTree, window: int | None, masks: "_CausalMasks") -> Span:
+    count, end = len(tree.depths), tree.position + len(tree.depths)
+    first = 0 if window is None else max(0, tree.position + 1 - window)
     mask = None
     if count > 1 and (window is None or end <= window):
         mask = masks.of(count, end)
     elif count > 1:
-        mask = masks.additive(visible(stretch.position, end, first, window))
-    return Span(count, stretch.base + first, end - first, mask)
+        mask = masks.additive(visible(tree.position, end, first, window))
+    return Span(count, tree.base + first, end - first, mask)
 
 
-def _of_probe(stretch: Stretch, window: int | None) -> list[Span]:
+def _of_probe(tree: TokenTree, window: int | None) -> list[Span]:
     """One span, or under a window that begins elsewhere for each depth one per depth."""
-    length = stretch.position
-    if window is None or length + len(stretch.depths) <= window:
-        return [Span(sum(stretch.depths), stretch.base, length)]
-    starts = [min(length, max(0, length + depth + 1 - window)) for depth in range(len(stretch.depths))]
+    length = tree.position
+    if window is None or length + len(tree.depths) <= window:
+        return [Span(sum(tree.depths), tree.base, length)]
+    starts = [min(length, max(0, length + depth + 1 - window)) for depth in range(len(tree.depths))]
     return [
-        Span(rows, stretch.base + start, length - start)
-        for rows, start in zip(stretch.depths, starts, strict=True)
+        Span(rows, tree.base + start, length - start) for rows, start in zip(tree.depths, starts, strict=True)
     ]
 
 

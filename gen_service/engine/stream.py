@@ -3,12 +3,13 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
 
-from gen_service.engine.errors import EngineError
-from gen_service.engine.request import Delta
+from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.decoding.request import Delta
+from ttmark.gen_service.engine.errors import EngineError
 
-Item = Delta | EngineError
+Failure = EngineError | SequenceFailed
+Item = Delta | Failure
 
 
 class DeltaStream(AsyncIterator[Delta]):
@@ -37,7 +38,7 @@ class DeltaStream(AsyncIterator[Delta]):
         if self._ended:
             raise StopAsyncIteration
         item = await self._items.get()  # may be cancelled and asked again: no item is lost
-        if isinstance(item, EngineError):
+        if isinstance(item, Failure):
             self._ended = True
             raise item
         self._ended = item.finish_reason is not None
@@ -49,40 +50,32 @@ class DeltaStream(AsyncIterator[Delta]):
             self._ended = True
             self.cancel()
 
-    async def __aenter__(self) -> "DeltaStream":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
     def __del__(self) -> None:
         if not self._ended:
             self.cancel()
 
 
-class Mailbag:
+class Outbox:
     """Collects what a pass has for many streams, so that each event loop is woken once; for one thread."""
 
     def __init__(self) -> None:
-        self._mail: dict[asyncio.AbstractEventLoop, list[tuple[DeltaStream, Item]]] = defaultdict(list)
+        self._items_of: dict[asyncio.AbstractEventLoop, list[tuple[DeltaStream, Item]]] = defaultdict(list)
 
     def add(self, stream: DeltaStream, item: Item) -> None:
         """Keeps an item until the next `send`."""
-        self._mail[stream.loop].append((stream, item))
+        self._items_of[stream.loop].append((stream, item))
 
     def send(self) -> None:
         """Hands everything over. The requests of a closed event loop are cancelled."""
-        mail, self._mail = self._mail, defaultdict(list)
-        for loop, letters in mail.items():
+        outgoing, self._items_of = self._items_of, defaultdict(list)
+        for loop, items in outgoing.items():
             try:
-                loop.call_soon_threadsafe(_put_all, letters)
+                loop.call_soon_threadsafe(_put_all, items)
             except RuntimeError:
-                for stream, _ in letters:
+                for stream, _ in items:
                     stream.cancel()
 
 
-def _put_all(letters: list[tuple[DeltaStream, Item]]) -> None:
-    for stream, item in letters:
+def _put_all(items: list[tuple[DeltaStream, Item]]) -> None:
+    for stream, item in items:
         stream.put(item)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers import AttentionInterface
 
-from gen_service.engine.attention import AttentionPlan, attend
+from ttmark.gen_service.engine.attention import AttentionPlan, attend
 
 ATTENTION_NAME = "ttmark_ragged"
 

@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gen_service.engine.attention import AttentionPlan, Span
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.llama import FusedLlama
-from gen_service.engine.ragged import RaggedBatch
-from gen_service.engine.tree_attention import TreeAttention
+from ttmark.gen_service.engine.attention import AttentionPlan
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.llama import FusedLlama
+from ttmark.gen_service.engine.ragged import RaggedBatch
+from ttmark.gen_service.engine.span_batch import Span
+from ttmark.gen_service.engine.tree_attention import TreeAttention
 
 ROW_COUNTS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _DEPTH = 3  # rows of a pass that one may attend to: as many as the largest block has tokens

@@ -1,7 +1,7 @@
 """Attention of tree rows as one Triton kernel per layer: prefix, ancestors and the row itself in one pass.
 
 Only imported where a GPU is used. Under TRITON_INTERPRET=1 the same kernel runs on a CPU, which is how the
-tests compare it with `gen_service.engine.attention`.
+tests compare it with `ttmark.gen_service.engine.attention`.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
-from gen_service.engine.tree_attention import rows_per_program
+from ttmark.gen_service.engine.tiles import rows_per_program
 
 _KEY_BYTES = 128  # of one element of every key in a block: what shared memory holds at the largest head size
 _LOG2_E = 1.4426950408889634

@@ -10,16 +10,17 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from detect_service.bulk import BulkError, BulkJob, BulkOptions, Workers, run_bulk
-from detect_service.bulk import Progress as BulkProgress
-from services.bulk import OpenExaminer, only_tenant, open_backend, read_keys
-from services.runtime import StartupError
+from ttmark.detect_service.bulk import BulkError, BulkJob, Workers, run_bulk
+from ttmark.detect_service.bulk import Progress as BulkProgress
+from ttmark.detect_service.options import DetectionOptions
+from ttmark.services.bulk import OpenExaminer, only_tenant, open_backend, read_keys
+from ttmark.services.runtime import no_start_after
 
 
 def detect_in_bulk(
     source: Path,
     out: Path,
-    options: BulkOptions,
+    options: DetectionOptions,
     tenant: str | None,
     workers: int | None,
     ray: str | None,
@@ -38,23 +39,22 @@ def detect_in_bulk(
         return
     job = BulkJob(source, out, options, keys.fingerprint(tenant))
     count = workers or len(os.sched_getaffinity(0))
-    try:
-        with ProgressLine() as line, Workers(count, OpenExaminer(tenant, options)) as pool:
-            done = run_bulk(job, pool, line.update)
-    except BulkError as error:
-        raise StartupError(str(error)) from error
+    with (
+        no_start_after(BulkError),
+        ProgressLine() as line,
+        Workers(count, OpenExaminer(tenant, options)) as pool,
+    ):
+        done = run_bulk(job, pool, line.update)
     rate = done.new_rows / max(line.seconds, 1e-9)
     typer.echo(f"{done.rows} rows in {out} ({done.new_rows} now, {rate:.0f} rows/s)", err=True)
 
 
 def on_ray(source: Path, out: Path, make: OpenExaminer, address: str) -> None:
     """The same as a job on a Ray cluster; Ray shows the progress."""
-    from detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
+    from ttmark.detect_service.bulk.ray_job import run_on_ray  # needs an optional dependency
 
-    try:
+    with no_start_after(BulkError):
         rows = run_on_ray(source, out, make, address=None if address == "local" else address)
-    except BulkError as error:
-        raise StartupError(str(error)) from error
     typer.echo(f"{rows} rows in {out}", err=True)
 
 

@@ -1,33 +1,37 @@
 """What `ttmark up` shows: one text goes round, through HTTP, as a client would do it."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
-from services.local.processes import LocalServices
-from services.runtime import StartupError
-from shared.client import ClientError, TTMarkClient
-from shared.schemas.detection import DetectionResult, DirectRequest, Document
+from ttmark.services.cli.answer_stream import print_stream, stream_answer
+from ttmark.services.cli.next_steps import next_steps
+from ttmark.services.local.processes import LocalServices
+from ttmark.services.model_folder import DEMO
+from ttmark.services.runtime import StartupError
+from ttmark.shared.client import Client, ClientError
+from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, DirectRequest, Document
 
+QUESTION = "Write a letter to a friend about a week of walking in the mountains."
 PROMPT = "The command reads the file and"
 TOKENS = 200
-HUMAN_TEXT = (
-    "We had meant to leave the house by six, before the heat came up the valley, but the dog had other "
-    "plans. She had found the one gap in the fence that my brother swore he had mended, and by the time "
-    "we had coaxed her back from the neighbour's hens with half of our breakfast, the sun stood well over"
-    " the ridge. Nobody spoke much on the first climb. My aunt, who is seventy and walks like a clock, "
-    "was soon a small red hat far ahead of us. At the spring we found her sitting on the wall with her "
-    "boots off, eating plums out of a paper bag, and she asked whether we had stopped to build something "
-    "on the way. The water there tastes of iron and is so cold that it hurts your teeth. We filled every "
-    "bottle, lay in the grass for a while and argued about which of the peaks had been the one in "
-    "grandfather's photograph, and none of us won. In the afternoon the clouds that had looked so "
-    "harmless all morning came down over the pass, and we turned back at the hut."
-)
+SAMPLING = {"max_tokens": TOKENS, "temperature": 1.0, "top_p": 0.95, "top_k": 50}
+_MEANING = f"""\
+watermarked   The text contains passages made with that key.
+not_detected  No mark of that key was found. A human may have written it, or another model.
+too_short     There is not enough text to tell.
+p-value       The chance that a text without the mark looks as marked as this one.
+              Up to {DEFAULT_FPR:g} the verdict is watermarked.
+"""
+
+
+def human_text() -> str:
+    """A paragraph that a human wrote, in one line."""
+    return " ".join(Path(__file__).with_name("human_text.txt").read_text().split())
 
 
 @dataclass(frozen=True)
@@ -45,71 +49,63 @@ def demonstrate(services: LocalServices, console: Console) -> Outcome:
     Raises:
         StartupError: a service refused a request.
     """
-    setup = services.setup
+    from ttmark.services.chat_template import read_chat_template  # imported while the services start
+
+    # The demo model has a template for tests of the API; it goes on with texts, and answers nothing.
+    chat = services.setup.model != DEMO and read_chat_template(services.setup.tokenizer_folder) is not None
     try:
-        with (
-            TTMarkClient(services.gen_url, setup.token) as generation,
-            TTMarkClient(services.detect_url, setup.token) as detection,
-        ):
-            completion = generation.complete(
-                {
-                    "model": setup.model_id,
-                    "prompt": PROMPT,
-                    "max_tokens": TOKENS,
-                    "temperature": 1.0,
-                    "top_p": 0.95,
-                    "top_k": 50,
-                    "ignore_eos": True,
-                }
-            )
-            text = completion["choices"][0]["text"]
-
-            def detect(document: str, key_id: str) -> DetectionResult:
-                request = DirectRequest(inputs=[Document(text=document)], keys=[key_id], phase="any")
-                return detection.detect_direct(request).results[0]
-
-            outcome = Outcome(
-                detect(text, setup.key_id), detect(text, setup.other_key_id), detect(HUMAN_TEXT, setup.key_id)
-            )
+        text = _ask(services, console) if chat else _complete(services, console)
+        outcome = _look(services, text)
     except ClientError as error:
         raise StartupError(f"the demonstration failed: {error}") from error
-    console.print(Panel(PROMPT + "[bold]" + escape(text) + "[/]", title=f"{TOKENS} tokens, watermarked"))
-    console.print(_table(outcome, setup.key_id, setup.other_key_id))
-    console.print(_commands(services), soft_wrap=True, highlight=False, markup=False)
+    console.print(_table(outcome, services.setup.key_id, services.setup.other_key_id))
+    console.print(_MEANING, markup=False, highlight=False, soft_wrap=True)
+    console.print(next_steps(services, chat=chat), soft_wrap=True, highlight=False, markup=False)
     return outcome
 
 
+def _ask(services: LocalServices, console: Console) -> str:
+    """The answer to the question, printed as it is written."""
+    setup = services.setup
+    console.print(f"\n[bold]You:[/] {QUESTION}\n[bold]{escape(setup.model_id)}:[/]")
+    body = {"model": setup.model_id, "messages": [{"role": "user", "content": QUESTION}], **SAMPLING}
+    with Client(services.gen_url, setup.token) as generation:
+        return print_stream(stream_answer(generation, body), console)
+
+
+def _complete(services: LocalServices, console: Console) -> str:
+    """What a model that does not chat writes after the prompt."""
+    setup = services.setup
+    with Client(services.gen_url, setup.token) as generation:
+        completion = generation.complete(
+            {"model": setup.model_id, "prompt": PROMPT, "ignore_eos": True, **SAMPLING}
+        )
+    text = completion.choices[0].text
+    console.print(Panel(PROMPT + "[bold]" + escape(text) + "[/]", title=f"{TOKENS} tokens, watermarked"))
+    return text
+
+
+def _look(services: LocalServices, text: str) -> Outcome:
+    setup = services.setup
+    with Client(services.detect_url, setup.token) as detection:
+
+        def detect(document: str, key_id: str) -> DetectionResult:
+            request = DirectRequest(inputs=[Document(text=document)], keys=[key_id], phase="any")
+            return detection.detect(request).results[0]
+
+        return Outcome(
+            detect(text, setup.key_id), detect(text, setup.other_key_id), detect(human_text(), setup.key_id)
+        )
+
+
 def _table(outcome: Outcome, key_id: str, other_key_id: str) -> Table:
-    table = Table("text", "key", "verdict", "p-value")
+    table = Table("text", "looked for", "verdict", "p-value")
     for name, key, result in (
-        ("the generated text", key_id, outcome.marked),
-        ("the same text", other_key_id, outcome.other_key),
-        ("a human's paragraph", key_id, outcome.human),
+        ("the generated text", f"its key, {key_id}", outcome.marked),
+        ("the same text", f"another key, {other_key_id}", outcome.other_key),
+        ("a human's paragraph", f"the same key, {key_id}", outcome.human),
     ):
         style = "green" if result.verdict == "watermarked" else "yellow"
         p_value = "" if result.p_value is None else f"{result.p_value:.2g}"
         table.add_row(name, key, f"[{style}]{result.verdict}[/]", p_value)
     return table
-
-
-def _commands(services: LocalServices) -> str:
-    """Addresses and commands to copy."""
-    setup = services.setup
-    token = f'-H "Authorization: Bearer $(cat {setup.token_file})"'
-
-    def post(url: str, body: Mapping[str, object]) -> str:
-        return f"  curl -s {url} {token} -H 'Content-Type: application/json' \\\n    -d '{json.dumps(body)}'"
-
-    completion = {"model": setup.model_id, "prompt": PROMPT, "max_tokens": TOKENS, "top_p": 0.95}
-    detection = {"inputs": [{"text": "paste a text here"}], "phase": "any"}
-    lines = [
-        "\nConsole",
-        f"  {services.detect_url}/  (its access token is in {setup.token_file})",
-        "Generate",
-        post(f"{services.gen_url}/v1/completions", completion),
-        "Detect",
-        post(f"{services.detect_url}/v1/detect/direct", detection),
-        "Keys",
-        f"  curl -s {services.detect_url}/v1/keys {token}\n",
-    ]
-    return "\n".join(lines)

@@ -1,57 +1,55 @@
 """`ttmark detect`: looks for the watermark in files, through a running detection service or in bulk."""
 
-import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
-from services.runtime import StartupError
-from shared.client import TTMarkClient
-from shared.schemas.detection import DEFAULT_FPR, MAX_DOCUMENTS, DetectionResult, Document
+from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
+from ttmark.services.extras import require
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import DEFAULT_FPR, MAX_DOCUMENTS, DetectionResult, Document
 
 if TYPE_CHECKING:
-    from detect_service.bulk import BulkOptions
+    from ttmark.detect_service.options import DetectionOptions
 
 
-class Mode(StrEnum):
-    """The three detectors."""
+Mode = Literal["direct", "aligned", "localized"]
+PhaseOption = Literal["0", "any"]
+Method = Literal["scan", "waterseeker"]
 
-    DIRECT = "direct"
-    ALIGNED = "aligned"
-    LOCALIZED = "localized"
-
-
-class Method(StrEnum):
-    """The two ways of localized detection."""
-
-    SCAN = "scan"
-    WATERSEEKER = "waterseeker"
+FOUND = (
+    "watermarked: the text contains passages made with the key. Numbers, names and negations may have been "
+    "changed since."
+)
 
 
 def detect(
     files: Annotated[
-        list[str] | None, typer.Argument(help="Text files in UTF-8; - is standard input.")
+        list[str] | None,
+        typer.Argument(help="Files: txt, md, html, docx, pdf; - is a text on standard input."),
     ] = None,
     mode: Annotated[
         Mode, typer.Option(help="direct: unedited; aligned: edited; localized: passages in a longer text.")
-    ] = Mode.DIRECT,
+    ] = "direct",
     key: Annotated[
         list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
     ] = None,
     fpr: Annotated[float, typer.Option(help="False positive rate per document.")] = DEFAULT_FPR,
-    any_phase: Annotated[
-        bool, typer.Option("--any-phase", help="The start of the text may be cut off (direct).")
-    ] = False,
+    phase: Annotated[
+        PhaseOption | None,
+        typer.Option(
+            help="Where blocks begin (direct): 0 is the first token, any tries each place. "
+            "Default: any for text, 0 for token ids."
+        ),
+    ] = None,
     beta: Annotated[float, typer.Option(help="Price of a skipped token (aligned).")] = 5.0,
-    method: Annotated[Method, typer.Option(help="How passages are found (localized).")] = Method.SCAN,
+    method: Annotated[Method, typer.Option(help="How passages are found (localized).")] = "scan",
     normalize: Annotated[
-        bool, typer.Option("--normalize", help="Undo invisible characters and look-alike letters.")
-    ] = False,
+        bool, typer.Option(help="Read texts also without invisible characters and look-alike letters.")
+    ] = True,
     bulk: Annotated[
         Path | None, typer.Option(help="JSONL or Parquet with text or token_ids, and perhaps id.")
     ] = None,
@@ -69,21 +67,21 @@ def detect(
     token: Token = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """Look for the watermark in text files, or with --bulk in every row of a large file.
+    """Look for the watermark in files, or with --bulk in every row of a large file.
 
     --bulk needs no service: it reads the key store itself (TTMARK_STORE_URL, TTMARK_KEK_FILE), and goes
     on where it stopped when it is started again.
     """
-    from detect_service.bulk import BulkOptions  # half a second that other commands need not wait
+    from ttmark.detect_service.options import DetectionOptions  # the command line starts without the service
 
-    options = BulkOptions(
-        mode=mode.value,
+    options = DetectionOptions(
+        mode=mode,
         keys=tuple(key) if key else None,
         fpr=fpr,
         normalize=normalize,
-        phase="any" if any_phase else 0,
+        phase=0 if phase == "0" else phase,
         beta=beta,
-        method=method.value,
+        method=method,
     )
     if bulk is None:
         if not files:
@@ -92,22 +90,36 @@ def detect(
         return
     if files or out is None:
         raise typer.BadParameter("--bulk takes --out, and no further files")
-    from services.cli.bulk import detect_in_bulk  # opens the key store, which is not wanted elsewhere
-
     with one_line_errors():
+        require(_bulk_extra(bulk, out, ray))
         options.request([Document(text="")])  # names an option that is out of range
+        from ttmark.services.cli.bulk import (
+            detect_in_bulk,  # opens the key store, which is not wanted elsewhere
+        )
+
         detect_in_bulk(bulk, out, options, tenant, workers, ray)
 
 
+def _bulk_extra(source: Path, out: Path, ray: str | None) -> str:
+    if ray is not None:
+        return "ray"
+    return "bulk" if ".parquet" in (source.suffix, out.suffix) else "detect"
+
+
 def detect_files(
-    files: list[str], options: "BulkOptions", url: str, token: str | None
+    files: list[str], options: "DetectionOptions", url: str, token: str | None
 ) -> list[DetectionResult]:
     """The service's results for each file."""
     results: list[DetectionResult] = []
-    with one_line_errors(), TTMarkClient(url, access_token(token)) as client:
+    with one_line_errors(), Client(url, access_token(token)) as client:
+        from ttmark.services.cli.input_files import (
+            read_texts,
+        )  # has settings, which other commands start without
+
         for start in range(0, len(files), MAX_DOCUMENTS):
+            names = files[start : start + MAX_DOCUMENTS]
             documents = [
-                Document(id=name, text=read_text(name)) for name in files[start : start + MAX_DOCUMENTS]
+                Document(id=name, text=text) for name, text in zip(names, read_texts(names), strict=True)
             ]
             results += client.detect(options.request(documents)).results
     return results
@@ -126,18 +138,5 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
         passages = ", ".join(f"{s.start_char}-{s.end_char}" for s in result.segments or [])
         table.add_row(result.id, result.verdict, p_value, str(result.tokens), name, passages)
     Console().print(table)
-
-
-def read_text(name: str) -> str:
-    """The text of a file, or of standard input for `-`.
-
-    Raises:
-        StartupError: the file cannot be read or is not UTF-8.
-    """
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return data.decode()
-    except OSError as error:
-        raise StartupError(f"cannot read {name}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise StartupError(f"{name} is not UTF-8 text") from error
+    if any(result.verdict == "watermarked" for result in results):
+        typer.echo(FOUND)

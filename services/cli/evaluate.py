@@ -1,21 +1,35 @@
 """`ttmark eval` and `ttmark bench`, handed on whole to code that is imported when they are called."""
 
+from collections.abc import Sequence
+
 import typer
+
+from ttmark.services.extras import require
+from ttmark.services.runtime import one_clear_line
 
 HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def evaluate(context: typer.Context) -> None:
     """The paper's experiments on any causal language model."""
+    _require_extras(context.args)
     # Imported here: the rest of the command line must start without torch.
-    from evaluation.cli.app import app
+    from ttmark.evaluation.cli.app import app
 
     app(args=context.args, prog_name="ttmark eval")
 
 
 def benchmark(context: typer.Context) -> None:
     """Benchmarks side by side with their peers."""
-    from evaluation.cli.bench import bench_app
-    from services.bulk_systems import bulk_systems
+    _require_extras(context.args)
+    from ttmark.evaluation.cli.bench import bench_app
+    from ttmark.services.bulk_systems import bulk_systems
 
     bench_app(bulk_systems)(args=context.args, prog_name="ttmark bench")
+
+
+def _require_extras(arguments: Sequence[str]) -> None:
+    """Before an experiment runs, not at the plot that it ends with; help needs what the services need."""
+    asks_for_help = not arguments or "--help" in arguments
+    with one_clear_line():
+        require(*(("gen", "detect") if asks_for_help else ("eval",)))

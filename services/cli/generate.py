@@ -1,33 +1,59 @@
 """`ttmark generate`: a text from a running generation service."""
 
 import json
-from typing import Annotated
+import sys
+from typing import Annotated, Any
 
 import typer
 
-from services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
-from shared.client import TTMarkClient
+from ttmark.services.cli.input_text import STANDARD_INPUT, read_bytes
+from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
+from ttmark.services.runtime import StartupError
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.chat import ChatResponse
+from ttmark.shared.schemas.completions import CompletionChoice, CompletionResponse
 
 
 def generate(
-    prompt: Annotated[str, typer.Argument(help="The beginning of the text.")],
+    prompt: Annotated[
+        str | None,
+        typer.Argument(help="The beginning of the text. Left out or -: read from standard input."),
+    ] = None,
+    chat: Annotated[
+        bool,
+        typer.Option(
+            "--chat",
+            help="Ask: send the text as a user's message and print the answer. Needs a model with a chat "
+            "template. Without it the model goes on with the text, whatever the model.",
+        ),
+    ] = False,
+    echo: Annotated[
+        bool, typer.Option("--echo", help="Print the prompt too, in front of what was generated.")
+    ] = False,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to generate.")] = 200,
     temperature: Annotated[
-        float, typer.Option(min=0, help="0 is greedy and leaves nothing to watermark.")
-    ] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0, max=1)] = 0.95,
-    top_k: Annotated[int, typer.Option(min=0, help="0 is off.")] = 50,
+        float | None,
+        typer.Option(
+            min=0, help="0 is greedy and leaves nothing to watermark. Default: the service's, which is 1."
+        ),
+    ] = None,
+    top_p: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Default: the service's, which is 1, off.")
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(min=0, help="0 is off. Default: the service's, which is off.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same text.")] = None,
-    model: Annotated[str, typer.Option(help="Model id as GET /v1/models lists it.")] = "demo",
+    model: Annotated[
+        str | None, typer.Option(help="Model id as GET /v1/models lists it. Default: the only one.")
+    ] = None,
     key: Annotated[str | None, typer.Option(help="Key id to watermark with; default: the service's.")] = None,
     url: GenUrl = "http://127.0.0.1:8000",
     token: Token = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """Generate a watermarked text."""
-    body = {
-        "model": model,
-        "prompt": prompt,
+    """Generate a watermarked text and print it, without the prompt."""
+    options: dict[str, Any] = {
         "max_tokens": max_tokens,
         "temperature": temperature,
         "top_p": top_p,
@@ -35,9 +61,67 @@ def generate(
         "seed": seed,
         "watermark": {"key_id": key} if key else None,
     }
-    with one_line_errors(), TTMarkClient(url, access_token(token)) as client:
-        completion = client.complete({name: value for name, value in body.items() if value is not None})
-    typer.echo(json.dumps(completion) if as_json else prompt + completion["choices"][0]["text"])
-    if not as_json:
-        mark = completion["watermark"]
-        typer.echo(f"[{mark['status']}, key {mark['key_id']} version {mark['key_version']}]", err=True)
+    with one_line_errors(), Client(url, access_token(token)) as client:
+        text = prompt_text(prompt)
+        body = {name: value for name, value in options.items() if value is not None}
+        body["model"] = model or only_model(client)
+        if chat:
+            message = {"role": "user", "content": text}
+            answer: ChatResponse | CompletionResponse = client.chat({**body, "messages": [message]})
+        else:
+            answer = client.complete({**body, "prompt": text})
+        written, mark = read_answer(answer), answer.watermark
+    if as_json:
+        typer.echo(json.dumps(answer.model_dump(mode="json")))
+        return
+    between = "\n\n" if chat else ""
+    typer.echo(text + between + written if echo else written)
+    if mark is not None:
+        typer.echo(f"[{mark.status}, key {mark.key_id} version {mark.key_version}]", err=True)
+
+
+def prompt_text(argument: str | None) -> str:
+    """The prompt, from the command line or from standard input without its last line end.
+
+    Raises:
+        typer.BadParameter: there is none.
+        StartupError: standard input is not UTF-8.
+    """
+    if argument is None and sys.stdin.isatty():
+        raise typer.BadParameter("give a prompt, or - to type it on standard input")
+    if argument not in (None, STANDARD_INPUT):
+        text = str(argument)
+    else:
+        try:
+            text = read_bytes(STANDARD_INPUT).decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise StartupError("standard input is not UTF-8 text") from error
+    if not text:
+        raise typer.BadParameter("the prompt is empty")
+    return text
+
+
+def only_model(client: Client) -> str:
+    """The id of the model that is served.
+
+    Raises:
+        ClientError: the service did not say.
+        StartupError: it serves several, or none.
+    """
+    served = [model.id for model in client.models().data]
+    if len(served) == 1:
+        return served[0]
+    if not served:
+        raise StartupError("the service serves no model")
+    raise StartupError(f"several models are served, choose one with --model: {', '.join(served)}")
+
+
+def read_answer(answer: ChatResponse | CompletionResponse) -> str:
+    """What was generated.
+
+    Raises:
+        StartupError: the answer holds no text.
+    """
+    for choice in answer.choices:
+        return choice.text if isinstance(choice, CompletionChoice) else choice.message.content
+    raise StartupError("the service's answer holds no text")

@@ -3,42 +3,36 @@
 import asyncio
 import getpass
 import os
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from services.runtime import StartupError, one_clear_line
-from services.settings_keys import KeyStoreSettings
-from shared.keys import (
-    AuditEvent,
-    AuditSink,
-    InvalidName,
-    KeyEncryptionKey,
-    KeyRing,
-    KeyStoreError,
-    Ledger,
-    RecordStore,
-    TokenRegistry,
-)
+from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import InvalidName, KeyStoreError
+from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.store import RecordStore
 
 T = TypeVar("T")
-
-JsonOutput = Annotated[bool, typer.Option("--json", help="Write JSON for programs to read.")]
+Command = Callable[["KeyStore"], Coroutine[Any, Any, T]]
 
 
 @dataclass(frozen=True)
 class KeyStore:
     """The configured store with what works on it."""
 
-    store: RecordStore
+    records: RecordStore
     kek: KeyEncryptionKey
     ledger: Ledger
     audit: AuditSink
@@ -46,25 +40,32 @@ class KeyStore:
     @property
     def ring(self) -> KeyRing:
         """The keys."""
-        return KeyRing(self.store, self.kek, ledger=self.ledger, audit=self.audit)
+        return KeyRing(self.records, self.kek, ledger=self.ledger, audit=self.audit)
 
     @property
     def registry(self) -> TokenRegistry:
         """The access tokens."""
-        return TokenRegistry(self.store, self.kek, ledger=self.ledger, audit=self.audit)
+        return TokenRegistry(self.records, self.kek, ledger=self.ledger, audit=self.audit)
 
 
-@asynccontextmanager
-async def key_store() -> AsyncIterator[KeyStore]:
-    """The key store that the environment names, closed at the end of the block.
+def run(command: Command[T]) -> T:
+    """Runs a command on the key store that the environment names.
 
-    Raises:
-        StartupError: the settings are not usable.
+    A bad name is bad usage, trouble with the settings or the store one line and exit code 1.
     """
+    with one_clear_line(), no_start_after(KeyStoreError):
+        try:
+            return asyncio.run(_with_key_store(command))
+        except InvalidName as error:
+            raise typer.BadParameter(str(error)) from error
+
+
+async def _with_key_store(command: Command[T]) -> T:
     settings = KeyStoreSettings()
     store = settings.open_store()
     try:
-        yield KeyStore(store, settings.load_kek(), settings.open_ledger(), _audit_sink(settings.audit_file))
+        audit = _audit_sink(settings.audit_file)
+        return await command(KeyStore(store, settings.load_kek(), settings.open_ledger(), audit))
     finally:
         await store.close()
 
@@ -83,26 +84,22 @@ def _audit_sink(path: Path | None) -> AuditSink:
     return append
 
 
-def run(command: Coroutine[Any, Any, T]) -> T:
-    """Runs the command; a bad name is bad usage, trouble with the store one line and exit code 1."""
-    with one_clear_line():
-        try:
-            return asyncio.run(command)
-        except InvalidName as error:
-            raise typer.BadParameter(str(error)) from error
-        except KeyStoreError as error:
-            raise StartupError(str(error)) from error
+def print_json(document: object) -> None:
+    """JSON on standard output, in one line."""
+    typer.echo(orjson.dumps(document).decode())
 
 
-def print_table(columns: list[str], rows: list[list[str]], *, empty: str) -> None:
-    """A table on standard output, or the line `empty` where there is nothing to show."""
+def print_table(rows: list[dict[str, str]], *, empty: str) -> None:
+    """Rows by column on standard output, or the line `empty` where there is nothing to show."""
     if not rows:
         typer.echo(empty)
         return
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    table = Table(*rows[0], box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*row)
-    console = Console(soft_wrap=True)
+        table.add_row(*row.values())
+    # As wide as it needs to be: a terminal may wrap lines, a cell that is cut short helps nobody.
+    width = Console(width=10_000).measure(table).maximum
+    console = Console(soft_wrap=True, width=max(width, Console().width))
     console.print(table, overflow="ignore", no_wrap=True, crop=False)
 
 

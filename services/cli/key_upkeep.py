@@ -1,24 +1,57 @@
-"""`ttmark keys rewrap|backup|restore|verify`: care of the store as a whole."""
+"""`ttmark keys upkeep|rewrap|backup|restore|verify`: care of the store as a whole."""
 
+import asyncio
 import os
+import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 
-from services.cli.key_store import JsonOutput, key_store, run
-from shared.keys import (
-    AuditEvent,
-    Restoration,
-    Verification,
-    create_backup,
-    restore_backup,
-    verify_store,
-)
+from ttmark.services.cli.key_store import KeyStore, print_json, run
+from ttmark.services.cli.options import JsonOutput
+from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup
+from ttmark.shared.keys.upkeep import Rotation, rotate_due
+from ttmark.shared.keys.verification import verify_store
+from ttmark.shared.vault.audit import AuditEvent
 
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+
+_POLL_SECONDS = 0.5
+
+
+def upkeep(
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait until every replica follows.")
+    ] = 0,
+    as_json: JsonOutput = False,
+) -> None:
+    """Rotate the keys that have marked as many tokens as `rotate --after-tokens` allows.
+
+    Run it every few minutes. A version that a replica does not know yet is promoted by the next run.
+    """
+
+    async def command(store: KeyStore) -> dict[tuple[str, int], Rotation]:
+        deadline = time.monotonic() + wait
+        done: dict[tuple[str, int], Rotation] = {}
+        while True:
+            due = await rotate_due(store.ring, await store.records.counts())
+            done |= {(rotation.key_id, rotation.version): rotation for rotation in due}
+            if not any(rotation.waits_for for rotation in due) or time.monotonic() >= deadline:
+                return done
+            await asyncio.sleep(_POLL_SECONDS)
+
+    rotations = run(command).values()
+    if as_json:
+        print_json(list(rotations))
+        return
+    for rotation in rotations:
+        done = f"version {rotation.version} of {rotation.key_id} is in use from now on"
+        typer.echo(f"{rotation.waits_for or done} (marked tokens before it: {rotation.marked_tokens})")
+    if not rotations:
+        typer.echo("no key has reached its limit")
 
 
 def rewrap(as_json: JsonOutput = False) -> None:
@@ -27,26 +60,24 @@ def rewrap(as_json: JsonOutput = False) -> None:
     Put the new key before the old one, restart the services, rewrap, then remove the old key.
     """
 
-    async def command() -> tuple[int, int]:
-        async with key_store() as keys:
-            changed = await keys.ring.rewrap(), await keys.registry.rewrap()
-            keys.audit(AuditEvent("key.rewrap"))
-            return changed
+    async def command(store: KeyStore) -> tuple[int, int]:
+        changed = await store.ring.rewrap(), await store.registry.rewrap()
+        store.audit(AuditEvent("key.rewrap"))
+        return changed
 
-    keys, tokens = run(command())
+    keys, tokens = run(command)
     _tell({"keys": keys, "tokens": tokens}, f"rewrapped {keys} keys and {tokens} tokens", as_json=as_json)
 
 
 def backup(file: BackupFile, as_json: JsonOutput = False) -> None:
     """Write all keys and tokens to an encrypted file, which the key-encryption key alone opens."""
 
-    async def command() -> bytes:
-        async with key_store() as keys:
-            content = await create_backup(keys.store, keys.kek)
-            keys.audit(AuditEvent("store.backup"))
-            return content
+    async def command(store: KeyStore) -> bytes:
+        content = await create_backup(store.records, store.kek)
+        store.audit(AuditEvent("store.backup"))
+        return content
 
-    content = run(command())
+    content = run(command)
     try:
         with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as handle:
             handle.write(content)
@@ -64,34 +95,20 @@ def restore(file: BackupFile, as_json: JsonOutput = False) -> None:
     except OSError as error:
         raise typer.BadParameter(f"cannot read {file}: {error.strerror}") from error
 
-    async def command() -> Restoration:
-        async with key_store() as keys:
-            result = await restore_backup(keys.store, keys.kek, content)
-            keys.audit(AuditEvent("store.restore"))
-            return result
+    async def command(store: KeyStore) -> Restoration:
+        result = await restore_backup(store.records, store.kek, content)
+        store.audit(AuditEvent("store.restore"))
+        return result
 
-    result = run(command())
-    counts = {"restored": result.restored, "unchanged": result.unchanged, "newer": result.newer}
+    counts = asdict(run(command))
     _tell(counts, ", ".join(f"{count} {what}" for what, count in counts.items()), as_json=as_json)
 
 
 def verify(as_json: JsonOutput = False) -> None:
     """Open every secret and check every record; exit code 1 when something is wrong."""
-
-    async def command() -> Verification:
-        async with key_store() as keys:
-            return await verify_store(keys.store, keys.kek, keys.ledger)
-
-    result = run(command())
-    document = {
-        "keys": result.keys,
-        "versions": result.versions,
-        "tokens": result.tokens,
-        "keks": result.keks,
-        "problems": result.problems,
-    }
+    result = run(lambda store: verify_store(store.records, store.kek, store.ledger))
     text = f"{result.keys} keys with {result.versions} versions and {result.tokens} tokens open"
-    _tell(document, text, as_json=as_json)
+    _tell(asdict(result), text, as_json=as_json)
     if result.problems:
         for name, problem in result.problems.items():
             typer.echo(f"ttmark: {name}: {problem}", err=True)
@@ -99,4 +116,7 @@ def verify(as_json: JsonOutput = False) -> None:
 
 
 def _tell(document: Mapping[str, object], text: str, *, as_json: bool) -> None:
-    typer.echo(orjson.dumps(document).decode() if as_json else text)
+    if as_json:
+        print_json(document)
+    else:
+        typer.echo(text)

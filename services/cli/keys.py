@@ -2,22 +2,28 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
 from pydantic import ValidationError
 
-from services.cli.key_store import JsonOutput, key_store, moment, print_table, run
-from services.cli.key_upkeep import backup, restore, rewrap, verify
-from shared.keys import KeyInfo, ReplicasBehind
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
+from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
+from ttmark.services.cli.options import JsonOutput
+from ttmark.shared.keys.records import KeyInfo
+from ttmark.shared.keys.upkeep import rotate_due
+from ttmark.shared.keys.volume import volume_name
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.shared.vault.key_store_errors import ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)
 
 _POLL_SECONDS = 0.5
+
+Volumes = Mapping[str, int]
 
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key id.")]
 Version = Annotated[int, typer.Argument(metavar="VERSION", help="Number of the version.")]
@@ -40,12 +46,7 @@ def create(
 ) -> None:
     """Create a key whose first version is in use at once."""
     profile = _profile(scheme, block_size, context_width, tokenizer, param or [])
-
-    async def command() -> KeyInfo:
-        async with key_store() as keys:
-            return await keys.ring.create(key_id, tenant=tenant, profile=profile)
-
-    _show([run(command())], as_json=as_json, single=True)
+    _show_one(run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile)), as_json=as_json)
 
 
 @app.command("list")
@@ -55,22 +56,38 @@ def list_keys(
 ) -> None:
     """List keys and versions; never secrets."""
 
-    async def command() -> list[KeyInfo]:
-        async with key_store() as keys:
-            return await keys.ring.list(tenant=tenant)
+    async def command(store: KeyStore) -> tuple[list[KeyInfo], Volumes]:
+        return await store.ring.list(tenant=tenant), await store.records.counts()
 
-    _show(run(command()), as_json=as_json)
+    keys, volumes = run(command)
+    _show(keys, volumes, as_json=as_json)
 
 
 @app.command()
-def rotate(key_id: KeyId, as_json: JsonOutput = False) -> None:
+def rotate(
+    key_id: KeyId,
+    after_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="TOKENS",
+            help="Rotate whenever a version has marked so many tokens, by `keys upkeep`; 0: never.",
+        ),
+    ] = None,
+    as_json: JsonOutput = False,
+) -> None:
     """Add a pending version; promote it once every replica knows it."""
 
-    async def command() -> KeyInfo:
-        async with key_store() as keys:
-            return await keys.ring.rotate(key_id)
+    async def command(store: KeyStore) -> tuple[KeyInfo, Volumes]:
+        if after_tokens is None:
+            await store.ring.rotate(key_id)
+        else:
+            await store.ring.rotate_after(key_id, after_tokens or None)
+            await rotate_due(store.ring, await store.records.counts(), key_id)
+        return await store.ring.info(key_id), await store.records.counts()
 
-    _show([run(command())], as_json=as_json, single=True)
+    info, volumes = run(command)
+    _show_one(info, volumes, as_json=as_json)
 
 
 @app.command()
@@ -85,42 +102,32 @@ def promote(
 ) -> None:
     """Generate with a pending version from now on; the previous one stays detectable."""
 
-    async def command() -> KeyInfo:
+    async def command(store: KeyStore) -> KeyInfo:
         deadline = time.monotonic() + wait
-        async with key_store() as keys:
-            while True:
-                try:
-                    return await keys.ring.promote(key_id, version, force=force)
-                except ReplicasBehind:
-                    if time.monotonic() >= deadline:
-                        raise
-                await asyncio.sleep(_POLL_SECONDS)
+        while True:
+            try:
+                return await store.ring.promote(key_id, version, force=force)
+            except ReplicasBehind:
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(_POLL_SECONDS)
 
-    _show([run(command())], as_json=as_json, single=True)
+    _show_one(run(command), as_json=as_json)
 
 
 @app.command()
 def retire(key_id: KeyId, version: Version, as_json: JsonOutput = False) -> None:
     """Stop detecting a version that is no longer generated with."""
-
-    async def command() -> KeyInfo:
-        async with key_store() as keys:
-            return await keys.ring.retire(key_id, version)
-
-    _show([run(command())], as_json=as_json, single=True)
+    _show_one(run(lambda store: store.ring.retire(key_id, version)), as_json=as_json)
 
 
 @app.command()
 def disable(key_id: KeyId, version: Version, as_json: JsonOutput = False) -> None:
     """Take a compromised version out of use at once and for good."""
-
-    async def command() -> KeyInfo:
-        async with key_store() as keys:
-            return await keys.ring.disable(key_id, version)
-
-    _show([run(command())], as_json=as_json, single=True)
+    _show_one(run(lambda store: store.ring.disable(key_id, version)), as_json=as_json)
 
 
+app.command()(upkeep)
 app.command()(rewrap)
 app.command()(backup)
 app.command()(restore)
@@ -161,27 +168,40 @@ def _parameter(text: str) -> tuple[str, int | float | bool]:
     raise typer.BadParameter(f"{text!r} is not NAME=NUMBER or NAME=true|false", param_hint="--param")
 
 
-def _show(keys: list[KeyInfo], *, as_json: bool, single: bool = False) -> None:
+def _show_one(key: KeyInfo, volumes: Volumes | None = None, *, as_json: bool) -> None:
     if as_json:
-        documents = [_document(key) for key in keys]
-        typer.echo(orjson.dumps(documents[0] if single else documents).decode())
+        print_json(_document(key, volumes))
+    else:
+        _show([key], volumes, as_json=False)
+
+
+def _show(keys: list[KeyInfo], volumes: Volumes | None = None, *, as_json: bool) -> None:
+    if as_json:
+        print_json([_document(key, volumes) for key in keys])
         return
     rows = [
-        [
-            key.key_id,
-            key.tenant,
-            key.profile.profile_id,
-            str(version.version),
-            version.state.value,
-            moment(version.created_at),
-            moment(version.changed_at),
-        ]
+        {
+            "KEY": key.key_id,
+            "TENANT": key.tenant,
+            "PROFILE": key.profile.profile_id,
+            "VERSION": str(version.version),
+            "STATE": version.state.value,
+            "MARKED TOKENS": "-"
+            if volumes is None
+            else str(volumes.get(volume_name(key.key_id, version.version), 0)),
+            "LIMIT": str(key.rotate_after_tokens or "-") if version == key.primary else "-",
+            "CREATED (UTC)": moment(version.created_at),
+            "CHANGED (UTC)": moment(version.changed_at),
+        }
         for key in keys
         for version in key.versions
     ]
-    columns = ["KEY", "TENANT", "PROFILE", "VERSION", "STATE", "CREATED (UTC)", "CHANGED (UTC)"]
-    print_table(columns, rows, empty="no keys; make one with `ttmark keys create`")
+    print_table(rows, empty="no keys; make one with `ttmark keys create`")
 
 
-def _document(key: KeyInfo) -> dict[str, object]:
-    return {**key.model_dump(mode="json"), "profile_id": key.profile.profile_id}
+def _document(key: KeyInfo, volumes: Volumes | None) -> dict[str, object]:
+    document = key.model_dump(mode="json")
+    for version in document["versions"]:
+        if volumes is not None:
+            version["marked_tokens"] = volumes.get(volume_name(key.key_id, version["version"]), 0)
+    return {**document, "profile_id": key.profile.profile_id}

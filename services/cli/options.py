@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from services.runtime import StartupError, one_clear_line
-from shared.client import ClientError
+from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
+from ttmark.shared.client import ClientError
 
 TOKEN_FILE = Path(".ttmark/token")
 
@@ -40,11 +40,9 @@ def access_token(token: str | None) -> str:
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Turns a service's refusal or a bad value into one line and exit code 1."""
-    with one_clear_line():
+    with one_clear_line(), no_start_after(ClientError):
         try:
             yield
-        except ClientError as error:
-            raise StartupError(str(error)) from error
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])

@@ -3,11 +3,14 @@
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-import orjson
 import typer
 
-from services.cli.key_store import JsonOutput, key_store, moment, print_table, run
-from shared.keys import Scope, TokenInfo, TokenLimits
+from ttmark.services.cli.key_store import moment, print_json, print_table, run
+from ttmark.services.cli.options import JsonOutput
+from ttmark.shared.access.rates import DEFAULT_RATES, MOST_RATES, checked_rates
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.token_records import TokenInfo
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
 
@@ -29,27 +32,34 @@ def create(
     requests_per_minute: Limit = None,
     tokens_per_minute: Limit = None,
     documents_per_minute: Limit = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="False positive rate at which it may ask without detect:evidence, such as 1e-3; may be "
+            f"repeated, up to {MOST_RATES}; default: {', '.join(f'{one:g}' for one in DEFAULT_RATES)}."
+        ),
+    ] = None,
     as_json: JsonOutput = False,
 ) -> None:
     """Create a token and print it; it is not shown again."""
     scopes = scope or [Scope.GENERATE, Scope.DETECT, Scope.DETECT_EVIDENCE]
     expires_at = None if expires_in_days is None else datetime.now(UTC) + timedelta(days=expires_in_days)
-
+    try:
+        rates = checked_rates(rate or DEFAULT_RATES)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint="--rate") from error
     limits = TokenLimits(
         requests_per_minute=requests_per_minute,
         tokens_per_minute=tokens_per_minute,
         documents_per_minute=documents_per_minute,
     )
-
-    async def command() -> tuple[str, TokenInfo]:
-        async with key_store() as keys:
-            return await keys.registry.create(
-                tenant=tenant, scopes=scopes, expires_at=expires_at, label=label, limits=limits
-            )
-
-    plain, token = run(command())
+    plain, token = run(
+        lambda store: store.registry.create(
+            tenant=tenant, scopes=scopes, expires_at=expires_at, label=label, limits=limits, rates=rates
+        )
+    )
     if as_json:
-        typer.echo(orjson.dumps({"token": plain, **_document(token)}).decode())
+        print_json({"token": plain, **_document(token)})
     else:
         typer.echo(plain)
 
@@ -60,12 +70,7 @@ def list_tokens(
     as_json: JsonOutput = False,
 ) -> None:
     """List tokens; never the secret part."""
-
-    async def command() -> list[TokenInfo]:
-        async with key_store() as keys:
-            return await keys.registry.list(tenant=tenant)
-
-    _show(run(command()), as_json=as_json)
+    _show(run(lambda store: store.registry.list(tenant=tenant)), as_json=as_json)
 
 
 @app.command()
@@ -74,51 +79,39 @@ def revoke(
     as_json: JsonOutput = False,
 ) -> None:
     """Revoke a token; every service refuses it within seconds."""
-
-    async def command() -> TokenInfo:
-        async with key_store() as keys:
-            return await keys.registry.revoke(token_id)
-
-    token = run(command())
+    token = run(lambda store: store.registry.revoke(token_id))
     if as_json:
-        typer.echo(orjson.dumps(_document(token)).decode())
+        print_json(_document(token))
     else:
         _show([token], as_json=False)
 
 
 def _show(tokens: list[TokenInfo], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(orjson.dumps([_document(token) for token in tokens]).decode())
+        print_json([_document(token) for token in tokens])
         return
     rows = [
-        [
-            token.token_id,
-            token.tenant,
-            " ".join(sorted(token.scopes)),
-            _limits(token.limits),
-            token.label or "-",
-            moment(token.created_at),
-            moment(token.expires_at),
-            moment(token.revoked_at),
-        ]
+        {
+            "ID": token.token_id,
+            "TENANT": token.tenant,
+            "SCOPES": " ".join(sorted(token.scopes)),
+            "LIMITS": _limits(token),
+            "LABEL": token.label or "-",
+            "CREATED (UTC)": moment(token.created_at),
+            "EXPIRES (UTC)": moment(token.expires_at),
+            "REVOKED (UTC)": moment(token.revoked_at),
+        }
         for token in tokens
     ]
-    columns = [
-        "ID",
-        "TENANT",
-        "SCOPES",
-        "LIMITS",
-        "LABEL",
-        "CREATED (UTC)",
-        "EXPIRES (UTC)",
-        "REVOKED (UTC)",
-    ]
-    print_table(columns, rows, empty="no tokens; make one with `ttmark tokens create`")
+    print_table(rows, empty="no tokens; make one with `ttmark tokens create`")
 
 
-def _limits(limits: TokenLimits) -> str:
-    own = {name.removesuffix("_per_minute"): value for name, value in limits if value is not None}
-    return ", ".join(f"{value or 'any'} {name}" for name, value in own.items()) or "-"
+def _limits(token: TokenInfo) -> str:
+    own = {name.removesuffix("_per_minute"): value for name, value in token.limits if value is not None}
+    parts = [f"{value or 'any'} {name}" for name, value in own.items()]
+    if token.rates != DEFAULT_RATES:
+        parts.append("rates " + " ".join(f"{rate:g}" for rate in token.rates))
+    return ", ".join(parts) or "-"
 
 
 def _document(token: TokenInfo) -> dict[str, object]:

@@ -9,31 +9,41 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from services.cli.demonstration import demonstrate
-from services.local.processes import LocalServices
-from services.local.provision import provision
-from services.runtime import one_clear_line
+from ttmark.gen_service.smollm2 import SMOLLM2
+from ttmark.services.cli.demonstration import demonstrate
+from ttmark.services.cli.model_progress import ModelProgress
+from ttmark.services.local.processes import LocalServices
+from ttmark.services.local.provision import provision
+from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
+from ttmark.services.model_folder import DEMO
+from ttmark.services.runtime import one_clear_line
+from ttmark.services.state_folder import STATE_FOLDER
 
 
 def up(
     model: Annotated[
-        str, typer.Option(help="`demo`, a hub id, or a folder with a causal language model.")
-    ] = "demo",
+        str | None,
+        typer.Option(
+            help="`smollm2`, `demo`, a hub id, or a folder with a causal language model; default: "
+            "smollm2, or demo where smollm2 cannot be had."
+        ),
+    ] = None,
     store_url: Annotated[
         str | None,
         typer.Option(help="Key store, redis://... or sqlite:///...; default: a file in the state folder."),
     ] = None,
     gen_port: Annotated[int, typer.Option(help="Port of the generation service.")] = 8000,
     detect_port: Annotated[int, typer.Option(help="Port of the detection service.")] = 8001,
-    state: Annotated[Path, typer.Option(help="Folder for keys, tokens and logs.")] = Path(".ttmark"),
+    state: Annotated[Path, typer.Option(help="Folder for keys, tokens, models and logs.")] = STATE_FOLDER,
     exit_after_demo: Annotated[bool, typer.Option("--exit", help="Stop after the demonstration.")] = False,
 ) -> None:
     """Start both services, show a watermark go round, stay up until Ctrl-C."""
     console = Console()
-    with one_clear_line():
+    with one_clear_line(), stop_on_signals():
+        model = have_model(model, state, console)
         console.print(f"[bold]ttmark[/] model [cyan]{model}[/], state in [cyan]{state}[/]")
         setup = provision(model, store_url, state)
-        with stop_on_signals(), LocalServices(setup, gen_port, detect_port) as services:
+        with LocalServices(setup, gen_port, detect_port) as services:
             with console.status("starting both services ..."):
                 services.wait_until_ready()
             demonstrate(services, console)
@@ -41,6 +51,26 @@ def up(
                 console.print("Press Ctrl-C to stop.")
                 services.wait()
     console.print("stopped")
+
+
+def have_model(model: str | None, state: Path, console: Console) -> str:
+    """The model to serve, on this machine if it is smollm2; where that cannot be had and was not asked for,
+    the one that ships with the project.
+
+    Raises:
+        StartupError: smollm2 was asked for and cannot be had.
+    """
+    if model not in (None, SMOLLM2):
+        return model
+    try:
+        with ModelProgress(console, SMOLLM2) as progress:
+            get_smollm2(state, progress)
+    except ModelUnavailable as error:
+        if model is not None:
+            raise
+        console.print(f"{error}; the small demo model is served instead", markup=False, soft_wrap=True)
+        return DEMO
+    return SMOLLM2
 
 
 @contextmanager

@@ -6,13 +6,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-import httpx
-
-from services.local.provision import LocalSetup
-from services.runtime import StartupError, listen
+from ttmark.services.healthcheck import answers
+from ttmark.services.local.provision import LocalSetup
+from ttmark.services.runtime import StartupError, listen
 
 HOST = "127.0.0.1"
 START_SECONDS = 300.0
@@ -40,9 +38,7 @@ class LocalServices:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def log_file(self, name: str) -> Path:
@@ -57,7 +53,7 @@ class LocalServices:
         """
         deadline = time.monotonic() + START_SECONDS
         for name, url in (("gen", self.gen_url), ("detect", self.detect_url)):
-            while not _is_ready(url):
+            while not answers(f"{url}/readyz"):
                 self._raise_if_one_ended()
                 if time.monotonic() > deadline:
                     raise StartupError(
@@ -86,7 +82,8 @@ class LocalServices:
         environment = os.environ | {
             "TTMARK_HOST": HOST,
             "TTMARK_MODEL": setup.model,
-            "TTMARK_TOKENIZERS": str(setup.tokenizer_folder),
+            "TTMARK_STATE": str(setup.state),
+            "TTMARK_TOKENIZERS": "",  # all that the state folder holds
             "TTMARK_STORE_URL": setup.store_url,
             "TTMARK_KEK_FILE": str(setup.kek_file),
             "TTMARK_DEFAULT_KEY": setup.key_id,
@@ -95,7 +92,7 @@ class LocalServices:
         with self.log_file(name).open("wb") as log:
             # A session of their own: Ctrl-C reaches this process alone, which stops them in order.
             return subprocess.Popen(
-                [sys.executable, "-m", "services", "serve", name],
+                [sys.executable, "-m", "ttmark.services", "serve", name],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -112,13 +109,6 @@ class LocalServices:
                 child.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 child.kill()
-
-
-def _is_ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/readyz", timeout=2).is_success
-    except httpx.HTTPError:
-        return False
 
 
 def _last_line(path: Path) -> str:

@@ -4,20 +4,20 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.model_folder import model_id, resolve_model
-from services.runtime import StartupError
-from shared.keys import (
-    InvalidToken,
-    KeyEncryptionKey,
-    KeyExists,
-    KeyRing,
-    KeyStoreError,
-    Scope,
-    TokenRegistry,
-    open_store,
-)
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer, TokenizerMissing
+from pydantic import SecretStr
+
+from ttmark.services.model_folder import BY_NAME, model_id, resolve_model
+from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.state_folder import remember_tokenizer
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import InvalidToken, KeyExists, KeyStoreError
+from ttmark.shared.vault.open_store import open_store
 
 TENANT = "local"
 
@@ -27,12 +27,10 @@ class LocalSetup:
     """Where everything is that both services are started with.
 
     Attributes:
-        model: `demo`, a hub id or a folder, as the generation service takes it.
+        model: `smollm2`, `demo`, a hub id or a folder, as the generation service takes it.
         model_id: the name that requests use.
         tokenizer_folder: folder with the model's tokenizer.json.
         store_url: the key store.
-        kek_file: file with the key-encryption key.
-        token_file: file with the access token in plain text, readable by its owner alone.
         key_id: the key that generation uses.
         other_key_id: a second key, to show that detection tells keys apart.
         state: the state folder, also for logs.
@@ -42,15 +40,22 @@ class LocalSetup:
     model_id: str
     tokenizer_folder: Path
     store_url: str
-    kek_file: Path
-    token_file: Path
     key_id: str
     other_key_id: str
     state: Path
 
     @property
+    def kek_file(self) -> Path:
+        """The key-encryption key."""
+        return self.state / "kek"
+
+    @property
+    def token_file(self) -> Path:
+        """The access token in plain text, readable by its owner alone."""
+        return self.state / "token"
+
+    @property
     def token(self) -> str:
-        """The access token."""
         return self.token_file.read_text().strip()
 
 
@@ -60,31 +65,30 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
     Raises:
         StartupError: unknown model, no tokenizer, or an unreachable key store.
     """
-    folder = resolve_model(model)
+    folder = resolve_model(model, state)
     try:
-        fingerprint = TextTokenizer.load(folder).fingerprint
+        tokenizer = TextTokenizer.load(folder)
     except TokenizerMissing as error:
         raise StartupError(
             f"model {model}: {error}; save its tokenizer there with save_pretrained"
         ) from error
+    fingerprint = tokenizer.fingerprint
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if model not in BY_NAME:
+        remember_tokenizer(state, model_id(model), tokenizer)
     setup = LocalSetup(
         model=model,
         model_id=model_id(model),
         tokenizer_folder=folder,
         store_url=store_url or f"sqlite:///{state / 'keys.db'}",
-        kek_file=state / "kek",
-        token_file=state / "token",
         key_id=f"default-{fingerprint[:8]}",
         other_key_id=f"other-{fingerprint[:8]}",
         state=state,
     )
     if not setup.kek_file.exists():
         write_secret(setup.kek_file, KeyEncryptionKey.generate_text())
-    try:
+    with no_start_after(KeyStoreError, ValueError):
         asyncio.run(_provision_store(setup, fingerprint))
-    except (KeyStoreError, ValueError) as error:
-        raise StartupError(str(error)) from error
     return setup
 
 
@@ -93,7 +97,10 @@ async def _provision_store(setup: LocalSetup, fingerprint: str) -> None:
     try:
         await store.ping()
         kek = KeyEncryptionKey.from_text(setup.kek_file.read_text())
-        ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
+        ledger = KeyStoreSettings(
+            store_url=SecretStr(setup.store_url), store_url_file=None, state=setup.state
+        ).open_ledger()
+        ring, registry = KeyRing(store, kek, ledger=ledger), TokenRegistry(store, kek, ledger=ledger)
         profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
         for key_id in (setup.key_id, setup.other_key_id):
             try:

@@ -1,7 +1,14 @@
 """Clients of both services, typed by the shared schemas."""
 
-from shared.client.async_client import AsyncTTMarkClient
-from shared.client.errors import ClientError
-from shared.client.sync_client import TTMarkClient
+from ttmark.shared.client.async_client import AsyncClient
+from ttmark.shared.client.client import Client
+from ttmark.shared.client.errors import ClientError, ServiceRefused, ServiceUnreachable, UnexpectedAnswer
 
-__all__ = ["AsyncTTMarkClient", "ClientError", "TTMarkClient"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "ServiceRefused",
+    "ServiceUnreachable",
+    "UnexpectedAnswer",
+]

@@ -1,20 +1,29 @@
 """An asynchronous client of the generation and the detection service."""
 
 import asyncio
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import AsyncGenerator
+from typing import Self
 
 import httpx
 
-from shared.client import calls
-from shared.schemas.detection import DetectionKeys, DetectionRequest, DetectionResponse
+from ttmark.shared.client import calls, errors
+from ttmark.shared.client.calls import Answer, Call, Fields
+from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
+from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.detection import DetectionKeys, DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.models import ModelList
 
 
-class AsyncTTMarkClient:
-    """`TTMarkClient` for asyncio: the same arguments, the same errors.
+class AsyncClient:
+    """`Client` for asyncio: the same arguments, calls and errors.
 
     Many requests may run at the same time over one client.
     """
+
+    Error = errors.ClientError
+    Refused = errors.ServiceRefused
+    Unreachable = errors.ServiceUnreachable
+    UnexpectedAnswer = errors.UnexpectedAnswer
 
     def __init__(
         self,
@@ -25,58 +34,68 @@ class AsyncTTMarkClient:
         timeout: float = calls.DEFAULT_TIMEOUT,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._http = httpx.AsyncClient(
-            base_url=base_url, headers=calls.headers(token), timeout=timeout, transport=transport
-        )
+        self._http = httpx.AsyncClient(**calls.http_options(base_url, token, timeout), transport=transport)
         self._retries = retries
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
 
-    async def detect(self, request: DetectionRequest) -> DetectionResponse:
-        """`POST /v1/detect/direct`, `/aligned` or `/localized`, as the request's type says.
+    async def complete(self, request: CompletionRequest | Fields) -> CompletionResponse:
+        """`POST /v1/completions`; for everything else the `openai` client works unchanged."""
+        return await self._answer(calls.COMPLETE.of(request))
 
-        Raises:
-            ClientError: the service refused, or did not answer.
-        """
-        return DetectionResponse.model_validate(
-            await self._send("POST", calls.detection_path(request), calls.body(request))
-        )
+    async def chat(self, request: ChatRequest | Fields) -> ChatResponse:
+        """`POST /v1/chat/completions`."""
+        return await self._answer(calls.CHAT.of(request))
 
-    async def detection_keys(self) -> DetectionKeys:
-        """`GET /v1/keys` of the detection service.
+    async def stream_chat(self, request: ChatRequest | Fields) -> AsyncGenerator[ChatChunk, None]:
+        """`POST /v1/chat/completions`, event by event; leaving the loop early ends the generation."""
+        call = calls.CHAT_EVENTS.of(request, stream=True)
+        response = await self._send(call, stream=True)
+        try:
+            async for line in response.aiter_lines():
+                if (event := calls.parsed_event(call, response, line)) is not None:
+                    yield event
+        except httpx.HTTPError as error:
+            raise calls.unreachable(self._http.base_url, error) from error
+        finally:
+            await response.aclose()
 
-        Raises:
-            ClientError: the service refused, or did not answer.
-        """
-        return DetectionKeys.model_validate(await self._send("GET", calls.KEYS_PATH))
+    async def models(self) -> ModelList:
+        """`GET /v1/models` of the generation service."""
+        return await self._answer(calls.MODELS)
 
-    async def complete(self, body: dict[str, Any]) -> dict[str, Any]:
-        """`POST /v1/completions`, not streamed.
+    async def detect(self, request: DetectionRequest | str) -> DetectionResponse:
+        """`POST /v1/detect/direct`, `/aligned` or `/localized` by the type; direct for a text."""
+        return await self._answer(calls.detect(request))
 
-        Raises:
-            ClientError: the service refused, or did not answer.
-        """
-        return await self._send("POST", calls.COMPLETIONS_PATH, body)
+    async def keys(self) -> DetectionKeys:
+        """`GET /v1/keys` of the detection service."""
+        return await self._answer(calls.KEYS)
 
-    async def _send(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        for attempts_left in range(self._retries, -1, -1):
-            try:
-                response = await self._http.request(method, path, json=body)
-            except httpx.HTTPError as error:
-                if not isinstance(error, calls.RETRIED_ERRORS) or not attempts_left:
-                    raise calls.unreachable(self._http.base_url, error) from error
-                await asyncio.sleep(calls.backoff(self._retries - attempts_left))
-                continue
-            if response.is_success:
-                result: dict[str, Any] = response.json()
-                return result
-            if response.status_code not in calls.RETRIED_STATUS or not attempts_left:
-                break
-            await asyncio.sleep(calls.pause(response))
-        raise calls.refusal(response)
+    async def _answer(self, call: Call[Answer]) -> Answer:
+        return calls.parsed(call, await self._send(call))
+
+    async def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
+        attempts = calls.attempts(self._http.base_url, self._retries)
+        next(attempts)
+        try:
+            while True:
+                if pause := attempts.send(await self._attempt(call, stream=stream)):
+                    await asyncio.sleep(pause)
+        except StopIteration as answered:
+            response: httpx.Response = answered.value
+            return response
+
+    async def _attempt(self, call: Call[Answer], *, stream: bool) -> calls.Attempt:
+        try:
+            request = self._http.build_request(call.method, call.path, json=call.body)
+            response = await self._http.send(request, stream=stream)
+            if not response.is_success:
+                await response.aread()
+        except httpx.HTTPError as error:
+            return error
+        return response

@@ -1,17 +1,18 @@
-"""What the synchronous and the asynchronous client have in common: routes, retries, error texts."""
+"""Every call of the two services, and when it is tried again: what both clients do, without doing it."""
 
 import random
-from typing import Any
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import httpx
+from pydantic import BaseModel, ValidationError
 
-from shared.client.errors import ClientError
-from shared.schemas.detection import (
-    AlignedRequest,
-    DetectionRequest,
-    DirectRequest,
-    LocalizedRequest,
-)
+from ttmark.shared.client.errors import ServiceRefused, ServiceUnreachable, UnexpectedAnswer
+from ttmark.shared.schemas import detection
+from ttmark.shared.schemas.chat import ChatChunk, ChatResponse
+from ttmark.shared.schemas.completions import CompletionResponse
+from ttmark.shared.schemas.models import ModelList
 
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
 # The connection was refused or broke before an answer: another instance, or the next one, will answer.
@@ -20,57 +21,140 @@ LONGEST_PAUSE = 30.0
 DEFAULT_TIMEOUT = 120.0
 DEFAULT_RETRIES = 3
 
-KEYS_PATH = "/v1/keys"
-COMPLETIONS_PATH = "/v1/completions"
+Answer = TypeVar("Answer", bound=BaseModel)
+Fields = Mapping[str, Any]
+Attempt = httpx.Response | httpx.HTTPError
 
 
-def detection_path(request: DetectionRequest) -> str:
-    """The route that a request belongs to, by its type."""
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Answer]):
+    """One request, and the schema of its answer or of each event of it."""
+
+    method: str
+    path: str
+    answer: type[Answer]
+    body: dict[str, Any] | None = None
+
+    def of(self, request: BaseModel | Fields, **more: Any) -> "Call[Answer]":
+        """This call, with a request and more fields as its body."""
+        if isinstance(request, BaseModel):
+            request = request.model_dump(exclude_none=True, by_alias=True)
+        return replace(self, body={**request, **more})
+
+
+COMPLETE = Call("POST", "/v1/completions", CompletionResponse)
+CHAT = Call("POST", "/v1/chat/completions", ChatResponse)
+CHAT_EVENTS = Call("POST", "/v1/chat/completions", ChatChunk)
+KEYS = Call("GET", "/v1/keys", detection.DetectionKeys)
+MODELS = Call("GET", "/v1/models", ModelList)
+
+
+def detect(request: detection.DetectionRequest | str) -> Call[detection.DetectionResponse]:
+    """The route that a request belongs to, by its type; a text alone is detected directly."""
     match request:
-        case DirectRequest():
-            return "/v1/detect/direct"
-        case AlignedRequest():
-            return "/v1/detect/aligned"
-        case LocalizedRequest():
-            return "/v1/detect/localized"
+        case str():
+            return detect(detection.DirectRequest(inputs=[detection.Document(text=request)]))
+        case detection.DirectRequest():
+            mode = "direct"
+        case detection.AlignedRequest():
+            mode = "aligned"
+        case detection.LocalizedRequest():
+            mode = "localized"
         case _:
             raise TypeError(f"no route for {type(request).__name__}")
+    return Call("POST", f"/v1/detect/{mode}", detection.DetectionResponse).of(request)
 
 
-def headers(token: str) -> dict[str, str]:
-    """Headers of every request."""
-    return {"Authorization": f"Bearer {token}"}
+def http_options(base_url: str, token: str, timeout: float) -> dict[str, Any]:
+    """What an httpx client of a service is made with.
+
+    Raises:
+        ServiceUnreachable: the address is none.
+    """
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise ServiceUnreachable(f"{base_url} is no address: {error}") from error
+    return {"base_url": url, "headers": {"Authorization": f"Bearer {token}"}, "timeout": timeout}
 
 
-def body(request: DetectionRequest) -> dict[str, Any]:
-    """The JSON body of a detection request."""
-    return request.model_dump(exclude_none=True)
+def attempts(base_url: httpx.URL, retries: int) -> Generator[float, Attempt, httpx.Response]:
+    """Yields the seconds to wait before each attempt, is sent what came of it, returns the good answer.
+
+    Raises:
+        ServiceRefused, ServiceUnreachable: trying again is of no use, or was of none `retries` times.
+    """
+    pause = 0.0
+    for failures in range(retries + 1):
+        attempt = yield pause
+        gives_up = failures == retries
+        if isinstance(attempt, httpx.HTTPError):
+            if gives_up or not isinstance(attempt, RETRIED_ERRORS):
+                raise unreachable(base_url, attempt) from attempt
+            pause = min(8.0, 0.5 * (1 << failures)) * random.uniform(0.5, 1.0)  # noqa: S311
+        elif attempt.is_success:
+            return attempt
+        elif gives_up or attempt.status_code not in RETRIED_STATUS:
+            raise _refusal(attempt)
+        else:
+            pause = _retry_after(attempt)
+    raise ValueError("retries must not be negative")
 
 
-def pause(response: httpx.Response) -> float:
-    """Seconds to wait before the next attempt: Retry-After, or one."""
+def _retry_after(response: httpx.Response) -> float:
     try:
         return min(LONGEST_PAUSE, max(0.0, float(response.headers["Retry-After"])))
     except (KeyError, ValueError):
         return 1.0
 
 
-def backoff(failures: int) -> float:
-    """Seconds to wait after a connection failed, as it did `failures` times before: at most 8, randomised."""
-    return min(8.0, 0.5 * (1 << failures)) * random.uniform(0.5, 1.0)  # noqa: S311
+def parsed(call: Call[Answer], response: httpx.Response) -> Answer:
+    """The typed answer; fields that this client does not know are left out.
+
+    Raises:
+        UnexpectedAnswer: not JSON, or a field is missing or of another type.
+    """
+    return _valid(call, response, response.content)
 
 
-def refusal(response: httpx.Response) -> ClientError:
+def parsed_event(call: Call[Answer], response: httpx.Response, line: str) -> Answer | None:
+    """The event that a line of a stream holds, if it holds one.
+
+    Raises:
+        ServiceRefused: the service says that it cannot go on.
+        UnexpectedAnswer: as `parsed`.
+    """
+    if not line.startswith("data: ") or line == "data: [DONE]":
+        return None
+    data = line.removeprefix("data: ").encode()
+    if data.startswith(b'{"error"'):
+        raise _refusal(httpx.Response(response.status_code, content=data, request=response.request))
+    return _valid(call, response, data)
+
+
+def unreachable(base_url: httpx.URL, error: httpx.HTTPError) -> ServiceUnreachable:
+    """No answer came, or not all of it."""
+    return ServiceUnreachable(f"{base_url} does not answer: {str(error) or type(error).__name__}")
+
+
+def _valid(call: Call[Answer], response: httpx.Response, content: bytes) -> Answer:
+    try:
+        return call.answer.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        reason = f"{where}: {first['msg']}" if where else first["msg"]
+        message = f"{response.request.url} answered what no TTMark service answers: {reason}"
+        raise UnexpectedAnswer(message, response.status_code) from error
+
+
+def _refusal(response: httpx.Response) -> ServiceRefused:
     """The service's own words: an OpenAI envelope or a problem document."""
     try:
         document = response.json()
-        reason = document["error"]["message"] if "error" in document else document.get("detail")
-        message = str(reason or document["title"])
+        error = document.get("error", document)
+        message = str(error.get("message") or error.get("detail") or error["title"])
+        code = error.get("code")
     except (ValueError, KeyError, TypeError, AttributeError):
-        message = f"{response.request.url} answered {response.status_code}"
-    return ClientError(message, response.status_code)
-
-
-def unreachable(base_url: httpx.URL, error: httpx.HTTPError) -> ClientError:
-    """No answer came."""
-    return ClientError(f"{base_url} does not answer: {error}")
+        return ServiceRefused(f"{response.request.url} answered {response.status_code}", response.status_code)
+    return ServiceRefused(message, response.status_code, code if isinstance(code, str) else None)

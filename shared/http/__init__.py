@@ -1,16 +1,15 @@
 """The scaffolding of both services: errors, authentication, limits, health, application."""
 
-from shared.http.app import create_app
-from shared.http.auth import Authenticate, check_scope, require
-from shared.http.error_format import openai_envelope, problem_document
-from shared.http.health import Readiness
-from shared.http.json_route import JsonRoute
-from shared.http.limits import HttpLimits
+from ttmark.shared.http.app import AppOptions, create_app
+from ttmark.shared.http.auth import Authenticate, check_scope, require
+from ttmark.shared.http.error_format import openai_envelope, problem_document
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.http.limits import HttpLimits
 
 __all__ = [
+    "AppOptions",
     "Authenticate",
     "HttpLimits",
-    "JsonRoute",
     "Readiness",
     "check_scope",
     "create_app",

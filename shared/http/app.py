@@ -1,7 +1,9 @@
 """The FastAPI application that both services are built from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI
@@ -11,72 +13,113 @@ from opentelemetry.trace import TracerProvider
 from prometheus_client import CollectorRegistry, ProcessCollector
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware
-from shared.http.error_format import ErrorRenderer, ErrorStyle, InvalidFields, error_renderer
-from shared.http.errors import BadRequest, InternalError, MethodNotAllowed, NotFound, ServiceError
-from shared.http.health import Readiness, health_router
-from shared.http.json_body import JsonBodyMiddleware
-from shared.http.limits import HttpLimits
-from shared.http.request_id import RequestIdMiddleware
-from shared.http.telemetry import TelemetryMiddleware
-from shared.observability.http_metrics import HttpMetrics
-from shared.observability.readiness_metrics import ReadinessCollector
-from shared.observability.tracing import WithoutQueries
-from shared.schemas.errors import FieldProblem
+from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware
+from ttmark.shared.http.error_format import ErrorRenderer, ErrorStyle, InvalidFields, error_renderer
+from ttmark.shared.http.health import Readiness, health_router
+from ttmark.shared.http.json_body import JsonBodyMiddleware, RunLong
+from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.request_id import HEADER as REQUEST_ID_HEADER
+from ttmark.shared.http.request_id import RequestIdMiddleware
+from ttmark.shared.http.service_errors import (
+    BadRequest,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    ServiceError,
+)
+from ttmark.shared.http.telemetry import TelemetryMiddleware
+from ttmark.shared.observability.http_metrics import HttpMetrics
+from ttmark.shared.observability.readiness_metrics import ReadinessCollector
+from ttmark.shared.observability.tracing import WithoutQueries
+from ttmark.shared.schemas.error_bodies import FieldProblem
+from ttmark.shared.vault.audit import AuditSink, log_audit
 
 _MOST_PROBLEMS = 20
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class AppOptions:
+    """What the composition root decides of either service's application.
+
+    Attributes:
+        authenticate: gives the principal of a token; raises InvalidToken or another KeyStoreError.
+        limits: on the bodies of requests.
+        lifespan: runs around the time in which the application serves.
+        registry: where the metrics go and what /metrics shows.
+        tracer_provider: makes a span of each request under `/v1`, a child of the caller's.
+        admit: asked with the principal of each request. None limits nothing.
+        cors_origins: web pages from these origins may call the service; `*` stands for all of them.
+        audit: hears of each use of a key.
+        run_long: parses long bodies off the event loop. None parses them on it.
+    """
+
+    authenticate: Authenticate
+    limits: HttpLimits = field(default_factory=HttpLimits)
+    lifespan: Lifespan | None = None
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    tracer_provider: TracerProvider | None = None
+    admit: Admit | None = None
+    cors_origins: Collection[str] = ()
+    audit: AuditSink = log_audit
+    run_long: RunLong | None = None
+
+
 def create_app(
-    *,
-    title: str,
-    version: str,
-    error_style: ErrorStyle,
-    authenticate: Authenticate,
-    limits: HttpLimits,
-    readiness: Callable[[], Readiness],
-    lifespan: Lifespan | None = None,
-    registry: CollectorRegistry | None = None,
-    tracer_provider: TracerProvider | None = None,
-    admit: Admit | None = None,
+    options: AppOptions, *, title: str, error_style: ErrorStyle, readiness: Callable[[], Readiness]
 ) -> FastAPI:
     """An application with request ids, access log, metrics, authentication, body limits and health routes.
 
     Args:
         error_style: how every error looks, those of the framework and of a bug included.
-        authenticate: gives the principal of a token; raises InvalidToken or another KeyStoreError.
         readiness: asked on each /readyz.
-        registry: where the metrics go and what /metrics shows; a new one by default.
-        tracer_provider: makes a span of each request under `/v1`, a child of the caller's.
-        admit: asked with the principal of each request. None limits nothing.
     """
     render = error_renderer(error_style)
-    registry = registry if registry is not None else CollectorRegistry()
+    registry, release = options.registry, version("ttmark")
     ProcessCollector(registry=registry)
     ReadinessCollector(lambda: readiness().checks, registry)
     app = FastAPI(
         title=title,
-        version=version,
-        lifespan=lifespan,
-        telemetry=_telemetry(tracer_provider),
+        version=release,
+        lifespan=options.lifespan,
+        telemetry=_telemetry(options.tracer_provider),
         docs_url=None,  # its page loads scripts from a CDN
         redoc_url=None,
         redirect_slashes=False,
         middleware=[
             Middleware(RequestIdMiddleware),
-            Middleware(TelemetryMiddleware, metrics=HttpMetrics(registry, version), render=render),
-            Middleware(BearerMiddleware, authenticate=authenticate, admit=admit, render=render),
-            Middleware(JsonBodyMiddleware, limits=limits, render=render),
+            *_cors(options.cors_origins),
+            Middleware(TelemetryMiddleware, metrics=HttpMetrics(registry, release), render=render),
+            Middleware(
+                BearerMiddleware, authenticate=options.authenticate, admit=options.admit, render=render
+            ),
+            Middleware(JsonBodyMiddleware, limits=options.limits, render=render, run_long=options.run_long),
         ],
     )
     _install_error_handlers(app, render)
     app.include_router(health_router(readiness, registry))
     return app
+
+
+def _cors(origins: Collection[str]) -> list[Middleware]:
+    if not origins:
+        return []
+    # Outside of authentication, because a browser asks without a token, and of everything that can refuse, so
+    # that a page can read why. Tokens travel in a header, so there are no credentials in the sense of CORS.
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=("GET", "HEAD", "POST"),
+            allow_headers=("*",),
+            expose_headers=(REQUEST_ID_HEADER, "Retry-After"),
+        )
+    ]
 
 
 def _telemetry(provider: TracerProvider | None) -> TelemetryConfig:

@@ -10,10 +10,16 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from shared.http.error_format import ErrorRenderer
-from shared.http.errors import Forbidden, ServiceError, StoreDown, TooManyRequests, Unauthorized
-from shared.keys.errors import InvalidToken, KeyStoreError
-from shared.keys.scopes import Principal, Scope
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.error_format import ErrorRenderer
+from ttmark.shared.http.service_errors import (
+    Forbidden,
+    ServiceError,
+    StoreDown,
+    TooManyRequests,
+    Unauthorized,
+)
+from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError
 
 Authenticate = Callable[[str], Awaitable[Principal]]
 # None when the request is within the limits of who sends it, else the seconds after which to try again.

@@ -7,9 +7,9 @@ from typing import Literal
 from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
-from shared.http.errors import BadRequest, ServiceError, Unprocessable
-from shared.http.request_id import request_id
-from shared.schemas.errors import ErrorBody, ErrorEnvelope, FieldProblem, ProblemDocument
+from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.service_errors import BadRequest, ServiceError, Unprocessable
+from ttmark.shared.schemas.error_bodies import ErrorBody, ErrorEnvelope, FieldProblem, ProblemDocument
 
 ErrorStyle = Literal["openai", "problem"]
 ErrorRenderer = Callable[[ServiceError, Scope], Response]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-from shared.schemas.health import Liveness, ReadinessReport
+from ttmark.shared.schemas.health import Liveness, ReadinessReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +53,7 @@ def health_router(readiness: Callable[[], Readiness], registry: CollectorRegistr
         """Prometheus text."""
         return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
+    # As GET: the server leaves the body out. Not in the description: it would say each route twice.
+    for path, endpoint in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", metrics)):
+        router.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
     return router

@@ -1,21 +1,32 @@
 """Request bodies: read within limits, and strict JSON or a 4xx, before any route sees them.
 
-Compressed bodies are refused: without decompression there are no bombs.
+Compressed bodies are refused: without decompression there are no bombs. Of each tenant few long bodies are
+taken in at a time, and the others wait unread: nobody else is served while one is read and parsed.
 """
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shared.http.error_format import ErrorRenderer
-from shared.http.errors import RequestTimeout, ServiceError, TooLarge, UnsupportedMediaType
-from shared.http.limits import HttpLimits
-from shared.http.strict_json import parse_json
+from ttmark.shared.http.error_format import ErrorRenderer
+from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.service_errors import RequestTimeout, ServiceError, TooLarge, UnsupportedMediaType
+from ttmark.shared.http.strict_json import parse_json
 
 PARSED_JSON = "parsed_json"
+BODY_BYTES = "body_bytes"
+# Parsing less takes less time than handing it to another thread and back.
+LONG_BODY_BYTES = 32_768
+_LONG_BODIES_AT_ONCE = 2
+RunLong = Callable[[Request, int, Callable[[], Any]], Awaitable[Any]]
+"""Request, bytes of its body, work that grows with them -> what the work gives; off the event loop."""
 _METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _JSON_TYPE = re.compile(r"application/(?:json|[\w.+-]+\+json)", re.IGNORECASE)
 
@@ -23,21 +34,37 @@ _JSON_TYPE = re.compile(r"application/(?:json|[\w.+-]+\+json)", re.IGNORECASE)
 class JsonBodyMiddleware:
     """Reads the body, refuses it or hands it on, whole and parsed; an empty body passes."""
 
-    def __init__(self, app: ASGIApp, limits: HttpLimits, render: ErrorRenderer) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: HttpLimits, render: ErrorRenderer, run_long: RunLong | None = None
+    ) -> None:
         self.app = app
+        self.run_long = run_long
         self.limits = limits
         self.render = render
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] not in _METHODS_WITH_BODY:
             await self.app(scope, receive, send)
             return
         try:
-            body = await self._read(scope, receive)
+            async with self._turn(scope):
+                body = await self._read(scope, receive)
         except ServiceError as error:
             await self.render(error, scope)(scope, receive, send)
             return
         await self.app(scope, _replay(body, receive), send)
+
+    def _turn(self, scope: Scope) -> AbstractAsyncContextManager[None]:
+        """A tenant's turn to send a long body, or one whose length it does not say."""
+        declared = Headers(scope=scope).get("content-length", "")
+        caller = scope["state"].get("principal")
+        if caller is None or (declared.isdecimal() and int(declared[:20]) <= LONG_BODY_BYTES):
+            return nullcontext()
+        turns = self._turns.get(caller.tenant)
+        if turns is None:
+            turns = self._turns[caller.tenant] = asyncio.Semaphore(_LONG_BODIES_AT_ONCE)
+        return turns
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         headers = Headers(scope=scope)
@@ -54,7 +81,13 @@ class JsonBodyMiddleware:
             media_type = headers.get("content-type", "").partition(";")[0].strip()
             if not _JSON_TYPE.fullmatch(media_type):
                 raise UnsupportedMediaType("The body must be JSON: send Content-Type: application/json.")
-            scope["state"][PARSED_JSON] = parse_json(body, self.limits)
+            scope["state"][BODY_BYTES] = len(body)
+            if self.run_long is None or len(body) <= LONG_BODY_BYTES:
+                scope["state"][PARSED_JSON] = parse_json(body, self.limits)
+            else:
+                scope["state"][PARSED_JSON] = await self.run_long(
+                    Request(scope, receive), len(body), lambda: parse_json(body, self.limits)
+                )
         return body
 
 

@@ -10,8 +10,8 @@ import re
 from itertools import accumulate
 from typing import Any, NoReturn
 
-from shared.http.errors import MalformedJson
-from shared.http.limits import HttpLimits
+from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.service_errors import MalformedJson
 
 # An unterminated string runs to the end: were it no match, each escaped quote would start the search anew.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)

@@ -6,11 +6,11 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shared.http.auth import PROTECTED_PREFIX
-from shared.http.error_format import ErrorRenderer
-from shared.http.errors import InternalError
-from shared.keys.scopes import Principal
-from shared.observability.http_metrics import HttpMetrics
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.auth import PROTECTED_PREFIX
+from ttmark.shared.http.error_format import ErrorRenderer
+from ttmark.shared.http.service_errors import InternalError
+from ttmark.shared.observability.http_metrics import HttpMetrics
 
 CLIENT_CLOSED_REQUEST = 499
 UNMATCHED_ROUTE = "unmatched"
@@ -42,7 +42,7 @@ class TelemetryMiddleware:
                 status = message["status"]
             await send(message)
 
-        with self.metrics.in_flight():
+        with self.metrics.in_flight.track_inprogress():
             try:
                 await self.app(scope, receive, send_noting_status)
             except ClientDisconnect:

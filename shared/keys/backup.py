@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import orjson
 
-from shared.keys import key_codec, token_records
-from shared.keys.data_key import DataKey
-from shared.keys.envelope import Envelope, open_envelope, seal_envelope
-from shared.keys.errors import RecordRolledBack
-from shared.keys.kek import KeyWrapper
-from shared.keys.store import RecordStore
+from ttmark.shared.access import token_records
+from ttmark.shared.keys import key_codec
+from ttmark.shared.vault.data_key import DataKey
+from ttmark.shared.vault.envelope import Envelope, open_envelope, seal_envelope
+from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.key_store_errors import RecordRolledBack
+from ttmark.shared.vault.store import RecordStore
 
 RECORD_KINDS = (key_codec.KIND, token_records.KIND)
 _KIND, _RECORD_ID, _CONTENT = "backup", "all", b"ttmark backup"

@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import structlog
 
-from shared.keys.audit import AuditEvent, AuditSink, no_audit
-from shared.keys.errors import KeyStoreError
-from shared.keys.keyring import KeyRing
-from shared.keys.replicas import ReplicaReporter
-from shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.vault.audit import AuditEvent, AuditSink, no_audit
+from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _FIRST_RETRY_SECONDS = 0.2
 _LAST_RETRY_SECONDS = 2.0

@@ -4,18 +4,20 @@ import base64
 import os
 from datetime import datetime
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ValidationError
 
-from shared.keys.data_key import DataKey
-from shared.keys.derive import derive_prf_key
-from shared.keys.envelope import Envelope, canonical_json
-from shared.keys.errors import RecordTampered
-from shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionInfo, VersionRecord
-from shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from shared.schemas.profile import Profile
+from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.data_key import DataKey
+from ttmark.shared.vault.envelope import Envelope, canonical_json
+from ttmark.shared.vault.key_store_errors import RecordTampered
 
 KIND = "key"
 SECRET_BYTES = 32
+PRF_KEY_BYTES = 16
 
 
 def _secret_name(key_id: str, version: int, profile: Profile, epoch: int) -> bytes:
@@ -55,7 +57,14 @@ def unlock(envelope: Envelope) -> UnlockedKey:
         versions.append(
             UnlockedVersion(version.version, version.state, derive_prf_key(secret, record.profile))
         )
-    return UnlockedKey(record.key_id, record.tenant, record.profile, envelope.epoch, tuple(versions))
+    return UnlockedKey(
+        record.key_id,
+        record.tenant,
+        record.profile,
+        envelope.epoch,
+        tuple(versions),
+        record.rotate_after_tokens,
+    )
 
 
 def load_record(envelope: Envelope) -> KeyRecord:
@@ -71,26 +80,21 @@ def load_record(envelope: Envelope) -> KeyRecord:
 
 
 def dump_record(record: KeyRecord) -> dict[str, object]:
-    """The body of the envelope."""
-    return record.model_dump(mode="json")
+    """The body of the envelope; a limit that is not set is left out, as programs before it read it."""
+    unset = {"rotate_after_tokens"} if record.rotate_after_tokens is None else None
+    return record.model_dump(mode="json", exclude=unset)
 
 
-def describe(record: KeyRecord, envelope: Envelope) -> KeyInfo:
+def describe(envelope: Envelope) -> KeyInfo:
     """What may be shown of a key."""
-    versions = tuple(
-        VersionInfo(
-            version=version.version,
-            state=version.state,
-            created_at=version.created_at,
-            changed_at=version.changed_at,
-        )
-        for version in record.versions
-    )
-    return KeyInfo(
-        key_id=record.key_id,
-        tenant=record.tenant,
-        profile=record.profile,
-        created_at=record.created_at,
-        epoch=envelope.epoch,
-        versions=versions,
-    )
+    record = load_record(envelope)
+    versions = [version.shown() for version in record.versions]
+    return KeyInfo.model_validate({**dict(record), "epoch": envelope.epoch, "versions": versions})
+
+
+def derive_prf_key(secret: bytes, profile: Profile) -> bytes:
+    """16-byte PRF key: HKDF-SHA256 (RFC 5869), no salt, info = the profile's canonical form.
+
+    Two profiles never share a PRF key, even when they share a secret.
+    """
+    return HKDF(algorithm=SHA256(), length=PRF_KEY_BYTES, salt=None, info=profile.canonical()).derive(secret)

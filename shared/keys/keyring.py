@@ -1,24 +1,36 @@
 """Keys and the life cycle of their versions, over any record store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from shared.keys.audit import Action, AuditEvent, AuditSink, no_audit
-from shared.keys.data_key import DataKey
-from shared.keys.envelope import Envelope
-from shared.keys.errors import KeyExists, KeyNotFound, KeyStoreError, ReplicasBehind, RevisionConflict
-from shared.keys.kek import KeyWrapper
-from shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
-from shared.keys.ledger import Ledger
-from shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord, check_name
-from shared.keys.replicas import replicas_behind
-from shared.keys.store import RecordStore
-from shared.keys.transitions import disabled, find_version, next_version, promoted, retired
-from shared.keys.unlocked import UnlockedKey
-from shared.keys.vault import Vault
-from shared.schemas.profile import Profile
-
-_ATTEMPTS = 8
+from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
+from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
+from ttmark.shared.keys.replicas import replicas_behind
+from ttmark.shared.keys.transitions import (
+    check_primary,
+    disabled,
+    find_version,
+    next_version,
+    promoted,
+    retired,
+)
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.audit import Action, AuditEvent, AuditSink, no_audit
+from ttmark.shared.vault.data_key import DataKey
+from ttmark.shared.vault.envelope import Envelope
+from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.key_store_errors import (
+    KeyExists,
+    KeyNotFound,
+    KeyStoreError,
+    ReplicasBehind,
+    RevisionConflict,
+)
+from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.names import check_name
+from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.vault import Vault
 
 
 class KeyRing:
@@ -64,29 +76,33 @@ class KeyRing:
         except RevisionConflict as error:
             raise KeyExists(f"key {key_id} exists") from error
         self._audit(AuditEvent("key.create", key_id=key_id, version=1, tenant=tenant))
-        return describe(record, envelope)
+        return describe(envelope)
 
     async def list(self, *, tenant: str | None = None) -> list[KeyInfo]:
         """All keys, or those of one tenant, ordered by id; no secrets."""
         envelopes, problems = await self._vault.read_all(KIND)
         for problem in problems.values():
             raise problem
-        infos = [describe(load_record(envelope), envelope) for envelope in envelopes.values()]
+        infos = map(describe, envelopes.values())
         return [info for info in infos if tenant in (None, info.tenant)]
 
     async def info(self, key_id: str) -> KeyInfo:
         """One key, without secrets."""
-        envelope = await self._read(key_id)
-        return describe(load_record(envelope), envelope)
+        return describe(await self._read(key_id))
 
-    async def rotate(self, key_id: str) -> KeyInfo:
+    async def rotate(self, key_id: str, *, primary: int | None = None) -> KeyInfo:
         """Adds a pending version, which is promoted once every replica knows it.
 
+        Args:
+            primary: rotates only while this version is the primary one.
+
         Raises:
-            InvalidTransition: there is a pending version already.
+            InvalidTransition: there is a pending version already, or another primary one.
         """
 
         def change(record: KeyRecord, envelope: Envelope) -> KeyRecord:
+            if primary is not None:
+                check_primary(record, primary)
             version = new_version(
                 envelope.data_key,
                 key_id,
@@ -112,6 +128,22 @@ class KeyRing:
             record = load_record(await self._read(key_id))
             await self._check_known(record, find_version(record, version))
         return await self._transition("key.promote", key_id, version, promoted)
+
+    async def rotate_after(self, key_id: str, tokens: int | None) -> KeyInfo:
+        """Sets after how many marked tokens a primary version is due for rotation; None: never.
+
+        Raises:
+            ValueError: fewer than one token.
+        """
+        if tokens is not None and tokens < 1:
+            raise ValueError("a version is rotated after at least one token")
+
+        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
+            return record.model_copy(update={"rotate_after_tokens": tokens})
+
+        info = await self._change(key_id, change)
+        self._audit(AuditEvent("key.limit", key_id=key_id, tenant=info.tenant, tokens=tokens))
+        return info
 
     async def retire(self, key_id: str, version: int) -> KeyInfo:
         """A pending or active version is no longer looked for. Repeating it changes nothing."""
@@ -150,10 +182,7 @@ class KeyRing:
         await self._store.watch(lambda kind: changed() if kind == KIND else None)
 
     async def _read(self, key_id: str) -> Envelope:
-        envelope = await self._vault.read(KIND, key_id)
-        if envelope is None:
-            raise KeyNotFound(f"there is no key {key_id}")
-        return envelope
+        return _existing(key_id, await self._vault.read(KIND, key_id))
 
     async def _transition(
         self,
@@ -183,17 +212,16 @@ class KeyRing:
         self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))
 
     async def _change(self, key_id: str, change: Callable[[KeyRecord, Envelope], KeyRecord]) -> KeyInfo:
-        for attempt in range(_ATTEMPTS):
-            envelope = await self._read(key_id)
+        def new_body(envelope: Envelope) -> Mapping[str, object] | None:
             record = load_record(envelope)
             changed = change(record, envelope)
-            if changed == record:
-                return describe(record, envelope)
-            try:
-                envelope = await self._vault.write(KIND, key_id, dump_record(changed), previous=envelope)
-            except RevisionConflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
-                return describe(changed, envelope)
-        raise RevisionConflict(f"key {key_id} keeps changing")
+            return None if changed == record else dump_record(changed)
+
+        envelope, _ = await self._vault.change(KIND, key_id, new_body)
+        return describe(_existing(key_id, envelope))
+
+
+def _existing(key_id: str, envelope: Envelope | None) -> Envelope:
+    if envelope is None:
+        raise KeyNotFound(f"there is no key {key_id}")
+    return envelope

@@ -2,14 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from shared.keys.errors import InvalidName
-from shared.schemas.profile import Profile
-
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.names import Name
 
 
 class KeyState(StrEnum):
@@ -44,9 +41,17 @@ class VersionRecord(VersionInfo):
     epoch: int = Field(ge=1)
     sealed_secret: str = Field(repr=False)
 
+    def shown(self) -> VersionInfo:
+        """Without the secret."""
+        return VersionInfo.model_validate(self.model_dump(include=set(VersionInfo.model_fields)))
 
-class KeyRecord(BaseModel):
-    """The body of a key's record."""
+
+class _Key(BaseModel):
+    """What a key's record holds and shows alike.
+
+    Attributes:
+        rotate_after_tokens: of the primary version, after which the next one takes its place; None: no limit.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,18 +59,18 @@ class KeyRecord(BaseModel):
     tenant: Name
     profile: Profile
     created_at: datetime
+    rotate_after_tokens: int | None = Field(default=None, ge=1)
+
+
+class KeyRecord(_Key):
+    """The body of a key's record."""
+
     versions: tuple[VersionRecord, ...]
 
 
-class KeyInfo(BaseModel):
+class KeyInfo(_Key):
     """What is shown of a key: everything but its secrets. `epoch` counts the changes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    key_id: str
-    tenant: str
-    profile: Profile
-    created_at: datetime
     epoch: int
     versions: tuple[VersionInfo, ...]
 
@@ -73,20 +78,3 @@ class KeyInfo(BaseModel):
     def primary(self) -> VersionInfo | None:
         """The version that new texts are made with."""
         return next((version for version in self.versions if version.state is KeyState.PRIMARY), None)
-
-
-_NAME: TypeAdapter[str] = TypeAdapter(Name)
-
-
-def check_name(what: str, name: str) -> str:
-    """The name, if it is 1 to 63 of a-z 0-9 . _ - and begins with a letter or digit.
-
-    Raises:
-        InvalidName: it is not.
-    """
-    try:
-        return _NAME.validate_python(name)
-    except ValidationError as error:
-        raise InvalidName(
-            f"{what} {name!r}: use 1 to 63 of a-z 0-9 . _ - and begin with a letter or digit"
-        ) from error

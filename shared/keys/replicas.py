@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from shared.keys.errors import RevisionConflict
-from shared.keys.store import RecordStore
+from ttmark.shared.vault.key_store_errors import RevisionConflict
+from ttmark.shared.vault.store import RecordStore
 
 KIND = "replica"
 _ATTEMPTS = 3
@@ -84,17 +85,13 @@ class ReplicaReporter:
 
     async def _write(self, report: ReplicaReport) -> None:
         payload = report.model_dump_json().encode()
-        for attempt in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             stored = await self._store.get(KIND, self._replica_id)
-            try:
-                await self._store.put(
-                    KIND, self._replica_id, payload, expected_revision=stored.revision if stored else 0
-                )
-            except RevisionConflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
+            revision = stored.revision if stored else 0
+            with suppress(RevisionConflict):
+                await self._store.put(KIND, self._replica_id, payload, expected_revision=revision)
                 return
+        raise RevisionConflict(f"replica {self._replica_id} keeps changing")
 
 
 async def replicas_behind(store: RecordStore, key_id: str, epoch: int, now: datetime) -> list[str]:

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from shared.keys.errors import InvalidTransition, KeyNotFound
-from shared.keys.records import KeyRecord, KeyState, VersionRecord
+from ttmark.shared.keys.records import KeyRecord, KeyState, VersionRecord
+from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound
 
 _RETIRABLE = (KeyState.PENDING, KeyState.ACTIVE)
 
@@ -28,6 +28,12 @@ def next_version(record: KeyRecord) -> int:
                 f"version {version.version} of {record.key_id} is pending: promote or retire it first"
             )
     return max(version.version for version in record.versions) + 1
+
+
+def check_primary(record: KeyRecord, version: int) -> None:
+    """Raises InvalidTransition where another version is the primary one: somebody rotated meanwhile."""
+    if find_version(record, version).state is not KeyState.PRIMARY:
+        raise InvalidTransition(f"version {version} of {record.key_id} is no longer the primary one")
 
 
 def promoted(record: KeyRecord, version: int, now: datetime) -> KeyRecord:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from shared.keys.confidential import Confidential
-from shared.keys.records import KeyState
-from shared.schemas.profile import Profile
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.confidential import Confidential
 
 
 class UnlockedVersion(Confidential):
@@ -30,6 +30,7 @@ class UnlockedKey:
     profile: Profile
     epoch: int
     versions: tuple[UnlockedVersion, ...]
+    rotate_after_tokens: int | None = None
 
     @property
     def primary(self) -> UnlockedVersion | None:

@@ -4,15 +4,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shared.keys import key_codec, token_records
-from shared.keys.errors import KeyStoreError, RecordTampered
-from shared.keys.kek import KeyWrapper
-from shared.keys.key_codec import load_record, unlock
-from shared.keys.ledger import Ledger
-from shared.keys.records import KeyRecord, KeyState
-from shared.keys.store import RecordStore
-from shared.keys.token_records import load_token
-from shared.keys.vault import Vault
+from ttmark.shared.access import token_records
+from ttmark.shared.access.token_records import load_token
+from ttmark.shared.keys import key_codec
+from ttmark.shared.keys.key_codec import load_record, unlock
+from ttmark.shared.keys.records import KeyRecord, KeyState
+from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordTampered
+from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
 """Prometheus metrics of the HTTP layer, the same in both services."""
 
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
@@ -26,17 +24,11 @@ class HttpMetrics:
             buckets=_LATENCY_BUCKETS,
             registry=registry,
         )
-        self._in_flight = Gauge(
+        self.in_flight = Gauge(
             "ttmark_http_requests_in_flight", "HTTP requests being answered.", registry=registry
         )
         build = Info("ttmark_build", "What is running.", registry=registry)
         build.info({"version": version, "python": platform.python_version()})
-
-    @contextmanager
-    def in_flight(self) -> Iterator[None]:
-        """Counts a request as being answered while the block runs."""
-        with self._in_flight.track_inprogress():
-            yield
 
     def observe(self, route: str, method: str, status: int, seconds: float) -> None:
         """Records one answered request; `route` is a template, never a path from a client."""

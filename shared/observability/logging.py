@@ -9,21 +9,18 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from shared.observability.redaction import redact
-from shared.observability.tracing import add_trace_ids
+from ttmark.shared.observability.redaction import redact
+from ttmark.shared.observability.tracing import add_trace_ids
 
 _KEPT_AS_THEY_ARE = frozenset({"timestamp", "level", "logger", "request_id", "trace_id", "span_id"})
 
 
 def configure_logging(level: str = "info", stream: TextIO | None = None) -> None:
     """Sends structlog's events and the standard library's records to `stream` (stderr) as redacted JSON."""
+    rendering: list[Processor] = [redact_event, structlog.processors.JSONRenderer(serializer=_dumps)]
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=_shared_processors(),
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            redact_event,
-            structlog.processors.JSONRenderer(serializer=_dumps),
-        ],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
     )
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(formatter)
@@ -37,11 +34,7 @@ def configure_logging(level: str = "info", stream: TextIO | None = None) -> None
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs whole URLs
     # Our own events go past the standard library, whose records would cost a request more than its metrics.
     structlog.configure(
-        processors=[
-            *_shared_processors(),
-            redact_event,
-            structlog.processors.JSONRenderer(serializer=_dumps),
-        ],
+        processors=[*_shared_processors(), *rendering],
         logger_factory=lambda name="": _LineLogger(handler.stream, name),
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=False,

@@ -2,29 +2,27 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from shared.schemas.completions import FinishReason
-from shared.schemas.fields import WholeNumber, is_none, not_supported, says
-from shared.schemas.sampling import SamplingFields, Usage
-from shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.schemas.completions import FinishReason
+from ttmark.shared.schemas.fields import NotTaken, OnlyFalse, WholeNumber, is_none, not_supported, says
+from ttmark.shared.schemas.request_part import RequestPart
+from ttmark.shared.schemas.sampling import ChoiceFields, Usage
+from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 MAX_CHAT_LOGPROBS = 20
+NO_TOOLS = says("not supported; response_format with a JSON schema gives answers that a program can read")
 
 
-class TextPart(BaseModel):
+class TextPart(RequestPart):
     """A piece of a message's content."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     type: Literal["text"]
     text: str
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(RequestPart):
     """One message of the conversation so far."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     role: Annotated[
         Literal["system", "developer", "user", "assistant"],
@@ -41,13 +39,38 @@ class ChatMessage(BaseModel):
         return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
 
 
-class TextFormat(BaseModel):
-    """The only response format: text."""
+class TextFormat(RequestPart):
+    """The answer is any text."""
 
     type: Literal["text"]
 
 
-class ChatRequest(SamplingFields):
+class JsonObjectFormat(RequestPart):
+    """The answer is a JSON object; the prompt has to say which."""
+
+    type: Literal["json_object"]
+
+
+class NamedSchema(RequestPart):
+    """A JSON schema."""
+
+    name: str = Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$", description="Accepted and not looked at.")
+    description: str | None = Field(default=None, description="Accepted and not looked at.")
+    json_schema: dict[str, Any] = Field(alias="schema", description="What the answer is valid against.")
+    strict: bool | None = Field(default=None, description="Accepted; the schema is kept to in any case.")
+
+
+class JsonSchemaFormat(RequestPart):
+    """The answer is JSON that is valid against a schema."""
+
+    type: Literal["json_schema"]
+    json_schema: NamedSchema
+
+
+ResponseFormat = Annotated[TextFormat | JsonObjectFormat | JsonSchemaFormat, Field(discriminator="type")]
+
+
+class ChatRequest(ChoiceFields):
     """A conversation to continue with the assistant's next message."""
 
     messages: Annotated[list[ChatMessage], Field(fail_fast=True)] = Field(min_length=1)
@@ -62,10 +85,18 @@ class ChatRequest(SamplingFields):
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_CHAT_LOGPROBS), WholeNumber] | None = Field(
         default=None, description="Alternatives per token; needs `logprobs`."
     )
-    tools: Annotated[Annotated[list[Any], Field(max_length=0)] | None, not_supported()] = None
-    functions: Annotated[Annotated[list[Any], Field(max_length=0)] | None, not_supported()] = None
-    response_format: Annotated[TextFormat | None, not_supported("text")] = None
+    tools: Annotated[Annotated[list[Any], Field(max_length=0)] | None, NO_TOOLS] = None
+    functions: Annotated[Annotated[list[Any], Field(max_length=0)] | None, NO_TOOLS] = None
+    response_format: ResponseFormat | None = Field(default=None, description="Text by default.")
     modalities: Annotated[list[Literal["text"]] | None, not_supported("text")] = None
+    tool_choice: Annotated[Literal["none", "auto"] | None, not_supported("none and auto")] = None
+    function_call: Annotated[Literal["none", "auto"] | None, not_supported("none and auto")] = None
+    reasoning_effort: Annotated[Literal["none"] | None, not_supported("none")] = None
+    verbosity: Annotated[Literal["medium"] | None, not_supported("medium")] = None
+    store: OnlyFalse = None
+    audio: NotTaken = None
+    moderation: NotTaken = None
+    web_search_options: NotTaken = None
 
 
 class ChatTopLogprob(BaseModel):
@@ -145,5 +176,5 @@ class ChatChunk(BaseModel):
     created: int
     model: str
     choices: list[ChatChunkChoice]
-    usage: Usage | None = Field(default=None, exclude_if=is_none)
+    usage: Usage | None = None
     watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)

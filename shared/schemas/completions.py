@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from shared.schemas.fields import (
+from ttmark.shared.schemas.fields import (
     NonEmptyText,
     NoTruthValue,
     TokenIds,
@@ -13,8 +13,8 @@ from shared.schemas.fields import (
     not_supported,
     says,
 )
-from shared.schemas.sampling import SamplingFields, Usage
-from shared.schemas.watermark_block import WatermarkBlock
+from ttmark.shared.schemas.sampling import ChoiceFields, Usage
+from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 DEFAULT_MAX_TOKENS = 16
 MAX_PROMPTS = 1024
@@ -30,7 +30,7 @@ Prompt = Annotated[
 ]
 
 
-class CompletionRequest(SamplingFields):
+class CompletionRequest(ChoiceFields):
     """A prompt to continue."""
 
     prompt: Prompt = Field(description="One prompt or several, as text or as token ids.")
@@ -82,5 +82,5 @@ class CompletionResponse(BaseModel):
     created: int = Field(description="Unix time in seconds.")
     model: str
     choices: list[CompletionChoice]
-    usage: Usage | None = Field(default=None, exclude_if=is_none)
+    usage: Usage | None = None
     watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)

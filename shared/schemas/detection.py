@@ -6,14 +6,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from shared.schemas.fields import NoTruthValue, WholeNumbers
+from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
+DEFAULT_BETA = 5.0
 
 TokenId = Annotated[int, Field(ge=0, lt=2**32 - 1)]  # the last value of 32 bits stands for no token
 KeyId = Annotated[str, Field(min_length=1, max_length=128)]
 Verdict = Literal["watermarked", "not_detected", "too_short"]
+Phase = Literal[0, "any"]
 
 
 class StrictModel(BaseModel):
@@ -23,6 +25,12 @@ class StrictModel(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class AnswerModel(BaseModel):
+    """A part of an answer: a later version may add fields, which a client of today leaves out."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
 
 _EXACTLY_ONE_CONTENT: list[JsonValue] = [
@@ -58,30 +66,47 @@ class DetectionRequest(StrictModel):
     )
     fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
         default=DEFAULT_FPR,
-        description="False positive rate per document that the verdict is held to, all hypotheses counted.",
+        description="False positive rate per document that the verdict is held to, all hypotheses counted. "
+        "Without the scope detect:evidence it is one of the access token's own rates (`GET /v1/keys` names "
+        "them); left out: 1e-5 where that is one of them, else the smallest.",
     )
     evidence: Literal["none", "blocks"] = Field(
         default="none", description="`blocks` adds the score of each scored block (scope detect:evidence)."
     )
     normalize: bool = Field(
-        default=False,
-        description="Read texts without invisible characters, look-alike letters and odd white space.",
+        default=True,
+        description="Read a text that holds invisible characters, look-alike letters, stray marks or odd "
+        "white space a second time, without them. The better reading counts, corrected for the two.",
     )
 
 
 class DirectRequest(DetectionRequest):
     """Unedited text: blocks at fixed boundaries (paper Eq. 6)."""
 
-    phase: Annotated[Literal[0, "any"], NoTruthValue] = Field(
-        default=0, description="`any` tries every block boundary, with correction; for text cut at its start."
+    phase: Annotated[Phase, NoTruthValue] | None = Field(
+        default=None,
+        description="`0` reads blocks from the first token on; `any` tries every block boundary and corrects "
+        "for their number. Left out: `any` for a document that is text, `0` for token ids.",
     )
+
+    def phase_of(self, document: Document) -> Phase:
+        """The phase that `document` is read with.
+
+        Read again from its text, a generated document can begin in the middle of a block; its own token ids
+        cannot.
+        """
+        if self.phase is not None:
+            return self.phase
+        return 0 if document.text is None else "any"
 
 
 class AlignedRequest(DetectionRequest):
     """Edited text: blocks are realigned around insertions and deletions (paper Algorithm 2)."""
 
     beta: Annotated[float, Field(ge=0, le=100)] = Field(
-        default=5.0, description="What skipping a token costs, in standard deviations of a block's score."
+        default=DEFAULT_BETA,
+        description="What skipping a token costs, in standard deviations of a block's score. Another than "
+        "the default needs the scope detect:evidence.",
     )
 
 
@@ -94,7 +119,7 @@ class LocalizedRequest(DetectionRequest):
     )
 
 
-class DetectedKey(StrictModel):
+class DetectedKey(AnswerModel):
     """The key version that explains the document best."""
 
     key_id: str
@@ -102,7 +127,7 @@ class DetectedKey(StrictModel):
     profile: str
 
 
-class BlockEvidence(StrictModel):
+class BlockEvidence(AnswerModel):
     """Standardised score of one block; null has mean 0 and variance 1."""
 
     start_token: int
@@ -112,7 +137,7 @@ class BlockEvidence(StrictModel):
     score: float
 
 
-class Segment(StrictModel):
+class Segment(AnswerModel):
     """A watermarked passage: half-open ranges of tokens and of characters of the submitted text."""
 
     start_token: int
@@ -125,22 +150,31 @@ class Segment(StrictModel):
     key: DetectedKey
 
 
-class NormalizationReport(StrictModel):
+class NormalizationReport(AnswerModel):
     """Characters of a text that can hide a watermark, counted by kind."""
 
     invisible: int = Field(description="Zero-width and other invisible characters.")
     look_alikes: int = Field(description="Letters drawn like Latin ones among Latin letters, or styled.")
-    white_space: int = Field(description="Spaces and line ends other than U+0020 and U+000A.")
-    undone: bool = Field(description="Whether the text was read without them (`normalize`).")
+    white_space: int = Field(
+        description="Spaces and line ends other than U+0020 and U+000A, needless spaces in a line."
+    )
+    marks: int = Field(
+        default=0, description="Combining marks that no language needs on the letters where they stand."
+    )
+    undone: bool = Field(description="Whether the text was read without them, too (`normalize`).")
 
 
-class DetectionResult(StrictModel):
+class DetectionResult(AnswerModel):
     """Outcome for one document. Fields beyond the verdict are null without the scope detect:evidence."""
 
     id: str
     verdict: Verdict
-    tokens: int
-    hypotheses: int = Field(description="Keys, versions and phases tried; `p_value` is corrected for them.")
+    tokens: int = Field(
+        description="Of the reading that counts; without the scope, of the text as it was sent."
+    )
+    hypotheses: int = Field(
+        description="Keys, versions, phases and readings tried; `p_value` is corrected for them."
+    )
     tokens_needed: int | None = Field(
         default=None, description="With `too_short`: how many tokens could be enough at this fpr."
     )
@@ -153,12 +187,17 @@ class DetectionResult(StrictModel):
         default=None, description="Localized detection: the passages found, in order; they do not overlap."
     )
     evidence: list[BlockEvidence] | None = None
+    reading: Literal["as_sent", "normalized"] | None = Field(
+        default=None,
+        description="Which reading of the text counts: its tokens are those of `tokens`, `segments` and "
+        "`evidence`. Characters are always those of the text as it was sent.",
+    )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
     )
 
 
-class DetectionResponse(StrictModel):
+class DetectionResponse(AnswerModel):
     """Results in the order of the inputs."""
 
     results: list[DetectionResult]
@@ -169,14 +208,14 @@ class DetectionResponse(StrictModel):
     request_id: str
 
 
-class DetectionKeyVersion(StrictModel):
+class DetectionKeyVersion(AnswerModel):
     """One version of a key, without its secret."""
 
     version: int
     state: str
 
 
-class DetectionKey(StrictModel):
+class DetectionKey(AnswerModel):
     """A key that the caller may detect with."""
 
     key_id: str
@@ -188,7 +227,7 @@ class DetectionKey(StrictModel):
     versions: list[DetectionKeyVersion]
 
 
-class DetectionLimits(StrictModel):
+class DetectionLimits(AnswerModel):
     """What one request may hold."""
 
     documents: int
@@ -196,11 +235,15 @@ class DetectionLimits(StrictModel):
     body_bytes: int
 
 
-class DetectionKeys(StrictModel):
+class DetectionKeys(AnswerModel):
     """`GET /v1/keys`: what the caller can do here."""
 
     keys: list[DetectionKey]
     scopes: list[str] = Field(description="Scopes of the access token that was sent.")
+    rates: list[float] | None = Field(
+        default=None,
+        description="The values of `fpr` that it may ask with, the largest first; null: any.",
+    )
     limits: DetectionLimits
 
 
@@ -217,7 +260,7 @@ class ExtractionRequest(StrictModel):
     """A file whose text is wanted."""
 
     filename: Annotated[str, Field(min_length=1, max_length=256)] = Field(
-        description="Its ending says what the file is: txt, md, html or docx."
+        description="Its ending says what the file is: txt, md, html, docx or pdf."
     )
     content: Annotated[bytes, BeforeValidator(_strict_base64)] = Field(
         description="The file in base64.",
@@ -225,7 +268,11 @@ class ExtractionRequest(StrictModel):
     )
 
 
-class ExtractionResponse(StrictModel):
+class ExtractionResponse(AnswerModel):
     """The text of a file."""
 
     text: str
+    encoding: str | None = Field(
+        default=None,
+        description="Of the file's characters; left out for docx and pdf, which say it themselves.",
+    )

@@ -1,6 +1,6 @@
 """Field types that several requests share."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError
@@ -25,9 +25,16 @@ def _no_truth_value(value: object) -> object:
     return value
 
 
+def _no_number(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError("must not be a number")
+    return value
+
+
 WholeNumber = BeforeValidator(_integral)
 WholeNumbers = BeforeValidator(_integral_items)
 NoTruthValue = BeforeValidator(_no_truth_value)  # a literal 0 would take false for itself
+NoNumber = BeforeValidator(_no_number)  # and a literal false would take 0
 TokenId = Annotated[int, Field(ge=0, le=MAX_TOKEN_ID)]
 # fail_fast: a long list of wrong items must not become a long list of errors. The list as a whole is looked
 # through for whole floats, because a validator for each of a million tokens takes seconds.
@@ -55,3 +62,7 @@ def says(message: str) -> WrapValidator:
 def not_supported(only: str = "") -> WrapValidator:
     """For fields of OpenAI's API that are taken only at the value that changes nothing."""
     return says(f"not supported{f'; only {only}' if only else ''}")
+
+
+NotTaken = Annotated[None, not_supported()]
+OnlyFalse = Annotated[Literal[False] | None, NoNumber, not_supported("false")]

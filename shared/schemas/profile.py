@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from shared.watermark import Watermark
+from ttmark.shared.watermark import Watermark
 
 SPEC_VERSION: Final = 1
 

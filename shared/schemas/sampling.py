@@ -1,11 +1,12 @@
-"""The fields that completion and chat requests have in common. Null means the same as leaving a field out."""
+"""The fields that all generation requests have in common. Null means the same as leaving a field out."""
 
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.schemas.fields import NonEmptyText, WholeNumber, says
-from shared.schemas.watermark_block import WatermarkOptions
+from ttmark.shared.schemas.fields import NonEmptyText, WholeNumber, says
+from ttmark.shared.schemas.request_part import RequestPart
+from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
 MAX_CHOICES = 16
 MAX_STOPS = 4
@@ -26,18 +27,16 @@ LogitBias = Annotated[
 ]
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(RequestPart):
     """What a stream contains besides the text."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     include_usage: bool | None = Field(default=None, description="Ends the stream with token counts.")
 
 
-class SamplingFields(BaseModel):
+class SamplingFields(RequestPart):
     """Model, decoding parameters, streaming, watermark."""
 
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="1 by default; 0 is greedy.")
@@ -46,18 +45,18 @@ class SamplingFields(BaseModel):
         default=None, description="0 by default; 0 and -1: off."
     )
     min_p: float | None = Field(default=None, ge=0, le=1, description="0 by default: off.")
-    n: Annotated[int, Field(ge=1, le=MAX_CHOICES), WholeNumber] | None = Field(
-        default=None, description="Completions of each prompt."
-    )
     stop: Stop = Field(default=None, description="Strings that end a completion; not part of it.")
     seed: Annotated[int, WholeNumber] | None = Field(
         default=None, description="The same seed, modulo 2^63, gives the same completion."
     )
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
-    logit_bias: LogitBias | None = Field(default=None, description="Token id to what is added to its logit.")
+    logit_bias: LogitBias | None = Field(
+        default=None,
+        description="Token id to what is added to its logit. Above 5, or below -1 for more than 64 tokens, "
+        "it needs the scope generate:bias, and the text carries no watermark.",
+    )
     stream: bool | None = Field(default=None, description="Server-sent events instead of one JSON object.")
-    stream_options: StreamOptions | None = None
     user: str | None = Field(default=None, description="Accepted and not looked at.")
     ignore_eos: bool | None = Field(default=None, description="Goes on past the end-of-text token.")
     return_token_ids: bool | None = Field(
@@ -66,9 +65,35 @@ class SamplingFields(BaseModel):
     watermark: WatermarkOptions | None = None
 
 
+class ChoiceFields(SamplingFields):
+    """What the two APIs that answer with choices add to them."""
+
+    n: Annotated[int, Field(ge=1, le=MAX_CHOICES), WholeNumber] | None = Field(
+        default=None, description="Completions of each prompt."
+    )
+    stream_options: StreamOptions | None = None
+
+    @property
+    def choices(self) -> int:
+        """Completions of each prompt."""
+        return self.n or 1
+
+    @property
+    def include_usage(self) -> bool:
+        """Whether a stream ends with token counts."""
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+
+class PromptTokensDetails(BaseModel):
+    """Prompt tokens that were found in the cache and not computed again, for any completion."""
+
+    cached_tokens: int = 0
+
+
 class Usage(BaseModel):
     """Token counts of a response; a prompt counts once, however many completions it has."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: PromptTokensDetails = Field(default_factory=PromptTokensDetails)

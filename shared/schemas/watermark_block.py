@@ -2,15 +2,15 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
+
+from ttmark.shared.schemas.request_part import RequestPart
 
 WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
 
 
-class WatermarkOptions(BaseModel):
+class WatermarkOptions(RequestPart):
     """The `watermark` field of a generation request."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     key_id: str | None = Field(
         default=None,
@@ -32,7 +32,8 @@ class WatermarkBlock(BaseModel):
     )
     reasons: dict[str, int] = Field(
         description="Blocks without a mark by reason: warm_up (the first blocks have no context), odd_end "
-        "(a last block cut short), repeated_context, greedy (temperature 0), disabled (by the request)."
+        "(a last block cut short), repeated_context, greedy (temperature 0), disabled (by the request), "
+        "confined (the request's logit_bias chose the tokens)."
     )
     key_id: str | None = None
     key_version: int | None = None

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.prf import TOKEN_BITS
+from ttmark.shared.watermark.prf import TOKEN_BITS
 
 Reason = Literal["warm_up", "repeated_context"]
 

@@ -1,7 +1,7 @@
 """Null tables: p-values of the detectors that have no textbook null, from simulated scores.
 
 A table belongs to a score distribution and a block size, nothing else: `position_scores` makes the
-scores of any text independent. Built by `python -m evaluation.core tables`; format in `docs/spec.md`.
+scores of any text independent. Built by `ttmark eval null-tables`; format in `docs/spec.md`.
 """
 
 import json
@@ -92,7 +92,7 @@ class NullTable:
 @cache
 def load_null_table(null_name: str, block_size: int) -> NullTable | None:
     """The table that ships with the package, or None where there is none."""
-    file = resources.files("shared.watermark") / "tables" / f"{null_name}-r{block_size}.json"
+    file = resources.files("ttmark.shared.watermark") / "tables" / f"{null_name}-r{block_size}.json"
     if not file.is_file():
         return None
     data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))

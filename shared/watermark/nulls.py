@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.tails import LN10, log_binomial_tail, log_gamma_tail
+from ttmark.shared.watermark.tails import LN10, log_binomial_tail, log_gamma_tail
 
 # A unit exponential variable read from this many bits of a PRF word.
 EXPONENTIAL_BITS = 52
@@ -19,7 +19,6 @@ class Null(Protocol):
     @property
     def name(self) -> str:
         """Identifies the distribution: equal names, equal null tables."""
-        ...
 
     @property
     def mean(self) -> float: ...
@@ -30,11 +29,9 @@ class Null(Protocol):
 
     def log10_tail(self, total: float, blocks: int) -> float:
         """log10 P(sum of `blocks` scores >= total), blocks >= 1."""
-        ...
 
     def draw(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Scores made from uniform 64-bit words, one each; any shape."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark import siphash_numpy
-from shared.watermark.arrays import Array, is_numpy, namespace
-from shared.watermark.siphash import Lanes, compress, finalize, initial_lanes
+from ttmark.shared.watermark.siphash import Lanes, Word, compress, compress_and_finalize, initial_lanes
 
 TOKEN_BITS = 32
 TOKEN_MASK = (1 << TOKEN_BITS) - 1
@@ -23,10 +21,10 @@ class ContextState(NamedTuple):
     """SipHash state after the whole 64-bit words of a context; one row per context."""
 
     lanes: Lanes  # four arrays [S]
-    pending: Array | None  # [S] last token of a context of odd width, not absorbed yet
+    pending: NDArray[np.int64] | None  # [S] last token of a context of odd width, not absorbed yet
     width: int
 
-    def take(self, rows: Array) -> "ContextState":
+    def take(self, rows: NDArray[np.int64]) -> "ContextState":
         """The states of the given rows, in that order."""
         v0, v1, v2, v3 = self.lanes
         pending = None if self.pending is None else self.pending[rows]
@@ -43,18 +41,19 @@ def key_lanes(prf_key: bytes) -> NDArray[np.int64]:
     return np.frombuffer(prf_key, dtype="<i8").astype(np.int64)
 
 
-def absorb_context(keys: Array, contexts: Array) -> ContextState:
+def absorb_context(keys: NDArray[np.int64], contexts: NDArray[np.int64]) -> ContextState:
     """Absorb contexts [S, H] (int64 tokens) under key lanes [2] or [S, 2]."""
     rows, width = contexts.shape
-    keys = namespace(contexts).broadcast_to(keys, (rows, 2))
+    keys = np.broadcast_to(keys, (rows, 2))
     lanes = initial_lanes(keys[:, 0], keys[:, 1])
     words = [_pack(contexts[:, i], contexts[:, i + 1]) for i in range(0, width - 1, 2)]
     pending = contexts[:, width - 1] if width % 2 else None
-    absorb = siphash_numpy.compress if is_numpy(contexts) else compress
-    return ContextState(absorb(lanes, words), pending, width)
+    return ContextState(compress(lanes, words), pending, width)
 
 
-def prf_words(state: ContextState, suffix: Array | None = None, halves: int = 2) -> Array:
+def prf_words(
+    state: ContextState, suffix: NDArray[np.int64] | None = None, halves: int = 2
+) -> NDArray[np.int64]:
     """PRF output of context || suffix as int64 lanes: [N, 2], or with `halves` = 1 the first alone.
 
     `suffix` is [N, T] int64 tokens, one row per row of the state; None is the context alone. A third of
@@ -64,15 +63,13 @@ def prf_words(state: ContextState, suffix: Array | None = None, halves: int = 2)
     length = TOKEN_BYTES * (state.width + len(tokens))
     if state.pending is not None:
         tokens.insert(0, state.pending)
-    words: list[Array | int] = [_pack(tokens[i], tokens[i + 1]) for i in range(0, len(tokens) - 1, 2)]
+    words: list[Word] = [_pack(tokens[i], tokens[i + 1]) for i in range(0, len(tokens) - 1, 2)]
     length_word = _signed((length & 0xFF) << 56)
     words.append((tokens[-1] & TOKEN_MASK) | length_word if len(tokens) % 2 else length_word)
-    if is_numpy(state.lanes[0]):
-        return siphash_numpy.compress_and_finalize(state.lanes, words, halves)
-    return finalize(compress(state.lanes, words), halves)
+    return compress_and_finalize(state.lanes, words, halves)
 
 
-def _pack(low: Array, high: Array) -> Array:
+def _pack(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
     return (low & TOKEN_MASK) | (high << TOKEN_BITS)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 LN10 = math.log(10.0)
-_NEGLIGIBLE = 1e-18
 
 
 def log_binomial_tail(successes: int, trials: int, probability: float) -> float:

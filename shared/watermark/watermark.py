@@ -3,18 +3,17 @@
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark import contexts as context_rule
-from shared.watermark.arrays import Array, namespace
-from shared.watermark.nulls import Null
-from shared.watermark.prf import ContextState, absorb_context, prf_words
-from shared.watermark.ragged import Segments
-from shared.watermark.schemes.base import Parameter
-from shared.watermark.schemes.registry import build_scheme, scheme_parameters
+from ttmark.shared.watermark import contexts as context_rule
+from ttmark.shared.watermark.nulls import Null
+from ttmark.shared.watermark.pauses import paused_ranges
+from ttmark.shared.watermark.prf import ContextState, absorb_context, prf_words
+from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.schemes.base import Parameter, Probs, Words
+from ttmark.shared.watermark.schemes.registry import build_scheme, scheme_parameters
 
 MAX_BLOCK_SIZE = 3
 MAX_CONTEXT_WIDTH = 64
@@ -47,13 +46,20 @@ class Watermark:
         self.null: Null = self._scheme.null
         """The distribution of one block's score without a watermark."""
 
-    def reweight(self, keys: Array, contexts: Array, blocks: Array, probs: Array, offsets: Array) -> Array:
-        """Watermark S block distributions at once: P_w of each candidate block, [N] float64.
+    def reweight(
+        self,
+        keys: NDArray[np.int64],
+        contexts: NDArray[np.int64],
+        blocks: NDArray[np.int64],
+        probs: Probs,
+        offsets: NDArray[np.int64],
+    ) -> Probs:
+        """Watermark S block distributions at once: P_w of each candidate block [N].
 
-        keys [S, 2] int64 (`key_lanes` of each sequence), contexts [S, H] int64, blocks [N, r] int64
-        (-1 fills a block that ends early), probs [N] float64, offsets [S + 1] int64: segment i is the
-        non-empty rows offsets[i]:offsets[i + 1] and sums to 1, before and after. numpy or torch, on
-        any device. Averaged over keys P_w equals P (paper, Section 3.2).
+        keys [S, 2] (`key_lanes` of each sequence), contexts [S, H], blocks [N, r] (-1 fills a block that
+        ends early), probs [N], offsets [S + 1]: segment i is the non-empty rows
+        offsets[i]:offsets[i + 1] and sums to 1, before and after. Averaged over keys P_w equals P
+        (paper, Section 3.2).
         """
         if offsets.shape[0] == 1:
             return probs
@@ -77,9 +83,25 @@ class Watermark:
         `occurrences` [N] numbers equal (context, block) rows from 0. A repeated row is scored with
         words that no generator uses, so that all scores of a text are independent without watermark.
         """
+        runs = []
+        for first, stop in paused_ranges(0, contexts.shape[0]):
+            of_run = slice(first, stop)
+            again = None if occurrences is None else occurrences[of_run]
+            own = keys if keys.ndim == 1 else keys[of_run]
+            runs.append(self._score(own, contexts[of_run], blocks[of_run], again))
+        return runs[0] if len(runs) == 1 else np.concatenate([np.empty(0), *runs])
+
+    def _score(
+        self,
+        keys: NDArray[np.int64],
+        contexts: NDArray[np.int64],
+        blocks: NDArray[np.int64],
+        occurrences: NDArray[np.int64] | None,
+    ) -> NDArray[np.float64]:
+        """`score` of few enough blocks to stay in the processor's cache."""
         state = absorb_context(keys, contexts)
         shared = self._context_words(state, contexts)
-        scores: NDArray[np.float64] = self._scheme.score(self._block_words(state, blocks), shared)
+        scores = self._scheme.score(self._block_words(state, blocks), shared)
         if occurrences is not None and (repeated := np.flatnonzero(occurrences)).size:
             words = self._repeated_words(state.take(repeated), blocks[repeated], occurrences[repeated])
             scores[repeated] = self._scheme.score(words, shared[repeated])
@@ -112,36 +134,34 @@ class Watermark:
             blocks += 1
         return blocks
 
-    def _context_words(self, state: ContextState, contexts: Array) -> Array:
+    def _context_words(self, state: ContextState, contexts: NDArray[np.int64]) -> Words:
         """The words of each context [S, word_count], or [S, 0] for a scheme that reads none."""
         if not self._scheme.uses_context_words:
             return contexts[:, :0]
         return prf_words(state, halves=self._scheme.word_count)
 
-    def _block_words(self, state: ContextState, blocks: Array) -> Array:
+    def _block_words(self, state: ContextState, blocks: NDArray[np.int64]) -> Words:
         """The words of each block [N, word_count]: of the block, then of block || counter."""
         return self._words(state, lambda call: _with_counter(blocks, call) if call else blocks)
 
     def _repeated_words(
         self, state: ContextState, blocks: NDArray[np.int64], occurrences: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    ) -> Words:
         """The words of later occurrences, from counters beyond those of the layers."""
         first = REPEAT_COUNTER + occurrences * -(-self._scheme.word_count // 2)
-        words: NDArray[np.int64] = self._words(state, lambda call: _with_counter(blocks, first + call))
-        return words
+        return self._words(state, lambda call: _with_counter(blocks, first + call))
 
-    def _words(self, state: ContextState, suffix: Callable[[int], Array]) -> Array:
+    def _words(self, state: ContextState, suffix: Callable[[int], NDArray[np.int64]]) -> Words:
         """`word_count` PRF words of each row, from the outputs of context || suffix(call)."""
         count = self._scheme.word_count
         calls = [prf_words(state, suffix(i // 2), halves=min(2, count - i)) for i in range(0, count, 2)]
-        return calls[0] if len(calls) == 1 else namespace(calls[0]).concat(calls, axis=1)
+        return calls[0] if len(calls) == 1 else np.concatenate(calls, axis=1)
 
 
-def _with_counter(blocks: Array, counters: Array | int) -> Array:
+def _with_counter(blocks: NDArray[np.int64], counters: NDArray[np.int64] | int) -> NDArray[np.int64]:
     """Blocks [N, r] with a counter per row, or one for all -> [N, r + 1]."""
-    xp: Any = namespace(blocks)
-    column = xp.zeros_like(blocks[:, :1]) + (counters if isinstance(counters, int) else counters[:, None])
-    return xp.concat([blocks, column], axis=1)
+    column = np.zeros_like(blocks[:, :1]) + (counters if isinstance(counters, int) else counters[:, None])
+    return np.concatenate([blocks, column], axis=1)
 
 
 def _check_range(name: str, value: int, maximum: int) -> None:

@@ -11,8 +11,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.nulls import fair_hits
-from shared.watermark.tails import LN10
+from ttmark.shared.watermark.nulls import fair_hits
+from ttmark.shared.watermark.pauses import aside
+from ttmark.shared.watermark.tails import LN10
 
 # The window of the convolution on each side of the mean, in standard deviations.
 _REACH = 20.0
@@ -56,7 +57,12 @@ class WeightedNull:
         if threshold > blocks * self.maximum - 0.5:
             at_maximum = -blocks * self.depth * math.log10(2.0)
             return at_maximum if threshold <= blocks * self.maximum else -math.inf
-        return _log_tail(layer_weights(self.depth), threshold, blocks) / LN10
+        with aside():  # up to half a second of transforms
+            return _log_tail(layer_weights(self.depth), threshold, blocks) / LN10
+
+    def window(self, blocks: int) -> int:
+        """Points of the convolution behind the tail of a sum of `blocks` scores, about: what it costs."""
+        return _window(math.ceil(_REACH * self.standard_deviation * math.sqrt(blocks)))
 
     def draw(self, words: NDArray[np.uint64]) -> NDArray[np.float64]:
         return weighted_hits(words, self.depth)
@@ -79,7 +85,7 @@ def _log_tail(weights: NDArray[np.int64], threshold: int, blocks: int) -> float:
     chance = 1.0 / (1.0 + np.exp(-theta * weights))  # of each bit under the tilted measure
     deviation = math.sqrt(blocks * float(np.sum(weights**2 * chance * (1.0 - chance))))
     reach = math.ceil(_REACH * deviation)
-    window = max(_SMALLEST_WINDOW, 1 << (2 * reach).bit_length())
+    window = _window(reach)
     # [window] the tilted distribution of S, wrapped round outside the window about its mean.
     transform = np.fft.rfft(_block_pmf(weights.size, theta), window) ** blocks
     tilted = np.fft.irfft(transform, window)
@@ -90,6 +96,10 @@ def _log_tail(weights: NDArray[np.int64], threshold: int, blocks: int) -> float:
         below = float(np.sum(tilted[(threshold - 1 - steps) % window]))
         return math.log1p(-below) if below < 0.5 else math.log(share)
     return log_moment - theta * threshold + math.log(share)
+
+
+def _window(reach: int) -> int:
+    return max(_SMALLEST_WINDOW, 1 << (2 * reach).bit_length())
 
 
 def _tilt(weights: NDArray[np.int64], target: float) -> float:

@@ -15,15 +15,22 @@ import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from detect_service.api.app import create_detection_app
-from detect_service.backend import DetectionBackend
-from detect_service.tokenizers import TokenizerSet
-from shared.http.health import Readiness
-from shared.http.limits import HttpLimits
-from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, Scope, TokenRegistry, UnlockedKey, open_store
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
-from shared.watermark import ContextTracker, key_lanes
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.watermark import ContextTracker, key_lanes
 
 SEED = 1
 SYLLABLES = [first + second for first in "bcdfglmnprst" for second in ("a", "e", "in", "or", "u")]
@@ -103,7 +110,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
     with pytest.MonkeyPatch.context() as patch:
         # The same secrets in every run, so that no run meets a false alarm that another does not.
-        patch.setattr("shared.keys.key_codec.os.urandom", random.Random(SEED).randbytes)
+        patch.setattr("ttmark.shared.keys.key_codec.os.urandom", random.Random(SEED).randbytes)
         for key_id in ("press-room", "help-desk"):
             await ring.create(key_id, tenant="a", profile=profile)
     scopes = {
@@ -116,11 +123,12 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     }
     cache = KeyCache(ring)
     await cache.start()
+    workers = ExtractionWorkers()
     app = create_detection_app(
         DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=30_000),
-        authenticate=registry.authenticate,
-        limits=HttpLimits(),
+        AppOptions(authenticate=registry.authenticate),
         readiness=lambda: Readiness({"keys": cache.ready}),
+        workers=workers,
     )
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
@@ -131,6 +139,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     await asyncio.to_thread(stop.wait)
     server.should_exit = True
     await serving
+    await workers.close()
     await cache.stop()
     await store.close()
 

@@ -155,8 +155,8 @@ def test_hidden_characters_are_reported_and_undone(connected: Page, site) -> Non
     text = site.marked("press-room", 160).replace("a", "\u0430").replace(" ", " \u200b")
     check(connected, text)
     expect(headline(connected)).to_have_text("Watermark found")
-    expect(connected.locator("#hidden-note")).to_contain_text("They were undone before the check.")
-    connected.get_by_label("Undo hidden characters").uncheck()
+    expect(connected.locator("#hidden-note")).to_contain_text("It was checked as it is and without them.")
+    connected.get_by_label("Check also without hidden characters").uncheck()
     connected.get_by_role("button", name="Check the text").click()
     expect(headline(connected)).to_have_text("No watermark found")
     expect(connected.locator("#hidden-note")).to_contain_text("They were left as they are.")
@@ -217,7 +217,10 @@ def test_a_report_is_copied_and_downloaded_without_the_token(connected: Page, si
     connected.get_by_role("button", name="Copy summary").click()
     expect(connected.get_by_role("button", name="Copied")).to_be_visible()
     copied = connected.evaluate("navigator.clipboard.readText()")
-    assert copied.startswith("Watermark found\nThis text was made with our key press-room, version 1.")
+    assert copied.startswith(
+        "Watermark found\nThis text contains passages made with our key press-room, version 1. "
+        "Numbers, names and negations may have been changed since."
+    )
     with connected.expect_download() as download:
         connected.get_by_role("button", name="Download report").click()
     content = download.value.path().read_text(encoding="utf-8")

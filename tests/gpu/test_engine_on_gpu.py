@@ -7,13 +7,13 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
 
-from evaluation.bench.random_model import save_random_model
-from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.loading import Acceleration, load_model
-from gen_service.engine.ragged import Append, Probe
-from gen_service.engine.runner import Runner
-from shared.watermark import Watermark, detect_direct
+from ttmark.evaluation.bench.random_model import save_random_model
+from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.loading import Acceleration, load_model
+from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.runner import Runner
+from ttmark.shared.watermark import Watermark, detect_direct
 
 pytestmark = [
     pytest.mark.gpu,

@@ -18,10 +18,10 @@ export function setUpAccess(onChange) {
     problem.textContent = "";
     form.setAttribute("aria-busy", "true");
     try {
-      const { keys, scopes, limits } = await fetchKeys(candidate);
+      const { keys, scopes, rates, limits } = await fetchKeys(candidate);
       token = candidate;
       sessionStorage.setItem(STORED, token);
-      show({ token, keys, limits, evidence: scopes.includes(EVIDENCE) });
+      show({ token, keys, rates, limits, evidence: scopes.includes(EVIDENCE) });
     } catch (error) {
       sessionStorage.removeItem(STORED);
       show(null);

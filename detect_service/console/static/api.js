@@ -39,7 +39,7 @@ export const fetchKeys = (token) => send("/v1/keys", token);
 
 export const detect = (mode, token, body, signal) => send(`/v1/detect/${mode}`, token, body, signal);
 
-/** The text of a docx or html file, read by the service. */
+/** The text of a docx, html or pdf file, read by the service. */
 export async function extract(token, file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   let binary = "";

@@ -3,9 +3,9 @@
 import { extract } from "/console/api.js";
 import { codePointCount } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
-import { count, failureWords } from "/console/words.js";
+import { count, failureWords, rate } from "/console/words.js";
 
-const READ_BY_THE_SERVICE = /\.(docx|html?)$/i;
+const READ_BY_THE_SERVICE = /\.(docx|html?|pdf)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
 
 export class Composer {
@@ -15,6 +15,7 @@ export class Composer {
     this.askForToken = askForToken;
     this.text = byId("text");
     this.form = byId("composer");
+    this.rates = [...byId("fpr").options].map((option) => option.value);
     this.text.addEventListener("input", () => this.#textChanged());
     this.text.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.form.requestSubmit();
@@ -61,12 +62,20 @@ export class Composer {
     };
     const keys = this.#chosenKeys();
     if (keys) body.keys = keys;
-    if (mode === "direct") body.phase = "any";
     if (new Blob([body.inputs[0].text]).size > allowed.limits.body_bytes * 0.9) {
       this.complain(`The text is longer than the service takes (${count(allowed.limits.body_bytes)} bytes).`);
       return null;
     }
     return { mode, fpr: byId("fpr").value, body };
+  }
+
+  /** Shows the rates that the token allows; null: those of the page. */
+  showRates(rates) {
+    const values = rates ? rates.map((one) => one.toExponential()) : this.rates;
+    const chosen = values.includes("1e-5") ? "1e-5" : values.at(-1);
+    byId("fpr").replaceChildren(
+      ...values.map((value) => element("option", { value, textContent: `${rate(value)} texts`, selected: value === chosen })),
+    );
   }
 
   /** Shows the keys that the token allows. */
@@ -138,7 +147,7 @@ export class Composer {
     try {
       if (READ_HERE.test(file.name)) this.setText(await plainText(file));
       else if (READ_BY_THE_SERVICE.test(file.name)) await this.#readByService(file);
-      else this.complain("Files can be txt, md, html or docx.");
+      else this.complain("Files can be txt, md, html, docx or pdf.");
     } catch (error) {
       this.complain(error.status === undefined ? "The file is not a text in UTF-8." : failureWords(error).join(". "));
     }

@@ -26,6 +26,7 @@ const composer = new Composer(
 const access = setUpAccess((now) => {
   allowed = now;
   composer.showKeys(now?.keys ?? []);
+  composer.showRates(now?.rates);
   if (now === null) {
     history.clear();
     view.hide();

@@ -28,7 +28,10 @@ export const keyName = (key) => `${key.key_id}, version ${key.version}`;
 
 const RATES = { "1e-3": "1 in 1,000", "1e-5": "1 in 100,000", "1e-7": "1 in 10 million" };
 
-export const rate = (fpr) => RATES[fpr];
+export const rate = (fpr) => RATES[fpr] ?? oneIn(Math.log10(Number(fpr)));
+
+// A few inserted words, such as "not", leave the watermark of the rest in place.
+const CHANGED_SINCE = "Numbers, names and negations may have been changed since.";
 
 /** Headline, explanation and advice for one check. */
 export function verdictWords(check) {
@@ -39,7 +42,7 @@ export function verdictWords(check) {
     const where = passages > 1 ? ` in ${count(passages)} passages` : passages === 1 ? " in one passage" : "";
     return {
       headline: `Watermark found${where}`,
-      explanation: `${passages ? "Part of this text was" : "This text was"} made with ${makers(result)}. The answer is held to a false alarm rate: ${promise}.`,
+      explanation: `This text contains passages made with ${makers(result)}. ${CHANGED_SINCE} The answer is held to a false alarm rate: ${promise}.`,
       advice: mode === "direct" ? "" : "The passage limits are estimates; a few words more or less may belong to them.",
     };
   }
@@ -77,6 +80,7 @@ export function hiddenNote(normalization) {
   const parts = [
     [normalization.invisible, "invisible character", "invisible characters"],
     [normalization.look_alikes, "look-alike letter", "look-alike letters"],
+    [normalization.marks ?? 0, "stray mark", "stray marks"],
     [normalization.white_space, "unusual space or line end", "unusual spaces or line ends"],
   ]
     .filter(([number]) => number > 0)
@@ -84,7 +88,7 @@ export function hiddenNote(normalization) {
   if (parts.length === 0) return "";
   const listed = new Intl.ListFormat("en").format(parts);
   return normalization.undone
-    ? `The text holds ${listed}. They were undone before the check.`
+    ? `The text holds ${listed}. It was checked as it is and without them.`
     : `The text holds ${listed}, which can hide a watermark. They were left as they are.`;
 }
 

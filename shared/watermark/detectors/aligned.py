@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.detectors.alignment import aligned_score, aligned_scores
-from shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
-from shared.watermark.detectors.positions import position_scores
-from shared.watermark.detectors.tokens import check_tokens
-from shared.watermark.null_tables import load_null_table
-from shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_scores
+from ttmark.shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
+from ttmark.shared.watermark.detectors.positions import position_scores
+from ttmark.shared.watermark.detectors.tokens import check_tokens
+from ttmark.shared.watermark.null_tables import load_null_table
+from ttmark.shared.watermark.watermark import Watermark
 
 BETA = 5.0
 
@@ -80,6 +80,11 @@ def aligned_evidence(
         log10_p = decoy_log10_p(score, aligned_scores(chunks, watermark.block_size, beta, DECOYS))
     z = score / math.sqrt(tokens.size // watermark.block_size)
     return AlignedEvidence(log10_p, z, tokens.size, positions, 1, null)
+
+
+def needs_decoys(watermark: Watermark, beta: float, positions: int) -> bool:
+    """Whether a score over so many positions is held against decoys, for want of a null table."""
+    return positions > 0 and _from_table(watermark, beta, positions, 0.0) is None
 
 
 def _from_table(watermark: Watermark, beta: float, positions: int, score: float) -> float | None:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.watermark import Watermark
 
 DECOYS = 1000
 # Positions drawn at once: 256 x 1000 words are 2 MiB.
@@ -26,6 +27,7 @@ def decoy_scores(
     # Raw words, because their stream is fixed for all numpy versions and that of distributions is not.
     generator = np.random.Philox(key=np.frombuffer(digest, dtype="<u8"))
     for start in range(0, positions, CHUNK_POSITIONS):
+        pause()
         rows = min(CHUNK_POSITIONS, positions - start)
         words = generator.random_raw(rows * DECOYS).reshape(rows, DECOYS)
         yield watermark.standardize(watermark.null.draw(words))

@@ -7,11 +7,11 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.contexts import scored_positions
-from shared.watermark.detectors.tokens import check_tokens, context_and_block
-from shared.watermark.prf import key_lanes
-from shared.watermark.tails import corrected
-from shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.contexts import scored_positions
+from ttmark.shared.watermark.detectors.tokens import check_tokens, context_and_block
+from ttmark.shared.watermark.prf import key_lanes
+from ttmark.shared.watermark.tails import corrected
+from ttmark.shared.watermark.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True, eq=False)

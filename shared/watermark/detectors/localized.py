@@ -7,19 +7,19 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.detectors.aligned import NullSource
-from shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
-from shared.watermark.detectors.positions import position_scores
-from shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
-from shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
-from shared.watermark.detectors.tokens import check_tokens
-from shared.watermark.detectors.waterseeker import (
+from ttmark.shared.watermark.detectors.aligned import NullSource
+from ttmark.shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
+from ttmark.shared.watermark.detectors.positions import position_scores
+from ttmark.shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
+from ttmark.shared.watermark.detectors.segments import Peak, Segment, disjoint, log10_expected, log10_family
+from ttmark.shared.watermark.detectors.tokens import check_tokens
+from ttmark.shared.watermark.detectors.waterseeker import (
     best_window_scores,
     waterseeker_parameters,
     waterseeker_peaks,
 )
-from shared.watermark.null_tables import load_null_table
-from shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.null_tables import load_null_table
+from ttmark.shared.watermark.watermark import Watermark
 
 Method = Literal["scan", "waterseeker"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -106,6 +106,11 @@ def method_parameters(method: Method, block_size: int) -> dict[str, float]:
     return scan_parameters(block_size) if method == "scan" else waterseeker_parameters()
 
 
+def needs_decoys(watermark: Watermark, method: Method, positions: int) -> bool:
+    """Whether the peaks of so many positions are held against decoys, for want of a null table."""
+    return positions > 0 and _from_table(watermark, method, positions) is None
+
+
 def _from_table(watermark: Watermark, method: Method, positions: int) -> ExpectedSegments | None:
     table = load_null_table(watermark.null.name, watermark.block_size)
     if table is None:
@@ -124,6 +129,10 @@ def _from_decoys(
     if method == "scan":
         decoys = best_scores(chunks, watermark.block_size, DECOYS)
     else:
-        columns = np.concatenate(list(chunks)).T  # [DECOYS, positions]
+        columns = np.empty((DECOYS, positions))
+        filled = 0
+        for chunk in chunks:
+            columns[:, filled : filled + len(chunk)] = chunk.T
+            filled += len(chunk)
         decoys = best_window_scores(columns, watermark.block_size, watermark.log10_p_of_z_sum)
     return lambda score: log10_expected(decoy_log10_p(score, decoys))

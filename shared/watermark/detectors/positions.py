@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.contexts import occurrence_numbers
-from shared.watermark.detectors.tokens import context_and_block
-from shared.watermark.prf import key_lanes
-from shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.contexts import occurrence_numbers
+from ttmark.shared.watermark.detectors.tokens import context_and_block
+from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.prf import key_lanes
+from ttmark.shared.watermark.watermark import Watermark
 
 # Odd 64-bit constants of a multiplicative hash (the fractional part of the golden ratio).
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -57,6 +58,7 @@ class PositionRows:
         # By columns: the PRF reads a token of every row at a time.
         rows = np.empty((width + size, starts.size), dtype=np.int64).T
         for column in range(width + size):
+            pause()
             rows[:, column] = tokens[starts + (column - width)]
         occurrences = _occurrences_within(np.repeat(np.arange(sizes.size), sizes), rows)
         return cls(rows[:, :width], rows[:, width:], occurrences, ends)
@@ -74,6 +76,7 @@ def _occurrences_within(texts: NDArray[np.int64], rows: NDArray[np.int64]) -> ND
     """
     hashes = texts.astype(np.uint64)
     for column in rows.T:
+        pause()
         hashes ^= column.view(np.uint64)
         hashes *= _MULTIPLIER
         hashes ^= hashes >> np.uint64(32)
@@ -81,6 +84,7 @@ def _occurrences_within(texts: NDArray[np.int64], rows: NDArray[np.int64]) -> ND
     shared = ordered[1:][ordered[1:] == ordered[:-1]]
     numbers = np.zeros(texts.size, dtype=np.int64)
     if shared.size:
+        pause()
         candidates = np.flatnonzero(np.isin(hashes, shared))
         numbers[candidates] = occurrence_numbers(np.column_stack([texts[candidates], rows[candidates]]))
     return numbers

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.detectors.segments import Peak
+from ttmark.shared.watermark.detectors.segments import Peak
+from ttmark.shared.watermark.pauses import paused_ranges
 
 DRIFT_PER_TOKEN = 0.15
 SKIP = 5.0
@@ -70,21 +71,22 @@ def best_peak(
     for boundary in range(start, start + block_size):
         origins[boundary % block_size] = boundary
     slot = (start + block_size - 1) % block_size
-    for block, value in enumerate(values[start : max(start, end - block_size + 1)], start):
-        skipped, top, origin = scores[slot] - skip, tops[slot], origins[slot]
-        slot = block % block_size
-        score = scores[slot] + value - drift
-        if score >= skipped:
-            top, origin = tops[slot], origins[slot]
-        else:
-            score = skipped
-        if score <= 0.0 or score < top - drop:
-            score, top, origin = 0.0, 0.0, block + block_size
-        elif score > top:
-            top = score
-            if score > best.score:
-                best = Peak(origin, block + block_size, score)
-        scores[slot], tops[slot], origins[slot] = score, top, origin
+    for first, stop in paused_ranges(start, end - block_size + 1):
+        for block, value in enumerate(values[first:stop], first):
+            skipped, top, origin = scores[slot] - skip, tops[slot], origins[slot]
+            slot = block % block_size
+            score = scores[slot] + value - drift
+            if score >= skipped:
+                top, origin = tops[slot], origins[slot]
+            else:
+                score = skipped
+            if score <= 0.0 or score < top - drop:
+                score, top, origin = 0.0, 0.0, block + block_size
+            elif score > top:
+                top = score
+                if score > best.score:
+                    best = Peak(origin, block + block_size, score)
+            scores[slot], tops[slot], origins[slot] = score, top, origin
     return best
 
 

@@ -1,13 +1,26 @@
 """Segments: where in a document a watermark was found, and how surprising that is."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
-from shared.watermark.tails import LN10
+from ttmark.shared.watermark.tails import LN10
 
 # Below this log10, E and 1 - exp(-E) are the same number.
 _TINY = -15.0
+
+
+class Span(Protocol):
+    """Tokens [start, end) of a document."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+AnySpan = TypeVar("AnySpan", bound=Span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +43,13 @@ class Segment:
     """log10 of the number of segments with such a score expected in this document by chance."""
 
 
-def disjoint(peaks: Sequence[Peak]) -> Iterator[Peak]:
-    """The peaks, best first, that overlap no better one."""
-    kept: list[Peak] = []
-    for peak in peaks:
-        if all(peak.end <= other.start or other.end <= peak.start for other in kept):
-            kept.append(peak)
-            yield peak
+def disjoint(spans: Iterable[AnySpan]) -> Iterator[AnySpan]:
+    """The spans, best first, that overlap no better one."""
+    kept: list[AnySpan] = []
+    for span in spans:
+        if all(span.end <= other.start or other.end <= span.start for other in kept):
+            kept.append(span)
+            yield span
 
 
 def log10_family(log10_e: float) -> float:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.contexts import windows
-from shared.watermark.prf import TOKEN_MASK
-from shared.watermark.watermark import Watermark
+from ttmark.shared.watermark.contexts import windows
+from ttmark.shared.watermark.prf import TOKEN_MASK
+from ttmark.shared.watermark.watermark import Watermark
 
 
 def check_tokens(tokens: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

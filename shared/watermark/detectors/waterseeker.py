@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.detectors.segments import Peak
+from ttmark.shared.watermark.detectors.segments import Peak
+from ttmark.shared.watermark.pauses import pause
 
 WINDOW = 50
 TOP_WINDOWS = 20
@@ -22,6 +23,10 @@ MERGED_GAP = 100
 SHORTEST = 100
 # Scores worked on at once: 8 MiB.
 CHUNK_SCORES = 1 << 20
+# Parts of them between two pauses.
+_PARTS = 8
+# Exact tails between two pauses.
+_TAILS = 128
 WindowTest = Callable[[float, int], float]
 """log10 p-value of a window from the sum of its z and its number of blocks."""
 
@@ -65,17 +70,23 @@ def best_window_scores(
     `scores` [D, n - r + 1].
     """
     best = np.zeros(scores.shape[0])
-    rows = max(1, CHUNK_SCORES // max(1, scores.shape[1]))
+    rows = max(1, CHUNK_SCORES // _PARTS // max(1, scores.shape[1]))
+    documents, cells = [], []
     for first in range(0, best.size, rows):
         for residue in range(block_size):
+            pause()
             found = _best_windows(scores[first : first + rows, residue::block_size], block_size)
-            # Scores on a lattice repeat a few sums, and exact tails are what takes time: one number of
-            # each sum and length.
-            cells = np.round(found.sums, 9) + 1j * (found.ends - found.starts)
-            distinct, cell = np.unique(cells, return_inverse=True)
-            tails = np.array([window_log10_p(float(x.real), int(x.imag)) for x in distinct])
-            if tails.size:
-                np.maximum.at(best, first + found.documents, -tails[cell])
+            documents.append(first + found.documents)
+            cells.append(np.round(found.sums, 9) + 1j * (found.ends - found.starts))
+    # Scores on a lattice repeat a few sums, and exact tails are what takes time: one number of each sum and
+    # length.
+    distinct, cell = np.unique(np.concatenate(cells), return_inverse=True)
+    tails = np.zeros(distinct.size)
+    for index, x in enumerate(distinct.tolist()):
+        if index % _TAILS == 0:
+            pause()
+        tails[index] = window_log10_p(x.real, int(x.imag))
+    np.maximum.at(best, np.concatenate(documents), -tails[cell])
     return best
 
 

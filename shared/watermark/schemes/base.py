@@ -1,43 +1,75 @@
-"""What a watermarking scheme has to provide."""
+"""What a watermarking scheme has to provide, and what all of them have in common."""
 
-from dataclasses import Field
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
 
-from shared.watermark.arrays import Array
-from shared.watermark.nulls import Null
-from shared.watermark.ragged import Segments
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.shared.watermark.nulls import Null
+from ttmark.shared.watermark.ragged import Segments
+
+MAX_LAYERS = 16
 
 Parameter = int | float | bool
+Probs = NDArray[np.float64]
+"""Probabilities of the candidate blocks of all segments [N]."""
+Words = NDArray[np.int64]
+"""PRF words as signed 64-bit lanes, `word_count` in a row."""
 
 
-class Scheme(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheme(ABC):
     """A distortion-free reweighting rule and the score that detects it.
 
     A scheme is a frozen dataclass whose fields are its parameters with their defaults; its
-    constructor raises ValueError for values out of range. PRF words are 64-bit lanes as int64:
-    `words` [N, word_count] of the blocks, `context_words` [.., word_count] of the contexts.
+    constructor raises ValueError for values out of range. `words` [N, word_count] are those of the
+    blocks, `context_words` [.., word_count] those of the contexts.
+
+    Attributes:
+        blend: below 1 each layer keeps a share of the distribution as it was, the weaker single layer.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: ClassVar[str]
     default_context_width: ClassVar[int]
-    uses_context_words: ClassVar[bool]
+    uses_context_words: ClassVar[bool] = False
     """Whether `reweight` and `score` read `context_words`; others may be given none."""
+
+    blend: float = 1.0
+
+    def __post_init__(self) -> None:
+        self._check()
+        if not 0.0 < self.blend <= 1.0:
+            raise ValueError(f"blend must be above 0 and at most 1, not {self.blend}")
+
+    def _check(self) -> None:  # noqa: B027 - not every scheme has one
+        """Raises ValueError for a parameter of the scheme's own that is out of range."""
 
     @property
     def word_count(self) -> int:
         """PRF words of 64 bits that each block needs."""
-        ...
+        return 1
 
     @property
+    @abstractmethod
     def null(self) -> Null:
         """Distribution of `score` over random words."""
-        ...
 
-    def reweight(self, probs: Array, words: Array, context_words: Array, segments: Segments) -> Array:
+    @abstractmethod
+    def reweight(self, probs: Probs, words: Words, context_words: Words, segments: Segments) -> Probs:
         """P [N] -> P_w [N]; `context_words` has one row per segment. Segments sum to 1."""
-        ...
 
-    def score(self, words: Array, context_words: Array) -> Array:
+    @abstractmethod
+    def score(self, words: Words, context_words: Words) -> NDArray[np.float64]:
         """Score [N] of emitted blocks; `context_words` has one row per block."""
-        ...
+
+    def _blended(self, before: Probs, after: Probs) -> Probs:
+        """(1 - w) P + w F(P), distortion-free because F is and w does not depend on the key."""
+        return after if self.blend == 1.0 else before + self.blend * (after - before)
+
+
+def check_range(name: str, value: int, least: int, most: int) -> None:
+    """Raises ValueError unless a parameter is in its range."""
+    if not least <= value <= most:
+        raise ValueError(f"{name} must be {least} to {most}, not {value}")

@@ -4,37 +4,31 @@ Wu et al. 2023 (DiPmark), Eq. for the alpha-reweight; the ensemble composes it o
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.arrays import Array, namespace
-from shared.watermark.nulls import BinomialNull, Null
-from shared.watermark.ragged import Segments
-from shared.watermark.schemes.blend import blend, check_blend
-from shared.watermark.schemes.limits import check_layers
+from ttmark.shared.watermark.nulls import BinomialNull, Null
+from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
 
 SIGN_BIT = -(1 << 63)
 
 
 @dataclass(frozen=True, slots=True)
-class DiPmark:
+class DiPmark(Scheme):
     """Each layer orders the blocks by its uniforms and moves mass from the low end to the high end."""
 
-    name: ClassVar[str] = "dipmark"
-    default_context_width: ClassVar[int] = 2
-    uses_context_words: ClassVar[bool] = False
+    name = "dipmark"
+    default_context_width = 2
 
     layers: int = 5
     alpha: float = 0.3
-    blend: float = 1.0
 
-    def __post_init__(self) -> None:
-        check_layers(self.layers)
+    def _check(self) -> None:
+        check_range("layers", self.layers, 1, MAX_LAYERS)
         if not 0.0 < self.alpha <= 0.5:
             raise ValueError(f"alpha must be above 0 and at most 0.5, not {self.alpha}")
-        check_blend(self.blend)
 
     @property
     def word_count(self) -> int:
@@ -44,26 +38,25 @@ class DiPmark:
     def null(self) -> Null:
         return BinomialNull(trials=self.layers, probability=0.5)
 
-    def reweight(self, probs: Array, words: Array, context_words: Array, segments: Segments) -> Array:
+    def reweight(self, probs: Probs, words: Words, context_words: Words, segments: Segments) -> Probs:
         del context_words
         for layer in range(self.layers):
             # Unsigned order of signed lanes.
             order = segments.order(words[:, layer] ^ SIGN_BIT)
-            probs = blend(probs, self._layer(probs, order, segments), self.blend)
+            probs = self._blended(probs, self._layer(probs, order, segments))
         return probs
 
-    def _layer(self, probs: Array, order: Array, segments: Segments) -> Array:
+    def _layer(self, probs: Probs, order: NDArray[np.int64], segments: Segments) -> Probs:
         """P_w from differences of F' = (F - alpha)_+ + (F - (1 - alpha))_+ along `order` [N]."""
-        xp = namespace(probs)
         mass = segments.cumulative_sum(probs[order])  # [N] F
-        moved = xp.clip(mass - self.alpha, 0.0, None) + xp.clip(mass - (1.0 - self.alpha), 0.0, None)
-        before = xp.concat([xp.zeros_like(moved[:1]), moved[:-1]])
+        moved = np.clip(mass - self.alpha, 0.0, None) + np.clip(mass - (1.0 - self.alpha), 0.0, None)
+        before = np.concatenate([np.zeros_like(moved[:1]), moved[:-1]])
         before[segments.starts] = 0.0
-        result = xp.empty_like(probs)
+        result = np.empty_like(probs)
         result[order] = moved - before
         return result
 
-    def score(self, words: Array, context_words: Array) -> NDArray[np.float64]:
+    def score(self, words: Words, context_words: Words) -> NDArray[np.float64]:
         """Number of layers whose uniform is in the upper half."""
         del context_words
         hits: NDArray[np.int64] = np.count_nonzero(words[:, : self.layers] < 0, axis=1)

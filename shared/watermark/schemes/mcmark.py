@@ -4,16 +4,13 @@ Chen et al. 2025 (MCMark); the ensemble composes it over layers.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.arrays import Array, namespace
-from shared.watermark.nulls import BinomialNull, Null
-from shared.watermark.ragged import Segments
-from shared.watermark.schemes.blend import blend, check_blend
-from shared.watermark.schemes.limits import check_layers
+from ttmark.shared.watermark.nulls import BinomialNull, Null
+from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
 
 MAX_CHANNELS = 256
 # Digits taken from one lane of 63 bits leave at least these bits over: bias below 2**-20.
@@ -22,24 +19,21 @@ LANE_BITS = 63
 
 
 @dataclass(frozen=True, slots=True)
-class MCMark:
+class MCMark(Scheme):
     """Layer by layer, blocks of the context's target channel gain mass, others lose it."""
 
-    name: ClassVar[str] = "mcmark"
-    default_context_width: ClassVar[int] = 2
-    uses_context_words: ClassVar[bool] = True
+    name = "mcmark"
+    default_context_width = 2
+    uses_context_words = True
 
     layers: int = 5
     channels: int = 20
-    blend: float = 1.0
 
-    def __post_init__(self) -> None:
-        if not 2 <= self.channels <= MAX_CHANNELS:
-            raise ValueError(f"channels must be 2 to {MAX_CHANNELS}, not {self.channels}")
-        check_layers(self.layers)
+    def _check(self) -> None:
+        check_range("channels", self.channels, 2, MAX_CHANNELS)
+        check_range("layers", self.layers, 1, MAX_LAYERS)
         if self.layers > 2 * self._digits_per_lane:
             raise ValueError(f"{self.layers} layers of {self.channels} channels exceed one PRF output")
-        check_blend(self.blend)
 
     @property
     def word_count(self) -> int:
@@ -49,34 +43,33 @@ class MCMark:
     def null(self) -> Null:
         return BinomialNull(trials=self.layers, probability=1.0 / self.channels)
 
-    def reweight(self, probs: Array, words: Array, context_words: Array, segments: Segments) -> Array:
+    def reweight(self, probs: Probs, words: Words, context_words: Words, segments: Segments) -> Probs:
         channels, targets = self._digits(words), self._digits(context_words)
         for channel, target in zip(channels, targets, strict=True):
             factors = self._factors(segments.grouped_sum(probs, channel, self.channels), target)
-            probs = blend(probs, probs * factors[segments.ids, channel], self.blend)
+            probs = self._blended(probs, probs * factors[segments.ids, channel])
         return probs
 
-    def score(self, words: Array, context_words: Array) -> NDArray[np.float64]:
+    def score(self, words: Words, context_words: Words) -> NDArray[np.float64]:
         """Number of layers in which the block is in the target channel."""
         hits = np.zeros(words.shape[0])
         for channel, target in zip(self._digits(words), self._digits(context_words), strict=True):
             hits += channel == target
         return hits
 
-    def _factors(self, masses: Array, target: Array) -> Array:
+    def _factors(self, masses: NDArray[np.float64], target: NDArray[np.int64]) -> NDArray[np.float64]:
         """What each channel's mass S_j [S, l] is multiplied by when channel i = `target` [S] is favoured.
 
         min(l, 1 / S_i) for the target, [(1 - l S_i)_+ / sum_k (l S_k - 1)_+] (l S_j - 1)_+ / S_j for
         the others, with 0/0 = 0.
         """
-        xp = namespace(masses)
         scaled = masses * self.channels  # [S, l] l S_j
-        excess = xp.clip(scaled - 1.0, 0.0, None)
-        rows = xp.arange(masses.shape[0], dtype=target.dtype, device=masses.device)
+        excess = np.clip(scaled - 1.0, 0.0, None)
+        rows = np.arange(masses.shape[0])
         target_scaled = scaled[rows, target]  # [S]
-        share = xp.clip(1.0 - target_scaled, 0.0, None) / _nonzero(xp.sum(excess, axis=1))
+        share = np.clip(1.0 - target_scaled, 0.0, None) / _nonzero(np.sum(excess, axis=1))
         factors = share[:, None] * self.channels * excess / _nonzero(scaled)
-        factors[rows, target] = self.channels / xp.clip(target_scaled, 1.0, None)
+        factors[rows, target] = self.channels / np.clip(target_scaled, 1.0, None)
         return factors
 
     @property
@@ -86,7 +79,7 @@ class MCMark:
             digits += 1
         return digits
 
-    def _digits(self, words: Array) -> list[Array]:
+    def _digits(self, words: Words) -> list[NDArray[np.int64]]:
         """Base-`channels` digits of the lanes, one per layer, lowest digit of the first lane first."""
         digits = []
         for layer in range(self.layers):
@@ -99,6 +92,5 @@ class MCMark:
         return digits
 
 
-def _nonzero(values: Array) -> Array:
-    xp = namespace(values)
-    return xp.where(values > 0.0, values, xp.ones_like(values))
+def _nonzero(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(values > 0.0, values, 1.0)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from types import MappingProxyType
 
-from shared.watermark.schemes.base import Parameter, Scheme
-from shared.watermark.schemes.dipmark import DiPmark
-from shared.watermark.schemes.gumbel import Gumbel
-from shared.watermark.schemes.mcmark import MCMark
-from shared.watermark.schemes.synthid import SynthID
+from ttmark.shared.watermark.schemes.base import Parameter, Scheme
+from ttmark.shared.watermark.schemes.dipmark import DiPmark
+from ttmark.shared.watermark.schemes.gumbel import Gumbel
+from ttmark.shared.watermark.schemes.mcmark import MCMark
+from ttmark.shared.watermark.schemes.synthid import SynthID
 
 SCHEMES: Mapping[str, type[Scheme]] = MappingProxyType(
     {scheme.name: scheme for scheme in (SynthID, DiPmark, MCMark, Gumbel)}

@@ -4,40 +4,30 @@ Dathathri et al. 2024 (the vectorised two-candidate tournament); here a candidat
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.watermark.arrays import Array, namespace
-from shared.watermark.nulls import BinomialNull, Null, fair_hits
-from shared.watermark.ragged import Segments
-from shared.watermark.schemes.blend import blend, check_blend
-from shared.watermark.weighted_null import WeightedNull, weighted_hits
+from ttmark.shared.watermark.nulls import BinomialNull, Null, fair_hits
+from ttmark.shared.watermark.ragged import Segments
+from ttmark.shared.watermark.schemes.base import Probs, Scheme, Words, check_range
+from ttmark.shared.watermark.weighted_null import WeightedNull, weighted_hits
 
 MAX_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class SynthID:
+class SynthID(Scheme):
     """Layer l favours blocks whose bit g_l is 1: P <- P (1 + g_l - sum of g_l P)."""
 
-    name: ClassVar[str] = "synthid"
-    default_context_width: ClassVar[int] = 4
-    uses_context_words: ClassVar[bool] = False
+    name = "synthid"
+    default_context_width = 4
 
     depth: int = 30
-    blend: float = 1.0
     weighted: bool = False
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.depth <= MAX_DEPTH:
-            raise ValueError(f"depth must be 1 to {MAX_DEPTH}, not {self.depth}")
-        check_blend(self.blend)
-
-    @property
-    def word_count(self) -> int:
-        return 1
+    def _check(self) -> None:
+        check_range("depth", self.depth, 1, MAX_DEPTH)
 
     @property
     def null(self) -> Null:
@@ -45,19 +35,18 @@ class SynthID:
             return WeightedNull(self.depth)
         return BinomialNull(trials=self.depth, probability=0.5)
 
-    def reweight(self, probs: Array, words: Array, context_words: Array, segments: Segments) -> Array:
+    def reweight(self, probs: Probs, words: Words, context_words: Words, segments: Segments) -> Probs:
         del context_words
-        xp = namespace(probs)
         lane = words[:, 0]
         for layer in range(self.depth):
-            winners = probs * xp.astype((lane >> layer) & 1, probs.dtype)  # [N]
+            winners = probs * ((lane >> layer) & 1)  # [N]
             # Rounding can bring the winning mass above 1 by an ulp, never a probability below 0.
-            # The method: the namespace's clip takes longer than all else here on a few hundred blocks.
+            # The method: the function takes longer than all else here on a few hundred blocks.
             kept = (1.0 - segments.sum(winners)).clip(0.0, 1.0)  # [S]
-            probs = blend(probs, probs * segments.spread(kept) + winners, self.blend)
+            probs = self._blended(probs, probs * segments.spread(kept) + winners)
         return probs
 
-    def score(self, words: Array, context_words: Array) -> NDArray[np.float64]:
+    def score(self, words: Words, context_words: Words) -> NDArray[np.float64]:
         """Number of layers in which the block's bit is 1, or the sum of their weights.
 
         `depth` times the published mean, (depth - 1) * depth times the published weighted mean.

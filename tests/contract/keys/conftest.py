@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 import redis
 
-from shared.keys import RecordStore, open_store
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import RecordStore
 
 
 def free_port() -> int:

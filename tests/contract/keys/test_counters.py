@@ -7,22 +7,14 @@ from typing import Any
 
 import pytest
 
-from shared.keys import (
-    Counters,
-    NearDuplicateThrottle,
-    Principal,
-    RateLimiter,
-    Scope,
-    StoreUnavailable,
-    TokenLimits,
-    Usage,
-    UsageLimits,
-    sketch_text,
-    sketch_tokens,
-)
-from shared.keys.counters import FallbackCounters, LocalCounters
-from shared.keys.redis_address import RedisAddress
-from shared.keys.redis_counters import RedisCounters
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.access.token_limits import TokenLimits, Usage
+from ttmark.shared.limits.counters import Counters, FallbackCounters, LocalCounters
+from ttmark.shared.limits.rate_limit import RateLimiter
+from ttmark.shared.limits.redis_counters import RedisCounters
+from ttmark.shared.limits.usage_limits import UsageLimits
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.redis_address import RedisAddress
 
 
 @pytest.fixture(params=["local", "redis"])
@@ -149,121 +141,6 @@ async def test_a_paused_redis_holds_a_request_up_for_a_moment_only(redis_server:
     finally:
         redis_server.resume()
         await counters.close()
-
-
-class Throttle:
-    """A throttle that is asked about one document of token ids."""
-
-    def __init__(self, counters: Counters, *, key: bytes = bytes(32)) -> None:
-        self.throttle = NearDuplicateThrottle(counters, key=key, limit=20, window_seconds=600)
-
-    async def admit(self, caller: str, token_ids: list[int]) -> float | None:
-        return await self.throttle.admit(caller, [sketch_tokens(token_ids)])
-
-
-def throttle(counters: Counters) -> Throttle:
-    return Throttle(counters)
-
-
-def document(seed: int, length: int = 300) -> list[int]:
-    state = seed
-    items = []
-    for _ in range(length):
-        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-        items.append(state >> 48)
-    return items
-
-
-async def test_many_variants_of_one_document_are_throttled(counters: Counters) -> None:
-    limit, text, answers = throttle(counters), document(1), []
-    for position in range(0, 200, 2):
-        text = [*text]
-        text[position] += 1
-        answers.append(await limit.admit("token", text))
-    first_refusal = next(number for number, answer in enumerate(answers) if answer is not None)
-    assert 20 <= first_refusal <= 60
-    # Each new band of a text that moves away from the first one is counted anew: not all are refused.
-    refused = [answer for answer in answers if answer is not None]
-    assert len(refused) >= 60
-    assert set(refused) == {600}
-
-
-async def test_different_documents_and_repeated_ones_are_not_throttled(counters: Counters) -> None:
-    limit = throttle(counters)
-    for number in range(60):
-        assert await limit.admit("token", document(number + 10)) is None
-    for _ in range(60):
-        assert await limit.admit("token", document(10)) is None
-
-
-async def test_one_caller_s_variants_do_not_count_for_another(counters: Counters) -> None:
-    limit = throttle(counters)
-    for position in range(60):
-        text = document(1)
-        text[position] += 1
-        await limit.admit("one", text)
-    assert await limit.admit("two", document(1)) is None
-
-
-@pytest.mark.parametrize("items", [[], [1], [1, 2, 3], [2**64 - 1] * 4])
-async def test_the_shortest_documents_are_admitted(counters: Counters, items: list[int]) -> None:
-    assert await throttle(counters).admit("token", items) is None
-
-
-async def test_a_refused_variant_is_refused_again_however_often_it_is_sent(counters: Counters) -> None:
-    limit, refused = throttle(counters), None
-    for position in range(60):
-        text = document(1)
-        text[position] += 1
-        if await limit.admit("token", text) is not None:
-            refused = text
-    assert refused is not None
-    answers = await asyncio.gather(*(limit.admit("token", refused) for _ in range(5)))
-    assert answers == [600] * 5
-
-
-async def test_variants_in_one_request_count_like_variants_in_many(counters: Counters) -> None:
-    limit = throttle(counters).throttle
-    variants = []
-    for position in range(60):
-        text = document(1)
-        text[position] += 1
-        variants.append(sketch_tokens(text))
-    assert await limit.admit("token", variants) == 600
-    assert await limit.admit("other", [sketch_tokens(document(seed)) for seed in range(60)]) is None
-
-
-SENTENCES = {
-    "english": "The command reads the file and prints each line that holds a match of the pattern. ",
-    "chinese": "该命令读取文件并打印包含匹配模式的每一行如果没有给出文件则读取标准输入直到结束为止。",
-}
-
-
-@pytest.mark.parametrize("script", SENTENCES)
-async def test_edits_of_a_text_are_throttled_in_any_script(counters: Counters, script: str) -> None:
-    limit, text, answers = throttle(counters).throttle, [*(SENTENCES[script] * 4)], []
-    for position in range(0, 150, 2):
-        text[position] = chr(ord(text[position]) + 1)
-        answers.append(await limit.admit("token", [sketch_text("".join(text))]))
-    first_refusal = next(number for number, answer in enumerate(answers) if answer is not None)
-    assert 20 <= first_refusal <= 70
-
-
-async def test_a_reader_of_the_counters_cannot_tell_which_text_was_sent(redis_server: Any) -> None:
-    counters = RedisCounters(RedisAddress.parse(redis_server.url), budget_seconds=5)
-
-    async def names(key: bytes) -> set[bytes]:
-        await Throttle(counters, key=key).admit("token", document(1))
-        with redis_server.client() as client:
-            found = set(client.keys("*"))
-            client.flushall()
-        return found
-
-    before = await names(b"1" * 32)
-    assert len(before) == 4
-    assert before == await names(b"1" * 32)
-    assert before.isdisjoint(await names(b"2" * 32))
-    await counters.close()
 
 
 async def test_local_counters_keep_to_their_number_and_forget_the_least_used_first() -> None:

@@ -16,21 +16,21 @@ from typing import Any
 
 import pytest
 
-from shared.keys import (
+from ttmark.shared.keys.backup import create_backup, restore_backup
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.records import KeyInfo
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import (
     InvalidTransition,
-    KeyCache,
-    KeyEncryptionKey,
     KeyExists,
-    KeyInfo,
-    KeyRing,
     RecordRolledBack,
     StoreUnavailable,
-    create_backup,
-    restore_backup,
 )
-from shared.keys.redis_address import RedisAddress
-from shared.keys.redis_store import RedisStore
-from shared.schemas.profile import Profile
+from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_store import RedisStore
 
 States = tuple[str, ...]
 KEK = KeyEncryptionKey(bytes(32))
@@ -104,7 +104,11 @@ class Workload:
 
     def __init__(self, url: str, seed: int) -> None:
         self.stores = [
-            RedisStore(RedisAddress.parse(url), connect_seconds=0.5, reply_seconds=0.5, budget_seconds=1.0)
+            RedisStore(
+                RedisClient(
+                    RedisAddress.parse(url), connect_seconds=0.5, reply_seconds=0.5, budget_seconds=1.0
+                )
+            )
             for _ in range(3)
         ]
         self.ring = KeyRing(self.stores[0], KEK)

@@ -12,21 +12,21 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from shared.keys import (
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.verification import verify_store
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import (
     InvalidToken,
     InvalidTransition,
-    KeyCache,
-    KeyEncryptionKey,
     KeyExists,
     KeyNotFound,
-    KeyRing,
     KeyStoreError,
-    Scope,
-    TokenRegistry,
-    open_store,
-    verify_store,
 )
-from shared.schemas.profile import Profile
+from ttmark.shared.vault.open_store import open_store
 
 PROFILE = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
 key_ids = st.sampled_from(["a", "b", "c"])

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from shared.keys import RecordStore, open_store
-from shared.keys.redis_address import RedisAddress
-from shared.keys.redis_store import RedisStore
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_store import RedisStore
+from ttmark.shared.vault.store import RecordStore
 
 RECORDS = 50
 
@@ -42,7 +44,7 @@ async def cancelled_lookups(server: Any, proxy_class: Callable[..., Any], count:
         proxy.delay_seconds = 0.002
         proxy.slice_bytes = 7
         # A machine that is busy otherwise must not run into the time limits.
-        store = RedisStore(RedisAddress.parse(proxy.url), reply_seconds=60, budget_seconds=120)
+        store = RedisStore(RedisClient(RedisAddress.parse(proxy.url), reply_seconds=60, budget_seconds=120))
         for begin in range(0, count, 100):
             lookups = []
             for _ in range(min(100, count - begin)):

@@ -5,7 +5,9 @@ import itertools
 
 import pytest
 
-from shared.keys import RecordStore, RevisionConflict, Stored, open_store
+from ttmark.shared.vault.key_store_errors import RevisionConflict
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import RecordStore, Stored
 
 
 async def test_a_record_that_was_never_written_is_none(store: RecordStore) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from shared.keys import RecordStore, Stored, StoreUnavailable, open_store
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import RecordStore, Stored
 
 IN_MEMORY = ("--appendonly", "no", "--save", "")
 

@@ -14,17 +14,15 @@ from typing import Any
 import pytest
 import redis
 
-from shared.keys import (
-    KeyCache,
-    KeyEncryptionKey,
-    KeyRing,
-    RecordStore,
-    Scope,
-    StoreUnavailable,
-    TokenRegistry,
-    open_store,
-)
-from shared.schemas.profile import Profile
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import RecordStore
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
 SIGNED_OFF = '1:{"known":{},"reported_at":"2020-01-01T00:00:00Z","serves_until":"2020-01-01T00:00:00Z"}'
@@ -36,8 +34,9 @@ COMMON |= {"cluster|slots", "cluster|keyslot"}
 NEWER = {"waitaof", "client|setinfo"}  # since Redis 7.2
 ALLOWED = {
     "operator": COMMON,
-    "gen": COMMON | {"subscribe", "incrby", "pexpire"},
-    "detect": COMMON | {"subscribe", "incrby", "pexpire"},
+    "gen": COMMON | {"subscribe", "incrby", "pexpire", "hincrby"},
+    "detect": COMMON
+    | {"subscribe", "incrby", "pexpire", "eval", "bitfield", "getrange", "setrange", "hincrby"},
 }
 
 
@@ -132,14 +131,23 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", ["key", "token", "replica", "count:x", "other"])
+@pytest.mark.parametrize("name", ["key", "token", "replica", "volume", "count:x", "other"])
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_role_reaches_only_its_own_records(
     secured: SecuredRedis, role: str, name: str, access: str
 ) -> None:
-    reads = {"operator": {"key", "token", "replica"}, "gen": {"key", "token", "replica", "count:x"}}
-    writes = {"operator": {"key", "token"}, "gen": {"replica", "count:x"}}
-    rights = (reads if access == "read" else writes)["operator" if role == "operator" else "gen"]
+    records = {"key", "token", "replica"}
+    reads = {
+        "operator": records | {"volume"},
+        "gen": records | {"volume", "count:x"},
+        "detect": records | {"count:x"},
+    }
+    writes = {
+        "operator": {"key", "token"},
+        "gen": {"replica", "volume", "count:x"},
+        "detect": {"replica", "count:x"},
+    }
+    rights = (reads if access == "read" else writes)[role]
     command = (
         ("HGET", f"{{ttmark}}:{name}", "f") if access == "read" else ("HSET", f"{{ttmark}}:{name}", "f", "1")
     )
@@ -151,7 +159,7 @@ def test_a_role_reaches_only_its_own_records(
                 client.execute_command(*command)
     if access == "write" and name in rights:
         with secured.client(role) as client:
-            client.execute_command("HSET", f"{{ttmark}}:{name}", "f", SIGNED_OFF)
+            client.execute_command("HSET", f"{{ttmark}}:{name}", "f", 1 if name == "volume" else SIGNED_OFF)
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -225,6 +233,11 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
         plain, _ = await TokenRegistry(stores["operator"], kek).create(tenant="t", scopes=[Scope.DETECT])
         for role in SERVICES:
             await serve_as(stores[role], kek, plain)
+        assert await stores["gen"].add({"k/3": 5}) == {"k/3": 5}
+        assert (await stores["operator"].counts())["k/3"] == 5
+        for role in ("operator", "detect"):
+            with pytest.raises(StoreUnavailable, match="refused"):
+                await stores[role].add({"k/3": 5})
     finally:
         for store in stores.values():
             await store.close()

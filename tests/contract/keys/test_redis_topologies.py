@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import redis
 
-from shared.keys import Stored, StoreUnavailable, open_store
-from shared.keys.redis_address import RedisAddress
-from shared.keys.redis_store import RedisStore
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_store import RedisStore
+from ttmark.shared.vault.store import Stored
 
 DATA = ("--appendonly", "no", "--save", "")
 
@@ -51,7 +54,7 @@ async def test_an_unknown_service_and_absent_sentinels_are_one_clear_line(
         (f"redis+sentinel://127.0.0.1:{sentinel_setup[2].port}/other", "no service of that name"),
         ("redis+sentinel://127.0.0.1:1/keys", "127.0.0.1:1"),
     ):
-        store = RedisStore(RedisAddress.parse(url), budget_seconds=0.5)
+        store = RedisStore(RedisClient(RedisAddress.parse(url), budget_seconds=0.5))
         with pytest.raises(StoreUnavailable, match=reason) as caught:
             await store.ping()
         assert "\n" not in str(caught.value)
@@ -66,7 +69,7 @@ async def test_a_replica_that_sentinels_name_by_mistake_is_not_used(
     (folder / "sentinel.conf").write_text(f"sentinel monitor keys 127.0.0.1 {replica.port} 1\n")
     sentinel = start_redis(str(folder / "sentinel.conf"), "--sentinel", folder=folder)
     address = RedisAddress.parse(f"redis+sentinel://127.0.0.1:{sentinel.port}/keys")
-    store = RedisStore(address, budget_seconds=0.5)
+    store = RedisStore(RedisClient(address, budget_seconds=0.5))
     with pytest.raises(StoreUnavailable, match=r"no primary|did not answer"):
         await store.get("key", "a")
     await store.close()
@@ -136,7 +139,8 @@ async def test_a_store_follows_its_slot_to_another_node(cluster: list[Any]) -> N
         new_id = raw(new, "CLUSTER", "MYID").decode()
         new.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", raw(old, "CLUSTER", "MYID").decode())
         old.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", new_id)
-        old.execute_command("MIGRATE", "127.0.0.1", cluster[0].port, "{ttmark}:key", 0, 5000)
+        while held := raw(old, "CLUSTER", "GETKEYSINSLOT", slot, 100):
+            old.execute_command("MIGRATE", "127.0.0.1", cluster[0].port, "", 0, 5000, "KEYS", *held)
         for client in (new, old):
             client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", new_id)
         assert await store.put("key", "b", b"y", expected_revision=1) == 2

@@ -8,17 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
-from shared.keys import (
-    KeyEncryptionKey,
-    KeyRing,
-    KeyStoreError,
-    RecordStore,
-    Scope,
-    Stored,
-    TokenRegistry,
-    open_store,
-)
-from shared.schemas.profile import Profile
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import RecordStore, Stored
 
 Mutation = Callable[[random.Random, list[tuple[str, str, bytes]], bytes], bytes | None]
 

@@ -23,14 +23,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client import CollectorRegistry
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from gen_service.api import (
+from ttmark.gen_service.api import (
     ChatTemplate,
     GenerationBackend,
-    GenerationLimits,
+    RequestLimits,
     ServedModel,
     create_generation_app,
 )
-from gen_service.engine import (
+from ttmark.gen_service.engine import (
     Delta,
     Engine,
     EngineSettings,
@@ -39,11 +39,15 @@ from gen_service.engine import (
     Overloaded,
     TokenLogprob,
 )
-from shared.http import HttpLimits
-from shared.keys import AuditEvent, InvalidToken, KeyState, Principal, Scope, UnlockedKey
-from shared.keys.unlocked import UnlockedVersion
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
+from ttmark.services.chat_template import read_chat_template
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http import AppOptions, HttpLimits
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.key_store_errors import InvalidToken
 
 MODEL = "tiny"
 CONTEXT_LENGTH = 256
@@ -57,6 +61,7 @@ TEMPLATE = (
 PRINCIPALS = {
     "author": Principal("tok-author", "acme", frozenset({Scope.GENERATE})),
     "operator": Principal("tok-operator", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED})),
+    "chooser": Principal("tok-chooser", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_BIAS})),
     "detector": Principal("tok-detector", "acme", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})),
     "keyless": Principal("tok-keyless", "initech", frozenset({Scope.GENERATE})),
     "undecided": Principal("tok-undecided", "umbrella", frozenset({Scope.GENERATE})),
@@ -80,6 +85,7 @@ class FakeGenerator:
     context_length = CONTEXT_LENGTH
 
     def __init__(self) -> None:
+        self._prompts: set[tuple[int, ...]] = set()
         self.tokenizer = byte_tokenizer()
         self.vocab_size = self.tokenizer.vocab_size
         self.eos_token_ids = frozenset({self.vocab_size - 1})
@@ -95,7 +101,7 @@ class FakeGenerator:
         self.cancelled = 0
         self.requests: list[GenerationRequest] = []
 
-    def check_queue(self) -> None:
+    def check_queue(self, tenant: str) -> None:
         if isinstance(self.refusal, Overloaded):
             raise self.refusal
 
@@ -150,7 +156,14 @@ class FakeGenerator:
             finish_reason=finish_reason,
             logprobs=entries,
             report=self._report(request, -(-length // 2)) if finish_reason else None,
+            reused_tokens=self._reused(request) if finish_reason else 0,
         )
+
+    def _reused(self, request: GenerationRequest) -> int:
+        """All but the last token of a prompt that was seen before."""
+        known = request.prompt_ids in self._prompts
+        self._prompts.add(request.prompt_ids)
+        return len(request.prompt_ids) - 1 if known else 0
 
     def _report(self, request: GenerationRequest, blocks: int) -> MarkReport:
         if request.marking is None:
@@ -217,6 +230,10 @@ class Service:
             return self.generator.running
         return int(self.generator.stats.running)
 
+    def tokens(self, text: str) -> int:
+        """The length of a text to the model."""
+        return len(self.generator.tokenizer.encode(text))
+
     def http(self, token: str = "author") -> httpx.Client:
         """A plain HTTP client."""
         return self._kept(
@@ -236,24 +253,32 @@ class Service:
         return client
 
 
-def build_service(generator: Any, *, tracer_provider: Any = None, **limits: Any) -> Service:
+def build_service(
+    generator: Any, *, tracer_provider: Any = None, template: ChatTemplate | None = None, **limits: Any
+) -> Service:
     """A service over a generator, not listening yet."""
     registry = CollectorRegistry()
     audit: list[AuditEvent] = []
     keys = _keys(generator.tokenizer.fingerprint)
     backend = GenerationBackend(
-        {MODEL: ServedModel(generator, ChatTemplate(TEMPLATE)), "untold": ServedModel(generator)},
+        {
+            MODEL: ServedModel(generator, ChatTemplate(TEMPLATE)),
+            "own-template": ServedModel(generator, template),
+            "untold": ServedModel(generator),
+        },
         keys,
         default_keys=["acme-main"],
-        limits=GenerationLimits(max_completions=8, **limits),
+        limits=RequestLimits(max_completions=8, **limits),
     )
     app = create_generation_app(
         backend,
-        authenticate=authenticate,
-        limits=HttpLimits(max_body_bytes=100_000),
-        registry=registry,
-        tracer_provider=tracer_provider,
-        audit=audit.append,
+        AppOptions(
+            authenticate=authenticate,
+            limits=HttpLimits(max_body_bytes=100_000),
+            registry=registry,
+            tracer_provider=tracer_provider,
+            audit=audit.append,
+        ),
     )
     return Service(generator, app, keys, registry, audit)
 
@@ -289,6 +314,18 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     engine = Engine.load(str(folder), EngineSettings(model_id=MODEL, threads=1, device="cpu"))
+    engine.start()
+    yield engine
+    engine.stop(0)
+
+
+@pytest.fixture(scope="session")
+def smollm2_engine(smollm2_folder: Path) -> Iterator[Engine]:
+    """The real engine over a real language model, with the context of the tiny one."""
+    settings = EngineSettings(
+        model_id=MODEL, threads=1, device="cpu", context_length=CONTEXT_LENGTH, max_branches=8
+    )
+    engine = Engine.load(str(smollm2_folder), settings)
     engine.start()
     yield engine
     engine.stop(0)
@@ -348,6 +385,13 @@ def engine_service(serve: Callable[[Service], Service], engine: Engine) -> Servi
     return serve(build_service(engine))
 
 
+@pytest.fixture(scope="session")
+def smollm2_service(
+    serve: Callable[[Service], Service], smollm2_engine: Engine, smollm2_folder: Path
+) -> Service:
+    return serve(build_service(smollm2_engine, template=read_chat_template(smollm2_folder)))
+
+
 def _clean(service: Service) -> Iterator[Service]:
     if isinstance(service.generator, FakeGenerator):
         service.generator.reset()
@@ -358,9 +402,9 @@ def _clean(service: Service) -> Iterator[Service]:
         service.clients.pop().close()
 
 
-@pytest.fixture(params=["fake", "engine"])
+@pytest.fixture(params=["fake", "engine", pytest.param("smollm2", marks=pytest.mark.slow)])
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
-    """The same contract holds for both."""
+    """The same contract holds for all; `test_real_model.py` has the small tier of the last."""
     yield from _clean(request.getfixturevalue(f"{request.param}_service"))
 
 

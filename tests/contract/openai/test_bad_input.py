@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from shared.http.errors import ServiceError
+from ttmark.shared.http.service_errors import ServiceError
 
 GOOD_COMPLETION = {"model": "tiny", "prompt": "Once", "max_tokens": 4}
+GOOD_RESPONSE = {"model": "tiny", "input": "Hi", "max_output_tokens": 4}
 GOOD_CHAT = {"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
 
 # change to a good request: (status, code, param)
@@ -20,7 +21,7 @@ BAD_COMPLETIONS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"prompt": ["a", ""]}, (400, INVALID, "prompt")),
     ({"prompt": [[]]}, (400, INVALID, "prompt")),
     ({"prompt": [-1]}, (400, INVALID, "prompt")),
-    ({"prompt": [257]}, (400, INVALID, "prompt")),
+    ({"prompt": [999_999]}, (400, INVALID, "prompt")),
     ({"prompt": [[1], [2**40]]}, (400, INVALID, "prompt")),
     ({"prompt": ["a", 1]}, (400, INVALID, "prompt")),
     ({"prompt": None}, (400, INVALID, "prompt")),
@@ -32,8 +33,8 @@ BAD_COMPLETIONS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"max_tokens": "4"}, (400, INVALID, "max_tokens")),
     ({"max_tokens": 4.5}, (400, INVALID, "max_tokens")),
     ({"max_tokens": 10**30}, (400, "context_length_exceeded", "max_tokens")),
-    ({"max_tokens": 253}, (400, "context_length_exceeded", "max_tokens")),
-    ({"prompt": "x" * 256}, (400, "context_length_exceeded", "max_tokens")),
+    ({"max_tokens": 256}, (400, "context_length_exceeded", "max_tokens")),
+    ({"prompt": "x " * 256}, (400, "context_length_exceeded", "max_tokens")),
     ({"model": "gpt-9"}, (404, "model_not_found", "model")),
     ({"model": ""}, (400, INVALID, "model")),
     ({"model": "a/../b\x00"}, (404, "model_not_found", "model")),
@@ -84,18 +85,65 @@ BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
         {"messages": [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]},
         (400, INVALID, "messages"),
     ),
-    ({"messages": [{"role": "user", "content": "x" * 300}]}, (400, "context_length_exceeded", "messages")),
+    ({"messages": [{"role": "user", "content": "x " * 300}]}, (400, "context_length_exceeded", "messages")),
     ({"max_tokens": 250}, (400, "context_length_exceeded", "max_tokens")),
     ({"model": "untold"}, (400, "unsupported_feature", "messages")),
     ({"max_tokens": 0}, (400, INVALID, "max_tokens")),
     ({"max_completion_tokens": 0}, (400, INVALID, "max_completion_tokens")),
     ({"tools": [{"type": "function"}]}, (400, INVALID, "tools")),
     ({"functions": [{}]}, (400, INVALID, "functions")),
-    ({"response_format": {"type": "json_object"}}, (400, INVALID, "response_format")),
+    ({"response_format": {"type": "grammar"}}, (400, INVALID, "response_format")),
     ({"modalities": ["audio"]}, (400, INVALID, "modalities")),
+    ({"tool_choice": "required"}, (400, INVALID, "tool_choice")),
+    (
+        {"tool_choice": {"type": "function", "function": {"name": "f"}}},
+        (400, INVALID, "tool_choice"),
+    ),
+    ({"function_call": {"name": "f"}}, (400, INVALID, "function_call")),
+    ({"reasoning_effort": "high"}, (400, INVALID, "reasoning_effort")),
+    ({"verbosity": "low"}, (400, INVALID, "verbosity")),
+    ({"store": True}, (400, INVALID, "store")),
+    ({"store": 0}, (400, INVALID, "store")),
+    ({"audio": {"voice": "alloy", "format": "wav"}}, (400, INVALID, "audio")),
+    ({"moderation": {"model": "omni"}}, (400, INVALID, "moderation")),
+    ({"web_search_options": {}}, (400, INVALID, "web_search_options")),
     ({"top_logprobs": 3}, (400, INVALID, "top_logprobs")),
     ({"logprobs": True, "top_logprobs": 21}, (400, INVALID, "top_logprobs")),
     ({"logprobs": 1}, (400, INVALID, "logprobs")),
+]
+BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
+    ({"input": None}, (400, INVALID, "input")),
+    ({"input": ""}, (400, INVALID, "input")),
+    ({"input": []}, (400, INVALID, "input")),
+    ({"input": [{"role": "tool", "content": "a"}]}, (400, INVALID, "input")),
+    ({"input": [{"type": "function_call_output", "call_id": "a", "output": "b"}]}, (400, INVALID, "input")),
+    (
+        {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "a"}]}]},
+        (400, INVALID, "input"),
+    ),
+    ({"instructions": ["a"]}, (400, INVALID, "instructions")),
+    (
+        {"instructions": "a", "input": [{"role": "system", "content": "b"}]},
+        (400, INVALID, "input"),
+    ),
+    ({"input": "x " * 300}, (400, "context_length_exceeded", "input")),
+    ({"max_output_tokens": 0}, (400, INVALID, "max_output_tokens")),
+    ({"max_output_tokens": 250}, (400, "context_length_exceeded", "max_output_tokens")),
+    ({"model": "untold"}, (400, "unsupported_feature", "input")),
+    ({"model": "gpt-9"}, (404, "model_not_found", "model")),
+    ({"temperature": 3}, (400, INVALID, "temperature")),
+    ({"metadata": {"a": 1}}, (400, INVALID, "metadata")),
+    ({"metadata": {str(i): "a" for i in range(17)}}, (400, INVALID, "metadata")),
+    ({"text": {"format": {"type": "json_object"}}}, (400, INVALID, "text.format")),
+    ({"text": {"verbosity": "low"}}, (400, INVALID, "text.verbosity")),
+    ({"reasoning": {"effort": "high"}}, (400, INVALID, "reasoning.effort")),
+    ({"store": True}, (400, INVALID, "store")),
+    ({"background": True}, (400, INVALID, "background")),
+    ({"previous_response_id": "resp_1"}, (400, INVALID, "previous_response_id")),
+    ({"conversation": "conv_1"}, (400, INVALID, "conversation")),
+    ({"tools": [{"type": "web_search"}]}, (400, INVALID, "tools")),
+    ({"watermark": {"key_id": "nobody's"}}, (404, "key_not_found", "watermark.key_id")),
+    ({"watermark": {"enabled": False}}, (403, "insufficient_scope", None)),
 ]
 MALFORMED = {
     "nothing": b"",
@@ -136,8 +184,15 @@ def test_a_bad_chat_request_is_refused_by_field(
     _check(service.http().post("/v1/chat/completions", json=GOOD_CHAT | change), expected)
 
 
+@pytest.mark.parametrize(("change", "expected"), BAD_RESPONSES, ids=_name)
+def test_a_bad_request_for_a_response_is_refused_by_field(
+    service: Any, change: dict[str, Any], expected: tuple[int, str, str | None]
+) -> None:
+    _check(service.http().post("/v1/responses", json=GOOD_RESPONSE | change), expected)
+
+
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
-@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/v1/responses"])
 def test_a_malformed_body_is_a_400(fake: Any, path: str, body: bytes) -> None:
     response = fake.http().post(path, content=body, headers={"Content-Type": "application/json"})
     assert response.status_code == 400
@@ -184,7 +239,10 @@ def test_unusual_characters_are_text_like_any_other(service: Any, text: str) -> 
     assert response.json()["choices"][0]["text"].startswith(text)
 
 
-@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/v1/models", "/v1/models/tiny"])
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/models/tiny"],
+)
 @pytest.mark.parametrize("token", ["", "wrong", "Bearer", "é"])
 def test_no_route_opens_without_a_good_token(fake: Any, path: str, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}".strip().encode()}
@@ -197,7 +255,14 @@ def test_the_guide_lists_every_error_code_that_a_route_can_answer_with() -> None
     guide = Path(__file__).parents[3].joinpath("docs", "generation.md").read_text()
     codes = set(re.findall(r"`([a-z_]+)`", guide[guide.index("## Errors") :]))
     # Not of these routes: paths and methods that do not exist, and problem documents.
-    others = {"not_found", "method_not_allowed", "invalid_field", "unavailable", "internal_error"}
+    others = {
+        "not_found",
+        "method_not_allowed",
+        "invalid_field",
+        "unavailable",
+        "internal_error",
+        "too_much_work",
+    }
     assert {error.code for error in _tree(ServiceError)} - others <= codes
 
 
@@ -205,3 +270,27 @@ def _tree(root: type[ServiceError]) -> Iterator[type[ServiceError]]:
     for child in root.__subclasses__():
         yield child
         yield from _tree(child)
+
+
+@pytest.mark.parametrize(
+    ("path", "prompt", "param"),
+    [
+        ("/v1/completions", {"prompt": "a" * 90_000}, "prompt"),
+        ("/v1/completions", {"prompt": [[7], [7] * 20_000]}, "prompt"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * 90_000}]}, "messages"),
+        ("/v1/responses", {"input": "a" * 90_000}, "input"),
+    ],
+)
+def test_what_cannot_fit_the_context_is_refused_before_it_is_tokenised(
+    fake: Any, monkeypatch: pytest.MonkeyPatch, path: str, prompt: dict[str, Any], param: str
+) -> None:
+    def tokenised(*_: Any, **__: Any) -> Any:
+        raise AssertionError("it was tokenised")
+
+    monkeypatch.setattr("ttmark.gen_service.api.prompts._from_text", tokenised)
+    monkeypatch.setattr("ttmark.gen_service.api.prompts._from_token_ids", tokenised)
+    monkeypatch.setattr("ttmark.gen_service.api.control_tokens.ConversationEncoder.encode", tokenised)
+    response = fake.http().post(path, json={"model": "tiny"} | prompt)
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert (error["code"], error["param"]) == ("context_length_exceeded", param)

@@ -6,7 +6,14 @@ from typing import Any
 import openai
 import pytest
 
-from gen_service.engine import ContextTooLong, Draining, EngineDied, OutOfTime, Overloaded, SequenceFailed
+from ttmark.gen_service.engine import (
+    ContextTooLong,
+    Draining,
+    EngineDied,
+    OutOfTime,
+    Overloaded,
+    SequenceFailed,
+)
 
 CHAT = [{"role": "user", "content": "Once"}]
 REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16}
@@ -61,9 +68,10 @@ def test_a_full_queue_refuses_before_the_prompt_is_read(fake: Any, monkeypatch: 
     for path, prompt in (
         ("completions", {"prompt": "x" * 100}),
         ("chat/completions", {"messages": CHAT}),
+        ("responses", {"input": CHAT}),
     ):
         assert fake.http().post(f"/v1/{path}", json={"model": "tiny"} | prompt).status_code == 429
-    assert refused(fake) == before + 2
+    assert refused(fake) == before + 3
 
 
 def test_a_completion_that_fails_is_an_error_without_details(fake: Any) -> None:

@@ -81,7 +81,7 @@ async def test_a_client_that_leaves_frees_its_places_within_two_steps(
     engine_service: Any, monkeypatch: pytest.MonkeyPatch, stream: bool, n: int
 ) -> None:
     engine = engine_service.generator
-    forward, leave = engine._runner.forward, engine._worker._leave
+    forward, leave = engine._runner.forward, engine._stepper._leave
     left_after: list[int] = []
 
     def slowly(pieces: Any) -> Any:
@@ -93,7 +93,7 @@ async def test_a_client_that_leaves_frees_its_places_within_two_steps(
         left_after.append(engine.stats.passes)
 
     monkeypatch.setattr(engine._runner, "forward", slowly)
-    monkeypatch.setattr(engine._worker, "_leave", note)
+    monkeypatch.setattr(engine._stepper, "_leave", note)
     address = urlsplit(engine_service.url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     body = orjson.dumps(REQUEST | {"max_tokens": 200, "stream": stream, "n": n})

@@ -1,6 +1,7 @@
 """The official `openai` client works unchanged, synchronous and asynchronous, streamed and not."""
 
 import asyncio
+import json
 import time
 from typing import Any
 
@@ -21,9 +22,9 @@ def test_a_completion_has_text_usage_and_a_watermark(service: Any) -> None:
     assert completion.model == MODEL
     assert completion.choices[0].text
     assert completion.choices[0].finish_reason == "length"
-    assert completion.usage.prompt_tokens == 4
+    assert completion.usage.prompt_tokens == service.tokens("Once")
     assert completion.usage.completion_tokens == 20
-    assert completion.usage.total_tokens == 24
+    assert completion.usage.total_tokens == service.tokens("Once") + 20
     watermark = completion.model_extra["watermark"]
     assert watermark["status"] in ("watermarked", "partial")
     assert watermark["key_id"] == "acme-main"
@@ -63,6 +64,48 @@ def test_usage_comes_in_a_last_chunk_of_its_own_when_asked_for(service: Any) -> 
     assert all(chunk.usage is None and "watermark" not in chunk.model_extra for chunk in chunks[:-1])
 
 
+def test_usage_says_how_much_of_a_prompt_was_in_the_cache(service: Any) -> None:
+    asked = {"model": MODEL, "prompt": "A dog and a cat went home. " * 6, "max_tokens": 4}
+    prompt_tokens = service.tokens(asked["prompt"])
+    assert prompt_tokens > 40
+    first = service.client().completions.create(**asked)
+    again = service.client().completions.create(**asked)
+    *_, streamed = service.client().completions.create(
+        **asked, stream=True, stream_options={"include_usage": True}
+    )
+    reused = [each.usage.prompt_tokens_details.cached_tokens for each in (first, again, streamed)]
+    assert reused[0] == 0
+    assert 32 <= reused[1] == reused[2] < prompt_tokens
+    assert again.usage.prompt_tokens == prompt_tokens
+    answer = service.client().responses.create(
+        model=MODEL, input="A dog and a cat went home. " * 6, max_output_tokens=16
+    )
+    twice = service.client().responses.create(
+        model=MODEL, input="A dog and a cat went home. " * 6, max_output_tokens=16
+    )
+    assert answer.usage.input_tokens_details.cached_tokens < 32
+    assert twice.usage.input_tokens_details.cached_tokens >= 32
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+def test_chunks_before_the_token_counts_say_that_there_are_none_yet(
+    service: Any, path: str, asked: bool
+) -> None:
+    prompt = {"prompt": "Once"} if path == "/v1/completions" else {"messages": MESSAGES}
+    body = {"model": MODEL, "max_tokens": 6, "stream": True, "stream_options": {"include_usage": asked}}
+    with service.http().stream("POST", path, json=body | prompt) as response:
+        lines = [line for line in response.iter_lines() if line.startswith("data: {")]
+    chunks = [json.loads(line.removeprefix("data: ")) for line in lines]
+    if asked:
+        *before, last = chunks
+        assert last["usage"]["completion_tokens"] > 0
+        assert before
+        assert all(chunk["usage"] is None for chunk in before)
+    else:
+        assert all("usage" not in chunk for chunk in chunks)
+
+
 def test_the_same_seed_gives_the_same_text_and_another_seed_another(service: Any) -> None:
     client = service.client()
 
@@ -90,7 +133,7 @@ def test_several_prompts_and_choices_come_in_order_and_differ(service: Any) -> N
     assert choices[0].text != choices[1].text
     prompts = [choice.model_extra["prompt_token_ids"] for choice in choices]
     assert prompts[0] == prompts[1] != prompts[2] == prompts[3]
-    assert completion.usage.prompt_tokens == 5
+    assert completion.usage.prompt_tokens == service.tokens("ab") + service.tokens("cde")
     assert completion.usage.completion_tokens == sum(len(c.model_extra["token_ids"]) for c in choices)
 
 
@@ -170,7 +213,7 @@ def test_a_chat_answer_is_a_message_of_the_assistant(service: Any) -> None:
     assert completion.object == "chat.completion"
     assert completion.choices[0].message.role == "assistant"
     assert completion.choices[0].message.content
-    assert completion.usage.prompt_tokens == len("<system>Be brief.\n<user>Hello\n<assistant>")
+    assert completion.usage.prompt_tokens == service.tokens("<system>Be brief.\n<user>Hello\n<assistant>")
     assert completion.usage.completion_tokens == 10
     assert completion.model_extra["watermark"]["status"] in ("watermarked", "partial")
 

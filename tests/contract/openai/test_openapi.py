@@ -1,18 +1,27 @@
 """Requests generated from the service's own OpenAPI description: nothing undocumented comes back."""
 
 import itertools
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, seed, settings
+from jsonschema import Draft202012Validator
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 
 load_all_checks()
 POSITIVE_ACCEPTANCE = CHECKS.get_one("positive_data_acceptance")
 AUTHORIZATION = {"Authorization": "Bearer author"}
+MESSAGES = [{"role": "user", "content": "Hi"}]
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+STREAMS: dict[str, dict[str, Any]] = {
+    "/v1/completions": {"prompt": "Once", "max_tokens": 6, "logprobs": 1},
+    "/v1/chat/completions": {"messages": MESSAGES, "max_tokens": 6, "logprobs": True},
+    "/v1/responses": {"input": MESSAGES, "max_output_tokens": 6},
+}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +48,7 @@ def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
 
 
 @pytest.mark.parametrize(("examples", "runs"), [(40, 1), pytest.param(300, 30, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/v1/responses"])
 def test_valid_requests_to_a_real_model_are_answered_as_documented(
     fake: Any, record_result: Callable[[str, str, str], None], path: str, examples: int, runs: int
 ) -> None:
@@ -48,7 +57,7 @@ def test_valid_requests_to_a_real_model_are_answered_as_documented(
 
     def check(case: Case) -> None:
         nonlocal done
-        case.body |= {"model": "tiny", "watermark": None, "max_tokens": 4, "max_completion_tokens": 4}
+        case.body |= {"model": "tiny", "watermark": None} | dict.fromkeys(LIMITS, 4)
         if done % 2:
             case.body["stream"] = True
         # A schema cannot say what fits this model: its vocabulary, its context, its chat template.
@@ -68,6 +77,29 @@ def test_valid_requests_to_a_real_model_are_answered_as_documented(
         )
 
 
+def test_the_description_is_valid_in_the_version_that_it_declares(
+    fake: Any, check_description: Callable[[dict[str, Any]], None]
+) -> None:
+    description = fake.http().get("/openapi.json").json()
+    assert description["openapi"].startswith("3.1")
+    check_description(description)
+
+
+def test_every_event_of_a_stream_is_as_described(fake: Any) -> None:
+    description = fake.http().get("/openapi.json").json()
+    for path, body in STREAMS.items():
+        content = description["paths"][path]["post"]["responses"]["200"]["content"]
+        schema = content["text/event-stream"]["schema"]["properties"]["data"]
+        payload = next(kind for kind in schema.get("anyOf", [schema]) if "contentSchema" in kind)
+        validator = Draft202012Validator(payload["contentSchema"] | {"components": description["components"]})
+        with fake.http().stream("POST", path, json=body | {"model": "tiny", "stream": True}) as response:
+            events = [line.removeprefix("data: ") for line in response.iter_lines() if line[:5] == "data:"]
+        assert len(events) > 2
+        for event in events:
+            if event != "[DONE]":
+                validator.validate(json.loads(event))
+
+
 def test_every_route_documents_its_errors(fake: Any) -> None:
     paths = fake.http().get("/openapi.json").json()["paths"]
     for path, operations in paths.items():
@@ -82,7 +114,7 @@ def test_every_route_documents_its_errors(fake: Any) -> None:
 
 def test_the_description_forbids_biases_of_what_is_no_token_id(fake: Any) -> None:
     schemas = fake.http().get("/openapi.json").json()["components"]["schemas"]
-    for name in ("CompletionRequest", "ChatRequest"):
+    for name in ("CompletionRequest", "ChatRequest", "ResponsesRequest"):
         allowed = [
             kind for kind in schemas[name]["properties"]["logit_bias"]["anyOf"] if "maxProperties" in kind
         ]

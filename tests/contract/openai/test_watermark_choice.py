@@ -78,7 +78,13 @@ def test_the_scope_alone_switches_nothing_off(service: Any) -> None:
 def test_greedy_decoding_is_reported_as_unwatermarked(service: Any) -> None:
     block = _post(service, temperature=0).json()["watermark"]
     assert block["status"] == "unwatermarked"
+    assert block["blocks"] == REQUEST["max_tokens"] / 2  # of the key's block size, as with a watermark
     assert block["reasons"] == {"greedy": block["blocks"]}
+
+
+def test_a_short_last_block_of_greedy_text_counts_as_one(service: Any) -> None:
+    block = _post(service, temperature=0, max_tokens=5).json()["watermark"]
+    assert (block["blocks"], block["reasons"]) == (3, {"greedy": 3})
 
 
 def test_a_text_too_short_to_mark_says_so(service: Any) -> None:

@@ -17,24 +17,28 @@ from typing import Any
 
 import httpx
 
-from detect_service.api.app import create_detection_app
-from detect_service.backend import DetectionBackend
-from detect_service.bulk.fixed_keys import FixedKeys
-from detect_service.tokenizers import TokenizerSet
-from gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
-from gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
-from shared.http.health import Readiness
-from shared.http.limits import HttpLimits
-from shared.keys import KeyEncryptionKey, KeyRing, Principal, Scope, UnlockedKey, open_store
-from shared.observability.logging import configure_logging
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
+from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.observability.logging import configure_logging
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
 
 TENANT = "a"
 KEYS, VERSIONS = 5, 4
 FPR = 1e-5
 MODES: dict[str, dict[str, Any]] = {
-    "direct": {},
+    "direct": {"phase": 0},
     "direct, any phase": {"phase": "any"},
     "aligned": {},
     "localized": {},
@@ -106,8 +110,7 @@ async def examine(
 
     app = create_detection_app(
         DetectionBackend(FixedKeys.of(keys), TokenizerSet([tokenizer]), 100_000),
-        authenticate=authenticate,
-        limits=HttpLimits(),
+        AppOptions(authenticate=authenticate),
         readiness=lambda: Readiness({"keys": True}),
     )
     results: list[dict[str, Any]] = []

@@ -3,7 +3,7 @@
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from shared.tokenization import TextTokenizer
+from ttmark.shared.tokenization import TextTokenizer
 
 
 @pytest.fixture

@@ -27,11 +27,15 @@ from pathlib import Path
 
 import httpx
 
-from evaluation.human import read_human_texts
-from gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from shared.keys import KeyEncryptionKey, KeyRing, Scope, TokenRegistry, open_store
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
+from ttmark.evaluation.inputs import read_human_texts
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
 
 HERE = Path(__file__).parent
 LOADS = {
@@ -83,7 +87,13 @@ def is_ready(port: int) -> bool:
 
 def replica(folder: Path, port: int, priority: list[str]) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """A detection service as a process of its own, ready."""
-    environment = os.environ | {
+    command = [*priority, sys.executable, "-m", "ttmark.services", "serve", "detect"]
+    return running(command, port, service_environment(folder, port))
+
+
+def service_environment(folder: Path, port: int) -> dict[str, str]:
+    """The settings of a detection service over the key store in `folder`."""
+    return os.environ | {
         "TTMARK_HOST": "127.0.0.1",
         "TTMARK_DETECT_PORT": str(port),
         "TTMARK_TOKENIZERS": str(DEMO_MODEL_PATH),
@@ -93,7 +103,6 @@ def replica(folder: Path, port: int, priority: list[str]) -> AbstractContextMana
         "TTMARK_REQUESTS_PER_MINUTE": "1000000",
         "TTMARK_DOCUMENTS_PER_MINUTE": "1000000",
     }
-    return running([*priority, sys.executable, "-m", "services", "serve", "detect"], port, environment)
 
 
 @contextmanager

@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from detect_service.bulk.rows import InputRow
-from detect_service.bulk.workers import Workers
-from services.local.provision import write_secret
-from shared.keys import KeyEncryptionKey, KeyRing, open_store
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
+from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.workers import Workers
+from ttmark.services.local.provision import write_secret
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
 
 ROWS = 400
 POISON = """
 import os
-from detect_service.bulk.examiner import Examiner
+from ttmark.detect_service.bulk.examiner import Examiner
 
 class Fragile:
     def examine(self, rows):
@@ -64,7 +66,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def start(source: Path, out: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "services", "detect", "--bulk", str(source), "--out", str(out)]
+    command = [sys.executable, "-m", "ttmark.services", "detect", "--bulk", str(source), "--out", str(out)]
     return subprocess.Popen([*command, "--workers", "1"], env=environment, stderr=subprocess.PIPE)
 
 
@@ -118,7 +120,7 @@ def test_a_row_that_kills_its_process_costs_no_other_row_its_result(
 
 
 def test_an_option_out_of_range_is_one_clear_line(source: Path, environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "services", "detect", "--bulk", str(source), "--out", "x.jsonl"]
+    command = [sys.executable, "-m", "ttmark.services", "detect", "--bulk", str(source), "--out", "x.jsonl"]
     done = subprocess.run([*command, "--fpr", "7"], env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.strip() == "ttmark: fpr: Input should be less than or equal to 0.1"

@@ -7,18 +7,20 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from detect_service.bulk.ray_job import run_on_ray
-from detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.ray_job import run_on_ray
+from ttmark.detect_service.bulk.rows import InputRow
 
 ray = pytest.importorskip("ray", reason="Ray is an optional dependency")
 MODULE = """
-from detect_service.backend import DetectionBackend
-from detect_service.bulk import BulkOptions, Examiner
-from detect_service.bulk.fixed_keys import FixedKeys
-from detect_service.tokenizers import TokenizerSet
-from shared.keys import KeyState, UnlockedKey, UnlockedVersion
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk import Examiner
+from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
 
 class Make:
     def __init__(self, folder):
@@ -31,7 +33,7 @@ class Make:
         version = UnlockedVersion(1, KeyState.PRIMARY, bytes(16))
         key = UnlockedKey(key_id="k", tenant="a", profile=profile, epoch=1, versions=(version,))
         backend = DetectionBackend(FixedKeys.of([key]), TokenizerSet([tokenizer]), 1000)
-        return Examiner(backend, "a", BulkOptions())
+        return Examiner(backend, "a", DetectionOptions())
 """
 
 

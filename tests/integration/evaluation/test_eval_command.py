@@ -7,8 +7,8 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from evaluation.cli.app import app
-from evaluation.report.result import Result as Experiment
+from ttmark.evaluation.cli.app import app
+from ttmark.evaluation.report.result import Result as Experiment
 
 Eval = Callable[..., Result]
 

@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
-from evaluation.edits.endpoint import Endpoint, EndpointError, Usage, open_endpoint
-from evaluation.edits.paraphrase import EndpointEdit
-from gen_service.api import GenerationBackend, GenerationLimits, ServedModel, create_generation_app
-from gen_service.engine import Engine, EngineSettings
-from shared.http import HttpLimits
-from shared.keys import InvalidToken, KeyState, Principal, Scope, UnlockedKey
-from shared.keys.unlocked import UnlockedVersion
-from shared.schemas.profile import Profile
+from ttmark.evaluation.edits import EndpointEdit
+from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
+from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel, create_generation_app
+from ttmark.gen_service.engine import Engine, EngineSettings
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http import AppOptions
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.key_store_errors import InvalidToken
 
 TEXT = "The quick brown fox. It jumps over a lazy dog. The owners sigh. Nobody knows why."
 ENDPOINT = Endpoint("http://service/v1", "tiny", "open sesame", chat=False, completion_price=1.0)
@@ -49,9 +50,9 @@ def transport(model: Path) -> Iterator[httpx.ASGITransport]:
     version = UnlockedVersion(1, KeyState.PRIMARY, bytes(16))
     keys = OneKey(UnlockedKey("main", "local", profile, 1, (version,)))
     backend = GenerationBackend(
-        {"tiny": ServedModel(engine)}, keys, default_keys=["main"], limits=GenerationLimits(max_completions=1)
+        {"tiny": ServedModel(engine)}, keys, default_keys=["main"], limits=RequestLimits(max_completions=1)
     )
-    app = create_generation_app(backend, authenticate=authenticate, limits=HttpLimits(max_body_bytes=100_000))
+    app = create_generation_app(backend, AppOptions(authenticate=authenticate))
     yield httpx.ASGITransport(app)
     engine.stop(drain_seconds=0)
 
@@ -60,8 +61,8 @@ def test_texts_are_edited_through_the_generation_service(
     transport: httpx.ASGITransport, tmp_path: Path
 ) -> None:
     usage = Usage()
-    opened = partial(open_endpoint, ENDPOINT, tmp_path, usage, transport)
-    edited = EndpointEdit("paraphrase", 0.5, 0, opened)("cell", [TEXT])[0]
+    client = EndpointClient(ENDPOINT, tmp_path, usage, transport)
+    edited = EndpointEdit("paraphrase", 0.5, 0, client)("cell", [TEXT])[0]
     assert edited != TEXT
     assert usage.requests == 2
     assert usage.completion_tokens > 0
@@ -72,6 +73,6 @@ def test_a_refused_token_ends_the_edit_with_the_services_words(
     transport: httpx.ASGITransport, tmp_path: Path
 ) -> None:
     stranger = Endpoint("http://service/v1", "tiny", "wrong", chat=False)
-    opened = partial(open_endpoint, stranger, tmp_path, Usage(), transport)
+    client = EndpointClient(stranger, tmp_path, Usage(), transport)
     with pytest.raises(EndpointError, match="401"):
-        EndpointEdit("paraphrase", 0.5, 0, opened)("cell", [TEXT])
+        EndpointEdit("paraphrase", 0.5, 0, client)("cell", [TEXT])

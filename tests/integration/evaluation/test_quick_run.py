@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.report.document import SECTIONS
-from evaluation.report.result import Result
+from ttmark.evaluation.report.document import SECTIONS
+from ttmark.evaluation.report.result import Result
 
 LIMIT_CPU_SECONDS = 15 * 60
 """On one core; a machine that does other work besides takes longer by the clock."""
@@ -19,7 +19,7 @@ NOT_IN_ALL = {"pairs"}
 @pytest.mark.timeout(0)
 def test_every_experiment_of_a_quick_run_ends_within_a_quarter_of_an_hour(tmp_path: Path) -> None:
     before = _cpu_seconds()
-    command = [sys.executable, "-m", "services", "eval", "all", "--quick", "--threads", "1"]
+    command = [sys.executable, "-m", "ttmark.services", "eval", "all", "--quick", "--threads", "1"]
     subprocess.run([*command, "--out", str(tmp_path)], check=True, stdout=subprocess.DEVNULL)
     assert _cpu_seconds() - before < LIMIT_CPU_SECONDS
     for experiment in SECTIONS.keys() - NOT_IN_ALL:

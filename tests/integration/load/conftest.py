@@ -1,21 +1,15 @@
 """Generation services as real processes behind real HTTP, over a tiny random model or the demo model."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from transformers import LlamaConfig
 
-from evaluation.bench.random_model import save_random_model
-from services.local.provision import LocalSetup, provision
-
-ROOT = Path(__file__).resolve().parents[3]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))  # deploy/ is no installed package
-
-from deploy.observe.forked import ForkedService  # noqa: E402
+from tests.harness.observe.forked import ForkedService
+from ttmark.evaluation.bench.random_model import save_random_model
+from ttmark.services.local.provision import LocalSetup, provision
 
 StartService = Callable[..., ForkedService]
 

@@ -11,11 +11,11 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import LlamaConfig
 
-from evaluation.bench.random_model import END_OF_TEXT, save_random_model
-from services.local.provision import LocalSetup, provision
-from services.runtime import StartupError
-from services.settings import GenerationSettings
-from shared.tokenization import TextTokenizer
+from ttmark.evaluation.bench.random_model import END_OF_TEXT, save_random_model
+from ttmark.services.local.provision import LocalSetup, provision
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings import GenerationSettings
+from ttmark.shared.tokenization import TextTokenizer
 
 
 @dataclass
@@ -60,6 +60,7 @@ def pair(start: Any, tiny_setup: LocalSetup, other_setup: LocalSetup) -> Iterato
         model=f"{tiny_setup.model}, {other_setup.model}",
         default_key=f"{tiny_setup.key_id},{other_setup.key_id}",
         dtype="float32",
+        reproducible="true",
     )
     service.wait_until_ready()
     headers = {"Authorization": f"Bearer {tiny_setup.token}"}
@@ -98,18 +99,29 @@ async def test_a_request_chooses_the_model_and_with_it_the_key(pair: Pair) -> No
 
 
 def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    from services.models import _CACHE_SHARE, _engine_settings
+    from ttmark.services.models import _CACHE_SHARE, _engine_settings
 
     monkeypatch.setenv("TTMARK_MODEL", "demo,a/b,c/d")
     settings = GenerationSettings()
     assert sum(_engine_settings(name, settings).memory_share for name in settings.model) <= _CACHE_SHARE
 
 
+@pytest.mark.parametrize(("value", "reproducible"), [(None, False), ("true", True)])
+def test_equal_texts_under_load_are_made_on_demand(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, reproducible: bool
+) -> None:
+    from ttmark.services.models import _engine_settings
+
+    if value is not None:
+        monkeypatch.setenv("TTMARK_REPRODUCIBLE", value)
+    assert _engine_settings("demo", GenerationSettings(model=("demo",))).reproducible is reproducible
+
+
 def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:
     from prometheus_client import CollectorRegistry
 
-    from services.models import Models
-    from shared.observability.engine_metrics import EngineMetrics
+    from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+    from ttmark.services.models import Models
 
     folders = [tmp_path / "a" / "same", tmp_path / "b" / "same"]
     for folder in folders:

@@ -1,15 +1,9 @@
-"""The test bed of `deploy.observe`."""
+"""The test bed of `tests.harness.observe`."""
 
 import os
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))  # deploy/ is no installed package
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import httpx
 import pytest
 import yaml
 
-from deploy.observe.bed import Bed, free_port
-from deploy.observe.prometheus import RULES, Prometheus
-from shared.client import TTMarkClient
+from tests.harness.observe.bed import Bed, free_port
+from tests.harness.observe.prometheus import RULES, Prometheus
+from ttmark.shared.client import Client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(5400)]
 
@@ -96,7 +96,7 @@ def test_a_store_outage_is_reported_while_both_services_go_on(tmp_path: Path, mo
             limit = stated_seconds("TTMarkKeyStoreUnreachable")
             seconds = seconds_until_fires(prometheus, "TTMarkKeyStoreUnreachable", limit)
             print(f"TTMarkKeyStoreUnreachable after {seconds:.0f} s of {limit:.0f} s")
-            with TTMarkClient(bed.url("gen"), bed.setup.token) as client:
+            with Client(bed.url("gen"), bed.setup.token) as client:
                 client.complete({"model": bed.setup.model_id, "prompt": "On", "max_tokens": 8})
     finally:
         redis.kill()

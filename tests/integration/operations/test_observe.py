@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from deploy.observe.__main__ import observe
-from deploy.observe.check import summary
+from tests.harness.observe.__main__ import observe
+from tests.harness.observe.check import summary
 
 
 def test_every_expression_of_every_panel_and_rule_has_data(tmp_path: Path, model: str) -> None:

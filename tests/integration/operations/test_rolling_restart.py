@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.observe.bed import Bed
-from deploy.observe.restart import rolling_restart
+from tests.harness.observe.bed import Bed
+from tests.harness.observe.restart import rolling_restart
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.observe.bed import Bed
-from deploy.observe.scrape_cost import STREAMS, measure
+from tests.harness.observe.bed import Bed
+from tests.harness.observe.scrape_cost import STREAMS, measure
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

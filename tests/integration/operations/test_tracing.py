@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from deploy.observe.bed import Bed
+from tests.harness.observe.bed import Bed
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 

@@ -1,14 +1,17 @@
 """Runs `ttmark up` as a user does: a process of its own, free ports, a fresh state folder."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +30,7 @@ class Up:
     """A running or finished `ttmark up`."""
 
     process: subprocess.Popen[str]
+    folder: Path
     state: Path
     gen_port: int
     detect_port: int
@@ -42,39 +46,64 @@ class Up:
             assert time.monotonic() < deadline, self.text()
             time.sleep(0.1)
 
+    def commands(self) -> dict[str, str]:
+        """What is printed for a newcomer to type, under the headings that are printed."""
+        blocks = re.findall(r"^(\S.*)\n((?:  .*\n)+)", self.text(), re.M)
+        return {title: textwrap.dedent(commands) for title, commands in blocks}
+
+    def type(self, command: str, *program: str) -> str:
+        """Runs what was typed in the folder of `ttmark up`, and gives back what it writes."""
+        result = subprocess.run(
+            [*(program or ("bash", "-c")), command],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
     def interrupt(self) -> int:
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(60)
 
 
 class UpRunner:
-    """Starts `ttmark up` with arguments."""
+    """Starts `ttmark up` with arguments, as typed in a folder of its own; the model is demo unless said."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._started: list[Up] = []
 
-    def __call__(self, *arguments: str, gen_port: int | None = None) -> Up:
+    @property
+    def state(self) -> Path:
+        return self._folder / ".ttmark"
+
+    def __call__(
+        self, *arguments: str, gen_port: int | None = None, model: str | None = "demo", **variables: str
+    ) -> Up:
         gen_port, detect_port = gen_port or free_port(), free_port()
-        state = self._folder / "state"
         output = self._folder / f"output-{len(self._started)}.txt"
         with output.open("w") as sink:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "services", "up", "--state", str(state)),
+                    *(sys.executable, "-m", "ttmark.services", "up"),
+                    *(["--model", model] if model else []),
                     *("--gen-port", str(gen_port), "--detect-port", str(detect_port)),
                     *arguments,
                 ],
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 text=True,
-                env=os.environ | {"COLUMNS": "200"},
+                cwd=self._folder,
+                env=os.environ | {"COLUMNS": "200"} | variables,
             )
-        self._started.append(Up(process, state, gen_port, detect_port, output))
+        self._started.append(Up(process, self._folder, self.state, gen_port, detect_port, output))
         return self._started[-1]
 
-    def finish(self, *arguments: str, gen_port: int | None = None) -> Up:
-        up = self(*arguments, gen_port=gen_port)
+    def finish(self, *arguments: str, **options: Any) -> Up:
+        up = self(*arguments, **options)
         up.process.wait(START_SECONDS)
         return up
 

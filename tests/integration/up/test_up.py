@@ -3,7 +3,7 @@
 import re
 import shutil
 import socket
-import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,9 @@ import torch
 from openai import OpenAI
 from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-from gen_service.demo_model import DEMO_MODEL_PATH
-from services.model_folder import resolve_model
-from shared.tokenization import TextTokenizer
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.model_folder import resolve_model
+from ttmark.shared.tokenization import TextTokenizer
 
 VERDICTS = ["watermarked", "not_detected", "not_detected"]
 SHAPE = {
@@ -40,14 +40,11 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up) -> None:
     p_value = float(re.search(r"watermarked +│ +([\d.e-]+)", text)[1])
     assert p_value <= 1e-5
 
-    commands = re.findall(r"^  (curl .*?)(?=\n\S|\n  curl|\Z)", text, re.S | re.M)
-    assert len(commands) == 3
-    for command in commands:
-        answer = subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60
-        )
-        assert '"error"' not in answer.stdout
-        assert '"status":4' not in answer.stdout
+    commands = up.commands()
+    assert up.type(commands["Generate"]).endswith("data: [DONE]\n\n")
+    assert '"verdict"' in up.type(commands["Detect"])
+    assert "watermarked" in up.type(commands["The same with `ttmark`"])
+    assert up.type(commands["Python, after `pip install openai`"], sys.executable, "-c").strip()
 
     token = (up.state / "token").read_text().strip()
     client = OpenAI(base_url=f"http://127.0.0.1:{up.gen_port}/v1", api_key=token)
@@ -73,7 +70,7 @@ def test_any_causal_model_saved_in_a_folder_works(run_up, tmp_path: Path, config
     model_class(config(vocab_size=vocab_size, **SHAPE)).save_pretrained(tmp_path / "model")
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(DEMO_MODEL_PATH / name, tmp_path / "model" / name)
-    up = run_up.finish("--exit", "--model", str(tmp_path / "model"))
+    up = run_up.finish("--exit", model=str(tmp_path / "model"))
     assert up.process.returncode == 0, up.text()
     assert verdicts(up.text()) == VERDICTS
 
@@ -92,7 +89,7 @@ def last_line(text: str) -> str:
     ],
 )
 def test_what_cannot_work_ends_with_one_clear_line(run_up, arguments: list[str], message: str) -> None:
-    up = run_up.finish(*arguments)
+    up = run_up.finish(*arguments)  # the last --model counts
     assert up.process.returncode == 1
     assert re.search(message, last_line(up.text())), up.text()
     assert "Traceback" not in up.text()
@@ -100,7 +97,7 @@ def test_what_cannot_work_ends_with_one_clear_line(run_up, arguments: list[str],
 
 def test_a_folder_without_a_tokenizer_ends_with_one_clear_line(run_up, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
-    up = run_up.finish("--model", str(tmp_path / "model"))
+    up = run_up.finish(model=str(tmp_path / "model"))
     assert up.process.returncode == 1
     assert re.search(r"^ttmark: model .*no tokenizer\.json", last_line(up.text()))
 
@@ -108,7 +105,7 @@ def test_a_folder_without_a_tokenizer_ends_with_one_clear_line(run_up, tmp_path:
 def test_a_folder_with_a_tokenizer_and_no_model_ends_with_one_clear_line(run_up, tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     shutil.copy(DEMO_MODEL_PATH / "tokenizer.json", tmp_path / "model")
-    up = run_up.finish("--model", str(tmp_path / "model"))
+    up = run_up.finish(model=str(tmp_path / "model"))
     assert up.process.returncode == 1
     assert last_line(up.text()).startswith("ttmark: ")
     assert "Traceback" not in up.text()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from gen_service.engine import (
+from ttmark.gen_service.engine import (
     Delta,
     Engine,
     EngineSettings,
@@ -19,7 +19,7 @@ from gen_service.engine import (
     SamplingParams,
     SequenceFailed,
 )
-from shared.watermark import Watermark
+from ttmark.shared.watermark import Watermark
 
 NEIGHBOURS = 4
 POISON = 299
@@ -130,24 +130,24 @@ class Leaving:
     def __init__(self, engine: Engine) -> None:
         self.slowest = 0
         self.count = 0
-        self._worker = engine._worker
+        self._worker, self._stepper = engine._worker, engine._stepper
         self._gone_at: dict[Any, int] = {}
-        self._cancel, self._leave = self._worker.cancel, self._worker._leave
+        self._cancel, self._leave = self._worker.cancel, self._stepper._leave
         self._worker.cancel = self._cancelled  # type: ignore[method-assign]
-        self._worker._leave = self._left  # type: ignore[method-assign]
+        self._stepper._leave = self._left  # type: ignore[method-assign]
 
     def _cancelled(self, sequence: Any) -> None:
-        self._gone_at[sequence] = self._worker.stats.passes
+        self._gone_at[sequence] = self._stepper.stats.passes
         self._cancel(sequence)
 
     def _left(self, sequence: Any) -> None:
         self._leave(sequence)
         if sequence in self._gone_at:
             self.count += 1
-            self.slowest = max(self.slowest, self._worker.stats.passes - self._gone_at.pop(sequence))
+            self.slowest = max(self.slowest, self._stepper.stats.passes - self._gone_at.pop(sequence))
 
     def stop(self) -> None:
-        self._worker.cancel, self._worker._leave = self._cancel, self._leave  # type: ignore[method-assign]
+        self._worker.cancel, self._stepper._leave = self._cancel, self._leave  # type: ignore[method-assign]
 
 
 async def disconnect(engine: Engine, clients: int) -> Leaving:

@@ -1,32 +1,34 @@
 """Whatever runs beside it, a request gets the tokens that it gets alone.
 
-A schedule is a mix of requests (block size, filters, lengths, stop strings, budgets), of arrival times, of
-cancellations, of forced preemptions and of engine limits (places, rows of a pass, cache). It is run on a real
-model, pass by pass on one thread, so that a failing schedule can be run again. fp32 on a CPU, to the last
-token and the last bit of the log probabilities.
+A schedule is a mix of requests (block size, filters, lengths, stop strings, budgets), of tenants, of arrival
+times, of cancellations, of forced preemptions and of engine limits (places, rows of a pass, cache). Some
+prompts begin with the same tokens, and go on from what others have left in the cache. It is run
+on a real model, pass by pass on one thread, so that a failing schedule can be run again. fp32 on a CPU, to
+the last token and the last bit of the log probabilities.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gen_service.engine.decoder import Computed, Decoder
-from gen_service.engine.errors import SequenceFailed
-from gen_service.engine.extents import ExtentAllocator
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.loading import LoadedModel, load_model
-from gen_service.engine.request import Delta, GenerationRequest, Marking, SamplingParams
-from gen_service.engine.runner import Runner
-from gen_service.engine.scheduler import Scheduler
-from gen_service.engine.sequence import Sequence
-from gen_service.engine.settings import EngineSettings
-from gen_service.engine.worker import pieces_of
-from shared.watermark import Watermark
+from ttmark.gen_service.decoding.decoder import Decoder
+from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.engine.cached_sequence import CachedSequence
+from ttmark.gen_service.engine.extents import ExtentAllocator
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.loading import LoadedModel, load_model
+from ttmark.gen_service.engine.prefixes import Cuts
+from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.scheduler import Scheduler
+from ttmark.gen_service.engine.settings import EngineSettings
+from ttmark.shared.watermark import Watermark
 
 CHUNK = 16
+CUT = 8
 REQUESTS = 24
 # On each of two models.
 TIER = 20
@@ -53,6 +55,7 @@ class Seen:
     preemptions: int = 0
     moves: int = 0
     cancelled: int = 0
+    reused: int = 0  # prompt tokens
 
 
 class Bench:
@@ -69,29 +72,36 @@ class Bench:
 
     def alone(self, index: int) -> list[Delta]:
         if index not in self._alone:
-            (self._alone[index],) = self.run(Schedule(GENEROUS, [index], [0], [None], 0.0, 0)).values()
+            (self._alone[index],) = self.run(
+                Schedule(GENEROUS, [index], [0], [None], [0], 0.0, 0, reuse=False)
+            ).values()
         return self._alone[index]
 
     def run(self, schedule: "Schedule") -> dict[int, list[Delta]]:
         """Deltas by place in the schedule."""
         limits = schedule.limits
-        scheduler: Scheduler[Sequence] = Scheduler(
+        scheduler: Scheduler[CachedSequence] = Scheduler(
             ExtentAllocator(limits.capacity),
             max_sequences=limits.max_sequences,
             step_rows=limits.step_rows,
             prefill_chunk=CHUNK,
             growth_tokens=limits.growth,
+            cuts=Cuts(CHUNK, exact=True) if schedule.reuse else None,
         )
         decoder = Decoder(lambda: 20)
         rng = np.random.default_rng(schedule.seed)
         deltas: dict[int, list[Delta]] = {place: [] for place in range(len(schedule.requests))}
-        places: dict[Sequence, int] = {}
+        places: dict[CachedSequence, int] = {}
         passes = 0
         while len(places) < len(deltas) or scheduler.running or scheduler.waiting:
             for place, arrival in enumerate(schedule.arrivals):
                 if arrival == passes:
-                    request = self.requests[schedule.requests[place]]
-                    sequence = Sequence(request, self.loaded.tokenizer, self.loaded.eos_token_ids)
+                    request = replace(
+                        self.requests[schedule.requests[place]], tenant=str(schedule.tenants[place])
+                    )
+                    sequence = CachedSequence(
+                        request, self.loaded.tokenizer, self.loaded.eos_token_ids, prompt_cut=CUT
+                    )
                     places[sequence] = place
                     scheduler.add(sequence)
             for sequence in [*scheduler.running, *scheduler.waiting]:
@@ -108,22 +118,24 @@ class Bench:
             if not step.works:
                 continue
             pieces, owners = [], []
-            for work in step.works:
-                pieces += pieces_of(work)
-                owners += [work.sequence] * len(pieces_of(work))
+            for sequence, work in step.works.items():
+                own = sequence.pieces(work.cached)
+                pieces += own
+                owners += [sequence] * len(own)
             self.seen.shared_passes += len(step.works) > 1
             self.seen.moves += len(step.moves)
             logits = self.runner.forward(pieces)
-            for work in step.works:
-                if work.pieces:
-                    work.sequence.cached = work.pieces[-1].stop
-            computed = [Computed(o, rows) for o, rows in zip(owners, logits, strict=True) if len(rows)]
-            for sequence, outcome in decoder.advance(computed).items():
+            for sequence, work in step.works.items():
+                sequence.cached = work.cached
+            computed = {owner: rows for owner, rows in zip(owners, logits, strict=True) if len(rows)}
+            for sequence, outcome in decoder.decide(computed).items():
                 assert not isinstance(outcome, SequenceFailed), outcome
                 deltas[places[sequence]].append(outcome)
                 if outcome.finish_reason:
                     scheduler.remove(sequence)
         self.seen.preemptions += scheduler.preemptions
+        self.seen.reused += scheduler.reused_tokens
+        assert scheduler.reserved_rows == 0
         return deltas
 
     def _request(self, index: int, rng: np.random.Generator) -> GenerationRequest:
@@ -143,6 +155,9 @@ class Bench:
             max_branches=int(rng.choice([3, 12])),
         )
         prompt = rng.integers(1, 300, int(rng.integers(1, 49))).tolist()
+        shared = np.random.default_rng(index % 3).integers(1, 300, 40)
+        if index % 4:
+            prompt = [*shared[: int(rng.integers(1, 41))].tolist(), *prompt][:48]
         marking = Marking("key", 1, "profile", watermark, rng.bytes(16)) if index % 8 else None
         return GenerationRequest(str(index), tuple(prompt), sampling, marking)
 
@@ -153,8 +168,10 @@ class Schedule:
     requests: list[int]
     arrivals: list[int]
     cancellations: list[int | None]
+    tenants: list[int]
     preemption: float
     seed: int
+    reuse: bool = True
 
     @classmethod
     def draw(cls, seed: int) -> "Schedule":
@@ -171,6 +188,7 @@ class Schedule:
             rng.integers(0, REQUESTS, count).tolist(),
             arrivals,
             [a + int(rng.integers(1, 25)) if rng.random() < 0.2 else None for a in arrivals],
+            np.random.default_rng([8, seed]).integers(0, 3, count).tolist(),
             float(rng.choice([0.0, 0.02, 0.2])),
             seed,
         )
@@ -193,6 +211,7 @@ def check(bench: Bench, seeds: range) -> None:
 
 def test_any_schedule_gives_each_request_what_it_gets_alone(bench: Bench) -> None:
     check(bench, range(TIER))
+    assert bench.seen.reused > 100
 
 
 @pytest.mark.slow
@@ -204,10 +223,11 @@ def test_hundreds_of_schedules_give_each_request_what_it_gets_alone(
     seen = bench.seen
     assert seen.preemptions > 500
     assert seen.moves > 100
+    assert seen.reused > 1_000
     assert seen.cancelled > 50
     record_result(
         f"{FULL_TIER} schedules with cancellations and preemptions, r = 1, 2, 3, {bench.loaded.name} model",
         "each request gets the tokens that it gets alone",
         f"all equal; {seen.shared_passes:,} shared passes, {seen.preemptions:,} preemptions, "
-        f"{seen.moves:,} moves, {seen.cancelled} cancellations",
+        f"{seen.moves:,} moves, {seen.cancelled} cancellations, {seen.reused:,} prompt tokens reused",
     )

@@ -9,20 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.keys import (
+from ttmark.shared.access.token_records import parse_token
+from ttmark.shared.vault.envelope import open_envelope
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import (
     InvalidName,
     InvalidToken,
-    KeyEncryptionKey,
     KeyStoreError,
-    LedgerFile,
     RecordTampered,
     UnknownKek,
-    open_store,
 )
-from shared.keys.envelope import open_envelope
-from shared.keys.records import check_name
-from shared.keys.redis_address import RedisAddress
-from shared.keys.token_records import parse_token
+from ttmark.shared.vault.ledger_file import LedgerFile
+from ttmark.shared.vault.names import check_name
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.redis_address import RedisAddress
 
 KEK = KeyEncryptionKey(bytes(32))
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

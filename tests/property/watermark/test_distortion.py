@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from scipy.stats import chisquare
 
-from shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark import Watermark, scheme_names
 
 KEYS = 10_000
 SUPPORTS = {

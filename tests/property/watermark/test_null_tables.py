@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from shared.watermark import Watermark, scheme_names
-from shared.watermark.detectors.aligned import BETA
-from shared.watermark.detectors.alignment import aligned_scores
-from shared.watermark.detectors.localized import METHODS, method_parameters
-from shared.watermark.detectors.scan import best_scores
-from shared.watermark.detectors.segments import log10_family
-from shared.watermark.detectors.waterseeker import best_window_scores
-from shared.watermark.null_tables import load_null_table
+from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark.detectors.aligned import BETA
+from ttmark.shared.watermark.detectors.alignment import aligned_scores
+from ttmark.shared.watermark.detectors.localized import METHODS, method_parameters
+from ttmark.shared.watermark.detectors.scan import best_scores
+from ttmark.shared.watermark.detectors.segments import log10_family
+from ttmark.shared.watermark.detectors.waterseeker import best_window_scores
+from ttmark.shared.watermark.null_tables import load_null_table
 
 TRIALS = 20_000
 # No row of any table: thresholds come from interpolation.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gen_service.api.chat_template import ChatTemplate
-from shared.http.errors import BadRequest
-from shared.schemas.chat import ChatMessage
+from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.shared.http.service_errors import BadRequest
+from ttmark.shared.schemas.chat import ChatMessage
 
 CHAT_ML = """{%- for message in messages %}
     {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gen_service.api.merge import Piece, merge
-from gen_service.engine.request import Delta
+from ttmark.gen_service.api.merge import IndexedDelta, merge
+from ttmark.gen_service.engine import Delta
 
 
 class Source:
@@ -37,7 +37,7 @@ async def _texts(sources: list[Source]) -> list[str]:
     texts = [""] * len(sources)
     async with aclosing(merge([source.deltas() for source in sources], idle_seconds=60)) as events:
         async for piece in events:
-            assert isinstance(piece, Piece)
+            assert isinstance(piece, IndexedDelta)
             texts[piece.index] += piece.delta.text
     return texts
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from gen_service.api.sampling import sampling_params, seed_of_choice
-from gen_service.engine.request import SamplingParams
-from shared.http.errors import BadRequest
-from shared.schemas.completions import CompletionRequest
+from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
+from ttmark.gen_service.engine import SamplingParams
+from ttmark.shared.http.service_errors import BadRequest
+from ttmark.shared.schemas.completions import CompletionRequest
 
 
 def _params(**fields: Any) -> SamplingParams:

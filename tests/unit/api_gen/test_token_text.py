@@ -2,8 +2,8 @@
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from gen_service.api.token_text import TokenText, finite, text_offsets
-from shared.tokenization import TextTokenizer
+from ttmark.gen_service.api.token_text import TokenText, finite, text_offsets
+from ttmark.shared.tokenization import TextTokenizer
 
 
 def _byte_level() -> TextTokenizer:

@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+HOME = "ttmark."
 PACKAGES = ("services", "gen_service", "detect_service", "evaluation", "shared")
 MAY_IMPORT = {
     "services": set(PACKAGES),
@@ -18,12 +20,24 @@ MAY_IMPORT = {
     "evaluation": {"evaluation", "gen_service", "shared"},
     "shared": {"shared"},
 }
+# From the ground up: a folder of shared/ imports those before it, never one behind it.
+SHARED_FLOORS = (
+    "watermark",
+    "schemas",
+    "observability",
+    "vault",
+    "access",
+    "keys",
+    "http",
+    "limits",
+    "client",
+)
 CORE = Path("shared/watermark")
-CORE_LIBRARIES = {"numpy", "array_api_compat"}
+CORE_LIBRARIES = {"numpy"}
 ONLY_IN = {
     "torch": ("gen_service/", "evaluation/"),
     "transformers": ("gen_service/", "evaluation/"),
-    "redis": ("shared/keys/",),
+    "redis": ("shared/vault/",),
 }
 
 
@@ -33,11 +47,12 @@ def sources() -> Iterator[Path]:
 
 
 def imported_modules(path: Path) -> Iterator[str]:
+    """By the names of the folders, which is what they are called below `ttmark`."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from (alias.name.removeprefix(HOME) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+            yield node.module.removeprefix(HOME)
 
 
 def reads_environment(path: Path) -> bool:
@@ -61,6 +76,20 @@ def test_packages_import_only_what_the_dependency_rule_allows() -> None:
     assert offences == []
 
 
+def test_no_arrow_between_the_folders_of_shared_runs_back_up() -> None:
+    floors = {name: floor for floor, name in enumerate(SHARED_FLOORS)}
+    folders = {path.parent.name for path in (ROOT / "shared").glob("*/__init__.py")}
+    offences = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for folder in folders
+        for path in sorted((ROOT / "shared" / folder).rglob("*.py"))
+        for module in imported_modules(path)
+        if module.startswith("shared.") and floors.get(module.split(".")[1], 0) > floors[folder]
+    ]
+    assert folders <= set(SHARED_FLOORS)
+    assert offences == []
+
+
 @pytest.mark.parametrize(("library", "homes"), ONLY_IN.items())
 def test_a_heavy_library_is_imported_in_its_home_only(library: str, homes: tuple[str, ...]) -> None:
     offences = [
@@ -79,9 +108,47 @@ def test_the_watermark_core_is_pure() -> None:
         for path in sources()
         if path.relative_to(ROOT).is_relative_to(CORE)
         for module in imported_modules(path)
-        if module.split(".")[0] not in allowed and not module.startswith("shared.watermark")
+        if module.split(".")[0] not in allowed and not module.startswith(".".join(CORE.parts))
     ]
     assert offences == []
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_between(packages: tuple[str, ...]) -> dict[str, set[str]]:
+    """Modules of the packages and the modules of them that each imports, inside functions too."""
+    paths = {module_name(path): path for path in sources() if path.relative_to(ROOT).parts[0] in packages}
+    graph: dict[str, set[str]] = {name: set() for name in paths}
+    for name, path in paths.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                graph[name] |= {alias.name for alias in node.names} & paths.keys()
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                submodules = {f"{node.module}.{alias.name}" for alias in node.names} & paths.keys()
+                graph[name] |= submodules or ({node.module} & paths.keys())
+    return graph
+
+
+def test_decoding_knows_no_engine_and_the_engine_no_api() -> None:
+    may_import = {"decoding": {"decoding"}, "engine": {"engine", "decoding", "hub"}, "hub": {"hub"}}
+    offences = [
+        f"{name} imports {other}"
+        for name, others in imports_between(("gen_service",)).items()
+        for other in others
+        if (folder := name.split(".")[1:2]) and folder[0] in may_import
+        if other.split(".")[1] not in may_import[folder[0]]
+    ]
+    assert offences == []
+
+
+def test_the_modules_of_the_generation_service_import_each_other_in_no_circle() -> None:
+    try:
+        TopologicalSorter(imports_between(("gen_service",))).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
 
 
 def test_only_the_composition_root_reads_the_environment() -> None:
@@ -96,7 +163,7 @@ def test_only_the_composition_root_reads_the_environment() -> None:
 def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_imported(tmp_path: Path) -> None:
     for name in ("torch", "transformers"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('{name} is not installed here')\n")
-    code = "import services.detect, sys; assert 'gen_service.engine' not in sys.modules"
+    code = "import ttmark.services.detect, sys; assert 'ttmark.gen_service.engine' not in sys.modules"
     result = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
@@ -109,6 +176,6 @@ def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_importe
 
 def test_the_command_line_starts_without_a_server_and_without_scientific_libraries() -> None:
     heavy = {"fastapi", "uvicorn", "scipy", "torch", "pyarrow", "evaluation", "detect_service"}
-    code = f"import services.cli.main, sys; print(sorted({heavy} & set(sys.modules)))"
+    code = "import ttmark.services.cli.main, sys; print(*sys.modules)"
     loaded = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
-    assert loaded.strip() == "[]"
+    assert heavy & {name.removeprefix(HOME) for name in loaded.split()} == set()

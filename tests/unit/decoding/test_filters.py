@@ -1,14 +1,18 @@
 """Filters in the space of the likeliest tokens against transformers' warpers on whole rows."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from gen_service.decoding.filters import FilterParams, filter_rows
-from gen_service.decoding.support import Support
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.decoding.support import Support
 
 
 def reference(row: torch.Tensor, params: FilterParams) -> dict[int, float]:
@@ -32,17 +36,40 @@ def only(supports: list[Support | None]) -> Support:
     return support
 
 
+def listed(support: Support) -> dict[int, float]:
+    """The whole support, its tail included."""
+    whole = support.whole()
+    assert whole.tail is None
+    assert len(set(whole.ids.tolist())) == len(whole.ids)
+    return dict(zip(whole.ids.tolist(), whole.probs.tolist(), strict=True))
+
+
 def assert_equal(support: Support, expected: dict[int, float]) -> None:
-    assert set(support.ids.tolist()) == set(expected)
-    np.testing.assert_allclose(support.probs, [expected[i] for i in support.ids.tolist()], rtol=1e-9)
-    assert support.probs.sum() == pytest.approx(1.0, abs=1e-12)
+    ours = listed(support)
+    # Beyond a window float32 counts: it ends at 1e-38, and far below the peak it has five digits.
+    least, tolerance = (0.0, 1e-9) if support.tail is None else (1e-30, 2e-5)
+    ours, expected = ({i: p for i, p in all_of.items() if p > least} for all_of in (ours, expected))
+    assert set(ours) == set(expected)
+    np.testing.assert_allclose([ours[i] for i in expected], list(expected.values()), rtol=tolerance)
+    assert support.probs.sum() + support.tail_mass == pytest.approx(1.0, abs=1e-12)
     assert (np.diff(support.probs) <= 0).all()
+    beyond = [ours[i] for i in ours.keys() - set(support.ids.tolist())]
+    assert max(beyond, default=0.0) <= support.probs[-1] * (1 + 1e-6)
+
+
+def hangs_on_rounding(row: torch.Tensor, params: FilterParams) -> bool:
+    """Whether float32 and float64 may differ in the token with which top-p is reached."""
+    probs = torch.softmax(row.double() / params.temperature, 0).sort(descending=True).values
+    if params.top_k:
+        probs = probs[probs >= probs[min(params.top_k, len(probs)) - 1]]
+        probs /= probs.sum()
+    return params.top_p < 1.0 and float((probs.cumsum(0) - params.top_p).abs().min()) < 1e-6
 
 
 filters = st.builds(
     FilterParams,
     temperature=st.sampled_from([0.3, 0.7, 1.0, 1.7]),
-    top_k=st.sampled_from([0, 1, 2, 20, 50, 5000]),
+    top_k=st.sampled_from([0, 1, 2, 20, 50, 512, 513, 900, 5000]),
     top_p=st.sampled_from([0.0513, 0.503, 0.807, 0.951, 0.999, 1.0]),
     min_p=st.sampled_from([0.0, 0.02, 0.5]),
 )
@@ -59,18 +86,23 @@ def test_a_support_equals_that_of_transformers_warpers(
     params: FilterParams, seed: int, vocab: int, scale: float
 ) -> None:
     row = torch.randn(vocab, generator=torch.Generator().manual_seed(seed)) * scale
+    assume(not hangs_on_rounding(row, params))
     assert_equal(only(filter_rows(row[None], [params])), reference(row, params))
 
 
-@given(params=filters, seed=st.integers(0, 10_000))
+@given(params=filters, vocab=st.sampled_from([400, 5000]), seed=st.integers(0, 10_000))
 @settings(max_examples=100, deadline=None)
 def test_of_ties_as_many_are_kept_as_in_transformers_and_those_with_the_lowest_ids(
-    params: FilterParams, seed: int
+    params: FilterParams, vocab: int, seed: int
 ) -> None:
-    row = torch.randint(0, 4, (400,), generator=torch.Generator().manual_seed(seed)).float()
+    row = torch.randint(0, 4, (vocab,), generator=torch.Generator().manual_seed(seed)).float()
+    assume(not hangs_on_rounding(row, params))
     support = only(filter_rows(row[None], [params]))
-    np.testing.assert_allclose(support.probs, sorted(reference(row, params).values(), reverse=True))
-    order = np.lexsort((np.arange(400), -row.numpy()))
+    ours = listed(support)
+    expected = sorted(reference(row, params).values(), reverse=True)
+    np.testing.assert_allclose(sorted(ours.values(), reverse=True), expected, rtol=3e-6)
+    order = np.lexsort((np.arange(vocab), -row.numpy()))
+    assert sorted(ours) == sorted(order[: len(ours)].tolist())
     assert support.ids.tolist() == order[: len(support.ids)].tolist()
 
 
@@ -79,13 +111,16 @@ def test_of_ties_as_many_are_kept_as_in_transformers_and_those_with_the_lowest_i
 def test_a_row_comes_out_the_same_to_the_last_bit_whatever_its_neighbours_are(
     params: list[FilterParams], seed: int
 ) -> None:
-    rows = torch.randn((len(params), 700), generator=torch.Generator().manual_seed(seed)) * 3
+    rows = torch.randn((len(params), 1400), generator=torch.Generator().manual_seed(seed)) * 3
     together = filter_rows(rows, params)
     for row, own, support in zip(rows, params, together, strict=True):
         alone = only(filter_rows(row[None], [own]))
         assert support is not None
         np.testing.assert_array_equal(support.ids, alone.ids)
         np.testing.assert_array_equal(support.probs, alone.probs)
+        assert support.tail_mass == alone.tail_mass
+        if support.tail is not None:
+            np.testing.assert_array_equal(support.tail.weights(), alone.tail.weights())
 
 
 def test_temperature_zero_leaves_the_first_of_the_likeliest_tokens() -> None:
@@ -103,8 +138,53 @@ def test_temperature_zero_finds_the_first_token_among_more_ties_than_the_window_
 def test_without_any_filter_the_whole_vocabulary_is_the_support() -> None:
     row = torch.randn(2000, generator=torch.Generator().manual_seed(3))
     support = only(filter_rows(row[None], [FilterParams()]))
-    assert len(support.ids) == 2000
-    np.testing.assert_allclose(support.probs, torch.softmax(row.double(), 0).numpy()[support.ids], rtol=1e-12)
+    assert len(support.ids) == 512
+    assert len(listed(support)) == 2000
+    assert_equal(support, reference(row, FilterParams()))
+
+
+def test_tokens_are_drawn_from_the_window_and_from_the_tail_as_often_as_a_softmax_says() -> None:
+    """Chi-square over 20,000 draws, of each listed token and of groups of the others; the seed is fixed."""
+    row = torch.randn(5000, generator=torch.Generator().manual_seed(4)) * 2
+    support = only(filter_rows(row[None], [FilterParams(temperature=1.3)]))
+    assert support.tail_mass > 0.05
+    uniforms = np.random.default_rng(5).random(20_000)
+    counts = np.bincount([support.draw(uniform) for uniform in uniforms], minlength=5000)
+    expected = torch.softmax(row.double() / 1.3, 0).numpy() * len(uniforms)
+    order = np.argsort(-expected)
+    groups = np.minimum(np.cumsum(expected[order]) // 40, np.sum(expected) // 40 - 1).astype(int)
+    observed, theory = (np.bincount(groups, weights=values[order]) for values in (counts, expected))
+    used = theory > 0
+    assert chisquare(observed[used], theory[used] * observed.sum() / theory.sum()).pvalue > 0.001
+
+
+def test_an_inverted_tail_gives_each_of_its_tokens_the_part_of_the_unit_interval_that_is_its_mass() -> None:
+    row = torch.randn(1400, generator=torch.Generator().manual_seed(6))
+    tail = only(filter_rows(row[None], [FilterParams(top_p=0.97)])).tail
+    assert tail is not None
+    weights = tail.weights().astype(np.float64)
+    edges = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
+    for token in np.flatnonzero(weights).tolist():
+        inside = edges[token] + np.array([1e-6, 0.5, 1 - 1e-6]) * (edges[token + 1] - edges[token])
+        assert [tail.draw(uniform) for uniform in inside] == [token] * 3
+
+
+@pytest.mark.parametrize("temperature", [1e-308, 5e-324, 1e-40, 1e-12])
+@pytest.mark.parametrize("top_k", [0, 50, 700])
+def test_a_temperature_next_to_zero_leaves_the_likeliest_token(temperature: float, top_k: int) -> None:
+    row = torch.randn(3000, generator=torch.Generator().manual_seed(8)) * 4
+    support = only(filter_rows(row[None], [FilterParams(temperature, top_k, top_p=0.9)]))
+    assert support.ids.tolist() == [int(row.argmax())]
+    assert (support.probs.tolist(), support.tail) == ([1.0], None)
+
+
+@pytest.mark.parametrize("rest", [-30.0, -80.0])
+def test_equal_logits_in_great_number_are_listed_from_the_lowest_id_on(rest: float) -> None:
+    row = torch.full((2000,), rest)
+    row[500:1500] = 3.0
+    support = only(filter_rows(row[None], [FilterParams()]))
+    assert support.ids.tolist() == list(range(500, 1012))
+    assert_equal(support, reference(row, FilterParams()))
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -124,5 +204,23 @@ def test_a_row_that_is_not_finite_is_reported_and_its_neighbour_is_not_touched(
 def test_tokens_forbidden_by_minus_infinity_have_no_mass() -> None:
     row = torch.full((40,), -torch.inf)
     row[[3, 4]] = torch.tensor([1.0, 2.0])
-    assert only(filter_rows(row[None], [FilterParams(top_k=10)])).ids.tolist() == [4, 3]
-    assert filter_rows(torch.full((1, 40), -torch.inf), [FilterParams(top_k=10)]) == [None]
+    for params in (FilterParams(top_k=10), FilterParams(), FilterParams(top_p=0.99)):
+        assert only(filter_rows(row[None], [params])).ids.tolist() == [4, 3]
+        assert filter_rows(torch.full((1, 40), -torch.inf), [params]) == [None]
+    wide = torch.full((4000,), -torch.inf)
+    wide[:600] = torch.randn(600, generator=torch.Generator().manual_seed(7))
+    for params in (FilterParams(), FilterParams(top_p=0.97), FilterParams(top_k=550)):
+        assert_equal(only(filter_rows(wide[None], [params])), reference(wide, params))
+
+
+def test_the_defaults_of_openai_cost_little_more_than_a_small_top_k_at_a_vocabulary_of_151_936() -> None:
+    """CPU time of nine rows, the best of fifteen turns side by side; sorting them took 300 times as long."""
+    rows = torch.randn((9, 151_936), generator=torch.Generator().manual_seed(9)) * 2
+    settings_ = {"narrow": FilterParams(top_k=50, top_p=0.95), "defaults": FilterParams()}
+    best = dict.fromkeys(settings_, float("inf"))
+    for _ in range(15):
+        for name, params in settings_.items():
+            started = time.thread_time()
+            filter_rows(rows, [params] * 9)
+            best[name] = min(best[name], time.thread_time() - started)
+    assert best["defaults"] <= 3 * best["narrow"], best

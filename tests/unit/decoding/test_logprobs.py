@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from gen_service.decoding.logprobs import token_logprob
+from ttmark.gen_service.decoding.logprobs import token_logprob
 
 
 def test_logprobs_are_those_of_a_softmax_at_temperature_one() -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gen_service.decoding.penalties import LogitAdjustments
+from ttmark.gen_service.decoding.penalties import LogitAdjustments
 
 
 def slow(row: list[float], adjustments: LogitAdjustments, history: list[int]) -> list[float]:

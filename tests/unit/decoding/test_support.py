@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gen_service.decoding.support import choose
+from ttmark.gen_service.decoding.support import choose
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def bootstrap(root: Path, tmp_path: Path):
 def test_torch_comes_first_by_its_exact_version_from_the_default_index(bootstrap):
     torch, project = bootstrap()
     assert torch.endswith("-c constraints.txt torch")
-    assert project.endswith("-c constraints.txt -e .[gen,bulk]")
+    assert project.endswith("-c constraints.txt -e .[gen,bulk,eval]")
 
 
 def test_torch_alone_comes_from_the_index_that_is_named(bootstrap):
@@ -47,5 +47,5 @@ def test_torch_alone_comes_from_the_index_that_is_named(bootstrap):
 
 def test_a_torch_that_is_there_is_not_replaced(bootstrap, tmp_path):
     (project,) = bootstrap(TORCH_EXIT="0")
-    assert project.endswith("-c .venv/constraints.txt -e .[gen,bulk]")
+    assert project.endswith("-c .venv/constraints.txt -e .[gen,bulk,eval]")
     assert (tmp_path / ".venv/constraints.txt").read_text() == "numpy==2.1\n"

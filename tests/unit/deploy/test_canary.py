@@ -8,16 +8,18 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from services.canary import Canary
-from services.settings_canary import CanarySettings
-from shared.client import TTMarkClient
-from shared.observability.canary_metrics import CanaryMetrics
+from ttmark.services.canary import Canary
+from ttmark.services.canary_metrics import CanaryMetrics
+from ttmark.services.settings_canary import CanarySettings
+from ttmark.shared.client import Client
 
 Answer = Callable[[httpx.Request], httpx.Response]
 
 
 def generated(request: httpx.Request) -> httpx.Response:
-    completion = {"choices": [{"text": "generated text"}], "watermark": {"key_id": "main"}}
+    mark = {"status": "watermarked", "reasons": {}, "key_id": "main", "blocks": 9, "watermarked_blocks": 9}
+    choice = {"index": 0, "text": "generated text"}
+    completion = {"id": "c", "created": 1, "model": "m", "choices": [choice], "watermark": mark}
     return httpx.Response(200, json=completion)
 
 
@@ -54,8 +56,8 @@ def verdicts(of_generated: str, of_human: str) -> Answer:
 def test_each_way_a_check_can_end_is_told_apart(generation: Answer, detection: Answer, outcome: str) -> None:
     registry = CollectorRegistry()
     with (
-        TTMarkClient("http://gen", "t", transport=httpx.MockTransport(generation)) as gen,
-        TTMarkClient("http://detect", "t", transport=httpx.MockTransport(detection)) as detect,
+        Client("http://gen", "t", transport=httpx.MockTransport(generation)) as gen,
+        Client("http://detect", "t", transport=httpx.MockTransport(detection)) as detect,
     ):
         assert Canary(gen, detect, CanaryMetrics(registry), CanarySettings()).run() == outcome
     assert registry.get_sample_value("ttmark_canary_runs_total", {"outcome": outcome}) == 1

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 from pydantic_settings import BaseSettings
 
-from services.settings import DetectionSettings, GenerationSettings
-from services.settings_canary import CanarySettings
-from services.settings_keys import KeyStoreSettings
+from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings_canary import CanarySettings
+from ttmark.services.settings_keys import KeyStoreSettings
 
 OURS = {"gen", "gen-gpu", "detect", "canary", "operator"}
 SETTINGS: tuple[type[BaseSettings], ...] = (
@@ -59,10 +59,17 @@ def test_every_container_is_hardened_and_limited(compose: dict[str, Any]) -> Non
     for name, service in services(compose).items():
         assert service["read_only"] is True, name
         assert service["cap_drop"] == ["ALL"], name
-        assert service["security_opt"] == ["no-new-privileges:true"], name
+        profile = ["seccomp=deploy/docker/seccomp.json"] if name in OURS else []
+        assert service["security_opt"] == ["no-new-privileges:true", *profile], name
         assert not service["user"].startswith(("0", "root")), name
         assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory", "pids"}, name
         assert service["logging"]["options"]["max-size"], name
+
+
+def test_the_seccomp_profile_of_our_images_is_there(compose: dict[str, Any], root: Path) -> None:
+    options = {option for name in OURS for option in services(compose)[name]["security_opt"]}
+    (profile,) = {option.removeprefix("seccomp=") for option in options if option.startswith("seccomp=")}
+    assert json.loads((root / profile).read_text())["defaultAction"] == "SCMP_ACT_ERRNO"
 
 
 def test_every_server_has_a_health_check(compose: dict[str, Any]) -> None:

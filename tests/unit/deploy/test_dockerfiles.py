@@ -33,7 +33,7 @@ def test_the_base_is_pinned_and_the_process_is_not_root(root: Path, name: str) -
 @pytest.mark.parametrize("name", DOCKERFILES)
 def test_every_step_of_the_image_runs_and_the_service_is_importable(root: Path, name: str) -> None:
     result = subprocess.run(
-        [sys.executable, root / "deploy/replay_dockerfiles.py", root / "deploy/docker" / name],
+        [sys.executable, root / "tests/harness/replay_dockerfiles.py", root / "deploy/docker" / name],
         capture_output=True,
         text=True,
         check=False,

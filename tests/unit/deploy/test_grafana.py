@@ -1,8 +1,6 @@
-"""The dashboards: generated, complete, and provisioned from where Compose mounts them."""
+"""The dashboards: complete, and provisioned from where Compose mounts them."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,6 @@ UIDS = {"ttmark-overview", "ttmark-generation", "ttmark-engine", "ttmark-detecti
 def dashboards(root: Path) -> dict[str, dict[str, Any]]:
     folder = root / "deploy/grafana/dashboards"
     return {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
-
-
-def test_the_committed_dashboards_are_what_the_generator_writes(root: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "deploy.grafana.generator", str(tmp_path)]
-    subprocess.run(command, cwd=root, check=True)
-    committed = root / "deploy/grafana/dashboards"
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        path.name: path.read_text() for path in committed.iterdir()
-    }
 
 
 def test_there_is_a_dashboard_for_each_subject(dashboards: dict[str, dict[str, Any]]) -> None:

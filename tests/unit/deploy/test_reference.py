@@ -39,9 +39,9 @@ def used(root: Path) -> set[str]:
 
 def test_the_documentation_is_what_the_generator_writes(root: Path) -> None:
     code = (
-        "from deploy.reference.__main__ import DOCS, metrics_page, with_settings\n"
+        "from tests.harness.reference.__main__ import DOCS, metrics_page, with_settings\n"
         "guide = (DOCS / 'operations.md').read_text()\n"
-        "assert with_settings(guide) == guide, 'settings: run python -m deploy.reference'\n"
+        "assert with_settings(guide) == guide, 'settings: run python -m tests.harness.reference'\n"
         "assert metrics_page() == (DOCS / 'metrics.md').read_text(), 'metrics: as above'\n"
     )
     command = [sys.executable, "-c", code]

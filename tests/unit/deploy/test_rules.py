@@ -36,11 +36,11 @@ def test_the_configuration_and_its_rules_are_valid(root: Path, promtool: str) ->
 
 
 def test_the_rules_pass_their_unit_tests(root: Path, promtool: str) -> None:
-    promtool_says([promtool, "test", "rules", *sorted((root / "deploy/prometheus/tests").glob("*.yml"))])
+    promtool_says([promtool, "test", "rules", *sorted((root / "tests/unit/deploy/rules").glob("*.yml"))])
 
 
 def test_every_alert_is_shown_to_fire_at_its_stated_time(root: Path, alerts: list[dict[str, Any]]) -> None:
-    texts = [path.read_text() for path in (root / "deploy/prometheus/tests").glob("*.yml")]
+    texts = [path.read_text() for path in (root / "tests/unit/deploy/rules").glob("*.yml")]
     fired = {
         case["alertname"]
         for text in texts

@@ -4,25 +4,34 @@ import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import httpx
 import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from detect_service.api.app import create_detection_app
-from detect_service.backend import DetectionBackend
-from detect_service.tokenizers import TokenizerSet
-from shared.http.auth import Authenticate
-from shared.http.health import Readiness
-from shared.http.limits import HttpLimits
-from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, Scope, TokenRegistry, UnlockedKey, open_store
-from shared.schemas.detection import DetectionResult
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
-from shared.watermark import ContextTracker, Watermark, key_lanes
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.auth import Authenticate
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import DetectionResult
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
 
 SEED = 1
+Spaces = Literal["few", "single", "double"]
 LETTERS = [ord(letter) for letter in "abcdefghijklmnopqrstuvwxyz .,"]
 
 
@@ -35,14 +44,26 @@ def byte_tokenizer() -> TextTokenizer:
     return TextTokenizer(tokenizer)
 
 
-def watermarked_text(tokenizer: TextTokenizer, watermark: Watermark, prf_key: bytes, tokens: int) -> str:
-    """A text whose blocks are drawn from a watermarked uniform distribution over letter pairs."""
+def watermarked_text(
+    tokenizer: TextTokenizer, watermark: Watermark, prf_key: bytes, tokens: int, *, spaces: Spaces = "few"
+) -> str:
+    """A text whose blocks are drawn from a watermarked uniform distribution over letter pairs.
+
+    Args:
+        spaces: `few`: as many as of any letter; `single`: half of the pairs end in one, and no two meet;
+            `double`: a quarter of the pairs are two. The latter need blocks of two.
+    """
     generator = np.random.default_rng(7)
     letters = [tokenizer.encode(chr(letter))[0] for letter in LETTERS]
     written: list[int] = []
     tracker = ContextTracker(watermark.block_size, watermark.context_width)
     while len(written) < tokens:
         blocks = generator.choice(letters, size=(64, watermark.block_size))
+        if spaces != "few":
+            blocks[:] = generator.choice(letters[:26], size=(64, 2))
+            blocks[: 32 if spaces == "single" else 16, 1] = letters[26]
+        if spaces == "double":
+            blocks[:16, 0] = letters[26]
         probabilities = np.full(64, 1 / 64)
         context = tracker.next_context(written)
         if context is not None:
@@ -82,10 +103,12 @@ class Service:
         assert response.status_code == 200, response.text
         return [DetectionResult.model_validate(result) for result in response.json()["results"]]
 
-    def marked(self, key_id: str, tokens: int = 200) -> str:
+    def marked(self, key_id: str, tokens: int = 200, *, spaces: Spaces = "few") -> str:
         key = self.keys[key_id]
         assert key.primary is not None
-        return watermarked_text(self.tokenizer, key.profile.watermark(), key.primary.prf_key, tokens)
+        return watermarked_text(
+            self.tokenizer, key.profile.watermark(), key.primary.prf_key, tokens, spaces=spaces
+        )
 
 
 @pytest.fixture
@@ -98,7 +121,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     foreign = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "f" * 64})
     with pytest.MonkeyPatch.context() as patch:
         # The same secrets in every run: at a false positive rate of 1 % one run in a hundred would fail.
-        patch.setattr("shared.keys.key_codec.os.urandom", random.Random(SEED).randbytes)
+        patch.setattr("ttmark.shared.keys.key_codec.os.urandom", random.Random(SEED).randbytes)
         for key_id, tenant, profile in (
             ("a-one", "a", mine),
             ("a-two", "a", mine),
@@ -120,14 +143,22 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     cache = KeyCache(ring)
     await cache.start()
     backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)
+    workers = ExtractionWorkers(ExtractionLimits(workers=1))
     app = create_detection_app(
         backend,
-        authenticate=registry.authenticate,
-        limits=HttpLimits(),
+        AppOptions(authenticate=registry.authenticate),
         readiness=lambda: Readiness({"keys": cache.ready}),
+        workers=workers,
     )
     keys = {key_id: await ring.open(key_id) for key_id in ("a-one", "a-two", "b-one")}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
         yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens)
+    await workers.close()
     await cache.stop()
     await store.close()
+
+
+@pytest.fixture
+def tokenizer() -> TextTokenizer:
+    """One token per byte."""
+    return byte_tokenizer()

@@ -7,11 +7,11 @@ import pytest
 FPR = 1e-2
 
 
-async def test_a_text_with_an_insertion_is_found_by_alignment_and_not_directly(service) -> None:
+async def test_a_text_with_an_insertion_is_found_by_alignment_and_not_at_fixed_boundaries(service) -> None:
     text = service.marked("a-one", tokens=300)
     body = {"inputs": [{"text": text[:5] + "q" + text[5:]}], "keys": ["a-one"], "fpr": FPR}
     (aligned,) = await service.results("aligned", body)
-    (direct,) = await service.results("direct", body)
+    (direct,) = await service.results("direct", {**body, "phase": 0})
     assert aligned.verdict == "watermarked"
     assert aligned.key is not None
     assert aligned.key.key_id == "a-one"
@@ -20,7 +20,7 @@ async def test_a_text_with_an_insertion_is_found_by_alignment_and_not_directly(s
 
 async def test_the_key_that_made_an_edited_text_is_named_among_several(service) -> None:
     text = "qq" + service.marked("a-two", tokens=300)
-    body = {"inputs": [{"text": text}], "keys": ["a-one", "a-two"], "fpr": FPR}
+    body = {"inputs": [{"text": text}], "keys": ["a-one", "a-two"], "fpr": FPR, "normalize": False}
     (result,) = await service.results("aligned", body)
     assert result.hypotheses == 2
     assert result.key is not None
@@ -38,6 +38,19 @@ async def test_the_evidence_of_an_edited_text_follows_the_alignment(service) -> 
     assert {start % 2 for start in starts if start < 96} == {0}
     assert {start % 2 for start in starts if start > 110} == {1}
     assert sum(block.score for block in result.evidence) / len(starts) > 0.5
+
+
+async def test_the_evidence_is_scored_with_the_beta_that_was_asked_for(service) -> None:
+    text = service.marked("a-one", tokens=200)
+    edited = text[:101] + "q" + text[101:-1]
+    body = {"inputs": [{"text": edited}], "keys": ["a-one"], "fpr": FPR, "evidence": "blocks"}
+    (usual,) = await service.results("aligned", body)
+    (dear,) = await service.results("aligned", {**body, "beta": 100})
+    assert usual.evidence is not None
+    assert dear.evidence is not None
+    # A skipped token pays for itself at the usual price, never at this one.
+    assert {block.start_token % 2 for block in usual.evidence} == {0, 1}
+    assert len({block.start_token % 2 for block in dear.evidence}) == 1
 
 
 @pytest.mark.parametrize("text", ["", "a", "abcd", "abcde"])

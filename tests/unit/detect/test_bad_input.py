@@ -73,10 +73,21 @@ async def test_an_odd_text_gets_a_verdict(service, mode: str, text: bytes) -> No
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_largest_token_ids_are_examined(service, mode: str) -> None:
-    body = {"inputs": [{"token_ids": [2**32 - 2, 2**32 - 3, 0] * 30}], "keys": ["a-one"]}
+async def test_largest_token_ids_are_examined_under_a_key_whose_vocabulary_is_not_known(
+    service, mode: str
+) -> None:
+    body = {"inputs": [{"token_ids": [2**32 - 2, 2**32 - 3, 0] * 30}], "keys": ["a-foreign"]}
     (result,) = await service.results(mode, body)
     assert result.verdict == "not_detected"
+
+
+@pytest.mark.parametrize("token", ["full", "verdict"])
+async def test_token_ids_outside_the_vocabulary_are_refused_with_its_bound(service, token: str) -> None:
+    inputs = [{"token_ids": [1, 2, 255]}, {"token_ids": [1, 256]}]
+    response = await service.direct({"inputs": inputs, "keys": ["a-one", "a-two"]}, token)
+    assert response.status_code == 422
+    assert response.json()["param"] == "inputs[1].token_ids"
+    assert "below 256" in response.json()["detail"]
 
 
 async def test_a_compressed_body_is_refused_unread(service) -> None:

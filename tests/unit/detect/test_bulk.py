@@ -2,21 +2,42 @@
 
 import json
 import random
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from detect_service.bulk import BulkError, BulkJob, BulkOptions, Examiner, Progress, ThisProcess, run_bulk
-from detect_service.bulk.run import chunks
-from detect_service.bulk.source import open_source
+from ttmark.detect_service.bulk import BulkError, BulkJob, Examiner, Progress, run_bulk
+from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.run import chunks
+from ttmark.detect_service.bulk.source import open_source
+from ttmark.detect_service.options import DetectionOptions
 
-OPTIONS = BulkOptions(keys=("a-one", "a-two"))
+OPTIONS = DetectionOptions(keys=("a-one", "a-two"))
 
 
 class Killed(Exception):
     """Stands for a process that ends where it is."""
+
+
+@dataclass(frozen=True)
+class ThisProcess:
+    """A pool that examines rows at once, in the process that submits them."""
+
+    examiner: Examiner
+    width: int = 1
+
+    def submit(self, rows: Sequence[InputRow]) -> Future[bytes]:
+        future: Future[bytes] = Future()
+        future.set_result(self.examiner.examine(rows))
+        return future
+
+    def result(self, _: Sequence[InputRow], future: Future[bytes]) -> bytes:
+        return future.result()
 
 
 @pytest.fixture
@@ -44,7 +65,9 @@ def source(service, tmp_path: Path) -> Path:
     return path
 
 
-def job(source: Path, name: str = "out.jsonl", options: BulkOptions = OPTIONS, keys: str = "k") -> BulkJob:
+def job(
+    source: Path, name: str = "out.jsonl", options: DetectionOptions = OPTIONS, keys: str = "k"
+) -> BulkJob:
     return BulkJob(source, source.with_name(name), options, keys)
 
 
@@ -54,6 +77,17 @@ def run(one: BulkJob, examiner: Examiner) -> Progress:
 
 def rows_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_rows_of_text_are_read_with_any_phase_and_rows_of_token_ids_with_0(service, tmp_path: Path) -> None:
+    text = service.marked("a-one", tokens=400)[1:]
+    source = tmp_path / "cut.jsonl"
+    rows = [{"text": text}, {"token_ids": service.tokenizer.encode(text)}]
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = DetectionOptions(keys=("a-one",))
+    run(job(source, options=options), Examiner(service.backend, "a", options))
+    found = [(row["verdict"], row["hypotheses"]) for row in rows_of(tmp_path / "out.jsonl")]
+    assert found == [("watermarked", 2), ("not_detected", 1)]
 
 
 def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examiner) -> None:
@@ -76,7 +110,7 @@ def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examin
 def test_a_run_that_is_killed_twenty_times_ends_like_one_that_was_not(
     source: Path, examiner: Examiner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("detect_service.bulk.run.ROWS_IN_A_CHUNK", 4)
+    monkeypatch.setattr("ttmark.detect_service.bulk.run.ROWS_IN_A_CHUNK", 4)
     run(job(source, "whole.jsonl"), examiner)
     whole = source.with_name("whole.jsonl").read_bytes()
     one, generator, kills = job(source), random.Random(3), 0
@@ -122,7 +156,7 @@ def test_lines_of_another_run_are_not_continued(source: Path, examiner: Examiner
 
     with pytest.raises(Killed):
         run_bulk(job(source), ThisProcess(examiner), kill)
-    for other in (job(source, options=BulkOptions(fpr=1e-3)), job(source, keys="rotated")):
+    for other in (job(source, options=DetectionOptions(fpr=1e-3)), job(source, keys="rotated")):
         with pytest.raises(BulkError, match="another run"):
             run(other, examiner)
     source.write_text("changed\n")
@@ -152,7 +186,7 @@ def test_an_input_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> Non
 
 
 def test_a_row_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("detect_service.bulk.source.LONGEST_ROW", 100)
+    monkeypatch.setattr("ttmark.detect_service.bulk.source.LONGEST_ROW", 100)
     path = tmp_path / "in.jsonl"
     path.write_text("x" * 1050 + "\n" + '{"text": "a"}\n' + "y" * 99 + "\n" + "z" * 100)
     rows = list(open_source(path).rows(0))
@@ -165,7 +199,7 @@ def test_a_row_without_end_does_not_fill_the_memory(tmp_path: Path, monkeypatch:
 
 
 def test_chunks_are_bounded_in_rows_and_in_bytes(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("detect_service.bulk.run.BYTES_IN_A_CHUNK", 4000)
+    monkeypatch.setattr("ttmark.detect_service.bulk.run.BYTES_IN_A_CHUNK", 4000)
     sizes = [
         (len(chunk), sum(row.size for row in chunk[:-1])) for chunk in chunks(open_source(source).rows(0))
     ]

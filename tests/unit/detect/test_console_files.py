@@ -3,7 +3,7 @@
 import re
 from importlib.resources import files
 
-STATIC = files("detect_service.console").joinpath("static")
+STATIC = files("ttmark.detect_service.console").joinpath("static")
 
 
 async def test_the_page_is_served_to_everyone_with_a_strict_policy(service) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.schemas.detection import DetectionResult
+from ttmark.shared.schemas.detection import DetectionResult
 
 HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. " * 4
 
@@ -15,14 +15,15 @@ async def results(service, body, token="full"):
 
 async def test_a_marked_text_is_attributed_to_its_key_among_all_keys(service) -> None:
     (result,) = await results(
-        service, {"inputs": [{"text": service.marked("a-two")}], "keys": ["a-one", "a-two"]}
+        service,
+        {"inputs": [{"text": service.marked("a-two")}], "keys": ["a-one", "a-two"], "normalize": False},
     )
     assert result.verdict == "watermarked"
     assert result.key is not None
     assert (result.key.key_id, result.key.version) == ("a-two", 1)
     assert result.p_value is not None
     assert result.p_value <= 1e-5
-    assert result.hypotheses == 2
+    assert result.hypotheses == 4  # two keys, two phases of blocks of two
 
 
 async def test_a_marked_text_is_not_detected_under_another_key(service) -> None:
@@ -48,7 +49,7 @@ async def test_documents_come_back_in_order_with_their_ids(service) -> None:
 async def test_token_ids_give_the_same_answer_as_their_text(service) -> None:
     text = service.marked("a-one")
     both = [{"id": "d", "text": text}, {"id": "d", "token_ids": service.tokenizer.encode(text)}]
-    from_text, from_ids = await results(service, {"inputs": both, "keys": ["a-one"]})
+    from_text, from_ids = await results(service, {"inputs": both, "keys": ["a-one"], "phase": 0})
     assert from_text.normalization is not None
     assert from_ids == from_text.model_copy(update={"normalization": None})
 
@@ -66,11 +67,37 @@ async def test_a_short_text_says_how_many_tokens_could_be_enough(service) -> Non
 async def test_a_text_cut_at_its_start_is_found_with_any_phase_only(service) -> None:
     text = service.marked("a-one", tokens=400)[1:]
     body = {"inputs": [{"text": text}], "keys": ["a-one"]}
-    (fixed,) = await results(service, body)
+    (fixed,) = await results(service, {**body, "phase": 0})
     (shifted,) = await results(service, {**body, "phase": "any"})
     assert fixed.verdict == "not_detected"
     assert shifted.verdict == "watermarked"
     assert shifted.hypotheses == 2
+
+
+async def test_without_a_phase_text_is_read_with_any_and_token_ids_with_0(service) -> None:
+    text = service.marked("a-one", tokens=400)[1:]
+    inputs = [{"text": text}, {"token_ids": service.tokenizer.encode(text)}]
+    for left_out in ({}, {"phase": None}):
+        answers = await results(service, {"inputs": inputs, "keys": ["a-one"], **left_out})
+        assert [(answer.verdict, answer.hypotheses) for answer in answers] == [
+            ("watermarked", 2),
+            ("not_detected", 1),
+        ]
+
+
+async def test_a_text_is_long_enough_when_one_phase_is_whichever_scores_best(service) -> None:
+    options = {"keys": ["a-one"], "fpr": 1e-30}
+    (short,) = await results(service, {"inputs": [{"text": HUMAN[:8]}], **options})
+    assert short.tokens_needed is not None
+    texts = [HUMAN[start : start + short.tokens_needed] for start in range(60)]
+    answers = await results(service, {"inputs": [{"text": text} for text in texts], **options})
+    assert {answer.verdict for answer in answers} == {"not_detected"}
+
+
+async def test_documents_in_which_nothing_is_found_feed_the_null_statistic_by_default(service) -> None:
+    await results(service, {"inputs": [{"text": HUMAN}], "keys": ["a-one"]})
+    metrics = (await service.client.get("/metrics")).text
+    assert 'ttmark_detect_not_detected_p_value_count{mode="direct"} 1.0' in metrics
 
 
 async def test_block_evidence_names_the_characters_of_each_block(service) -> None:

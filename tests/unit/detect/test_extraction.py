@@ -4,13 +4,15 @@ import base64
 import io
 import zipfile
 from contextlib import suppress
+from unittest.mock import AsyncMock
 
 import docx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detect_service.extraction import UnreadableFile, extract_text
+from ttmark.detect_service.extraction import ExtractionBusy, UnreadableFile
+from ttmark.detect_service.extraction.readers import extract_text
 
 
 def word_document() -> bytes:
@@ -51,16 +53,16 @@ async def test_the_text_of_a_file_is_given(service, name: str, content: bytes, t
     body = {"filename": name, "content": base64.b64encode(content).decode()}
     response = await service.post("/v1/extract", body, "verdict")
     assert response.status_code == 200, response.text
-    assert response.json() == {"text": text}
+    assert response.json()["text"] == text
 
 
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.pdf", b"%PDF", "txt, md, html or docx"),
-        ("a", b"text", "txt, md, html or docx"),
+        ("a.odt", b"PK", "txt, md, html, docx or pdf"),
+        ("a", b"text", "txt, md, html, docx or pdf"),
+        ("a.pdf", b"%PDF", "not a PDF"),
         ("a.docx", b"not a zip", "not a Word document"),
-        ("a.docx", zip_bomb(), "too large when unpacked"),
         ("a.html", b"", "not a web page"),
         ("a.txt", b"\xff\x00\xff", "UTF-8"),
     ],
@@ -84,7 +86,43 @@ async def test_files_are_read_for_holders_of_a_token_only(service) -> None:
     assert response.status_code == 401
 
 
-@given(st.sampled_from(["a.txt", "a.html", "a.docx"]), st.binary(max_size=200))
+@given(st.sampled_from(["a.txt", "a.html", "a.docx", "a.pdf"]), st.binary(max_size=200))
 def test_no_content_breaks_a_reader(name: str, content: bytes) -> None:
     with suppress(UnreadableFile):
-        extract_text(name, content).encode()
+        extract_text(name, content).text.encode()
+
+
+async def test_a_file_beyond_a_limit_is_too_large(service) -> None:
+    body = {"filename": "a.docx", "content": base64.b64encode(zip_bomb()).decode()}
+    response = await service.post("/v1/extract", body)
+    assert (response.status_code, response.json()["param"]) == (413, "content")
+    assert "too large when unpacked: the limit is 64 MiB" in response.json()["detail"]
+
+
+async def test_the_encoding_of_a_text_is_told(service) -> None:
+    text = "Das M\u00e4dchen geht \u00fcber die Stra\u00dfe und kauft sch\u00f6ne \u00c4pfel. " * 5
+    body = {"filename": "a.txt", "content": base64.b64encode(text.encode("cp1252")).decode()}
+    response = await service.post("/v1/extract", body)
+    assert response.json() == {"text": text, "encoding": "windows-1252"}
+    body = {"filename": "a.docx", "content": base64.b64encode(word_document()).decode()}
+    assert (await service.post("/v1/extract", body)).json().keys() == {"text"}
+
+
+async def test_a_full_queue_is_told_with_when_to_come_again(service, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "ttmark.detect_service.extraction.ExtractionWorkers.extract", AsyncMock(side_effect=ExtractionBusy(5))
+    )
+    response = await service.post("/v1/extract", {"filename": "a.txt", "content": ""})
+    assert (response.status_code, response.headers["retry-after"]) == (429, "5")
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+async def test_files_are_counted_by_what_became_of_them(service) -> None:
+    for name in ("a.txt", "a.docx", "a.odt"):
+        await service.post("/v1/extract", {"filename": name, "content": base64.b64encode(b"text").decode()})
+    metrics = (await service.client.get("/metrics")).text
+    assert 'ttmark_extract_seconds_count{format="text",outcome="read"} 1.0' in metrics
+    assert 'ttmark_extract_seconds_count{format="docx",outcome="refused"} 1.0' in metrics
+    assert 'ttmark_extract_seconds_count{format="other",outcome="refused"} 1.0' in metrics
+    assert 'ttmark_extract_refusals_total{reason="damaged"} 1.0' in metrics
+    assert 'ttmark_extract_refusals_total{reason="format"} 1.0' in metrics

@@ -4,14 +4,15 @@ import unicodedata
 
 import pytest
 
-from detect_service.normalization import TextNormalizer
-from detect_service.reader import DocumentReader
-from detect_service.tokenizers import TokenizerSet
-from evaluation.trained_tokenizers import KINDS
-from shared.keys import KeyState, UnlockedKey, UnlockedVersion
-from shared.schemas.detection import Document
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
+from tests.harness.trained_tokenizers import KINDS
+from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
 
 TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine café in the town"] * 4
 WORDS = {

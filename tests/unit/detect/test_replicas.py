@@ -5,17 +5,16 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from detect_service.api.app import create_detection_app
-from shared.http.health import Readiness
-from shared.http.limits import HttpLimits
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
 
 
 @pytest.fixture
 async def other_replica(service) -> AsyncIterator[httpx.AsyncClient]:
     app = create_detection_app(
         service.backend,
-        authenticate=service.authenticate,
-        limits=HttpLimits(),
+        AppOptions(authenticate=service.authenticate),
         readiness=lambda: Readiness({"keys": True}),
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://other") as client:

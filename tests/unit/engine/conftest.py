@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import LlamaConfig
 
-from evaluation.bench.random_model import save_random_model
-from gen_service.engine import Engine, EngineSettings
+from ttmark.evaluation.bench.random_model import save_random_model
+from ttmark.gen_service.engine import Engine, EngineSettings
 
 CONFIG = LlamaConfig(
     vocab_size=300,

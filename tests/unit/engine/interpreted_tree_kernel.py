@@ -8,13 +8,13 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, MistralConfig
 
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.ragged import Append, Probe
-from gen_service.engine.runner import Runner
-from gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
-from gen_service.engine.tree_attention import tile_spans
-from gen_service.engine.tree_graphs import ROW_COUNTS
-from gen_service.engine.tree_kernel import attend_tree
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.tiles import tile_spans
+from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
+from ttmark.gen_service.engine.tree_graphs import ROW_COUNTS
+from ttmark.gen_service.engine.tree_kernel import attend_tree
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 64,

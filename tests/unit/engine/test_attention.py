@@ -15,11 +15,11 @@ from transformers import (
     Qwen3Config,
 )
 
-from gen_service.engine.attention import attend_portably
-from gen_service.engine.kv_cache import KvCache
-from gen_service.engine.ragged import Append, Probe
-from gen_service.engine.runner import Runner
-from gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
+from ttmark.gen_service.engine.flash import attend_portably
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
 
 TOLERANCE = 1e-5
 WINDOW = 8
@@ -66,9 +66,14 @@ def independent(model: Any, tokens: list[int]) -> torch.Tensor:
     return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
 
 
-def ragged_runner(model: Any, capacity: int = 300) -> Runner:
+@pytest.fixture(params=[True, False], ids=["reproducible", "fast"])
+def reproducible(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def ragged_runner(model: Any, reproducible: bool) -> Runner:
     model.set_attn_implementation(ATTENTION_NAME)
-    return Runner(model, KvCache(capacity))
+    return Runner(model, KvCache(300), reproducible=reproducible)
 
 
 def prefill(runner: Runner, base: int, tokens: list[int]) -> None:
@@ -80,28 +85,28 @@ def largest_error(logits: torch.Tensor, references: list[torch.Tensor]) -> float
 
 
 @pytest.mark.parametrize("length", [1, 3, WINDOW - 2, WINDOW - 1, WINDOW, WINDOW + 1, 23])
-def test_probed_candidates_equal_independent_forwards(model: Any, length: int) -> None:
+def test_probed_candidates_equal_independent_forwards(model: Any, reproducible: bool, length: int) -> None:
     references = [independent(model, [*TEXT[:length], token]) for token in CANDIDATES]
-    runner = ragged_runner(model)
+    runner = ragged_runner(model, reproducible)
     prefill(runner, 17, TEXT[:length])
     logits = runner.forward([Probe(17, length, np.array(CANDIDATES)[:, None])])[0]
     assert largest_error(logits, references) <= TOLERANCE
 
 
 @pytest.mark.parametrize("length", [1, WINDOW - 1, 23])
-def test_a_tree_of_depth_two_equals_independent_forwards(model: Any, length: int) -> None:
+def test_a_tree_of_depth_two_equals_independent_forwards(model: Any, reproducible: bool, length: int) -> None:
     paths = [[5, 1], [5, 2], [9, 1], [77, 30], [77, 31], [5, 3]]
     references = [independent(model, TEXT[:length] + path) for path in paths]
-    runner = ragged_runner(model)
+    runner = ragged_runner(model, reproducible)
     prefill(runner, 0, TEXT[:length])
     logits = runner.forward([Probe(0, length, np.array(paths))])[0]
     assert largest_error(logits, references) <= TOLERANCE
 
 
 @pytest.mark.parametrize("cuts", [[40], [7, 14, 21, 40], [1, 2, 40], [9, 38, 40]])
-def test_a_prompt_in_chunks_equals_a_prompt_at_once(model: Any, cuts: list[int]) -> None:
+def test_a_prompt_in_chunks_equals_a_prompt_at_once(model: Any, reproducible: bool, cuts: list[int]) -> None:
     reference = independent(model, TEXT)
-    runner = ragged_runner(model)
+    runner = ragged_runner(model, reproducible)
     for start, stop in zip([0, *cuts[:-1]], cuts, strict=True):
         chunk = Append(5, start, TEXT[start:stop], is_chunk=True, wants_logits=stop == 40)
         logits = runner.forward([chunk])[0]
@@ -109,26 +114,26 @@ def test_a_prompt_in_chunks_equals_a_prompt_at_once(model: Any, cuts: list[int])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_committed_blocks_equal_independent_forwards(model: Any, size: int) -> None:
+def test_committed_blocks_equal_independent_forwards(model: Any, reproducible: bool, size: int) -> None:
     starts = range(10, 10 + 6 * size, size)
     references = [independent(model, TEXT[: start + size]) for start in starts]
-    runner = ragged_runner(model)
+    runner = ragged_runner(model, reproducible)
     prefill(runner, 0, TEXT[:10])
     for start, reference in zip(starts, references, strict=True):
         commit = Append(0, start, TEXT[start : start + size], is_chunk=False, wants_logits=True)
         assert largest_error(runner.forward([commit])[0], [reference]) <= TOLERANCE
 
 
-def test_a_probe_leaves_the_cache_as_it_was(model: Any) -> None:
+def test_a_probe_leaves_the_cache_as_it_was(model: Any, reproducible: bool) -> None:
     reference = independent(model, TEXT[:12])
-    runner = ragged_runner(model)
+    runner = ragged_runner(model, reproducible)
     prefill(runner, 0, TEXT[:11])
     runner.forward([Probe(0, 11, np.array(CANDIDATES)[:, None])])
     commit = Append(0, 11, TEXT[11:12], is_chunk=False, wants_logits=True)
     assert largest_error(runner.forward([commit])[0], [reference]) <= TOLERANCE
 
 
-def test_work_of_many_sequences_in_one_pass_does_not_mix(model: Any) -> None:
+def test_work_of_many_sequences_in_one_pass_does_not_mix(model: Any, reproducible: bool) -> None:
     other = TEXT[::-1]
     references = [
         independent(model, TEXT[:15]),
@@ -136,7 +141,7 @@ def test_work_of_many_sequences_in_one_pass_does_not_mix(model: Any) -> None:
         independent(model, other[5:30]),
         independent(model, TEXT[20:32]),
     ]
-    runner = ragged_runner(model)
+    runner = ragged_runner(model, reproducible)
     runner.forward(
         [
             Append(0, 0, TEXT[:13], is_chunk=True, wants_logits=False),
@@ -155,7 +160,36 @@ def test_work_of_many_sequences_in_one_pass_does_not_mix(model: Any) -> None:
     assert largest_error(torch.cat(logits), references) <= TOLERANCE
 
 
-def test_the_pass_equals_the_branch_isolating_mask_of_the_paper(model: Any) -> None:
+@pytest.mark.parametrize("depth", [1, 2])
+def test_blocks_adopted_from_their_probes_equal_independent_forwards(model: Any, depth: int) -> None:
+    """Sequences of several lengths, under and over the window, probed and committed together."""
+    lengths = (3, WINDOW - 1, 12, 23)
+    paths = np.array([[5, 1], [5, 2], [9, 1], [77, 30]])[:, :depth]
+    paths = np.unique(paths, axis=0)
+    runner = ragged_runner(model, reproducible=False)
+    bases = [70 * index for index in range(len(lengths))]
+    for base, length in zip(bases, lengths, strict=True):
+        prefill(runner, base, TEXT[:length])
+    probes = [Probe(base, length, paths) for base, length in zip(bases, lengths, strict=True)]
+    runner.forward(list(probes))
+    commits, references = [], []
+    for probe in probes:
+        chosen = paths[probe.position % len(paths)].tolist()
+        assert probe.branches is not None
+        rows = probe.branches.rows_of(chosen)
+        assert rows is not None
+        stop = probe.position + depth
+        adopted = (probe.branches, rows)
+        commits.append(Append(probe.base, stop, [42], is_chunk=False, wants_logits=True, adopted=adopted))
+        references.append([*TEXT[: probe.position], *chosen, 42])
+    logits = torch.cat(runner.forward(list(commits)))
+    again = [Probe(probe.base, probe.position + depth + 1, np.array([[8]])) for probe in probes]
+    later = torch.cat(runner.forward(list(again)))
+    assert largest_error(logits, [independent(model, tokens) for tokens in references]) <= TOLERANCE
+    assert largest_error(later, [independent(model, [*tokens, 8]) for tokens in references]) <= TOLERANCE
+
+
+def test_the_pass_equals_the_branch_isolating_mask_of_the_paper(model: Any, reproducible: bool) -> None:
     """Eq. 5 as an additive 4D mask on plain transformers, all candidates at the position after the prefix."""
     length, count = 23, len(CANDIDATES)
     model.set_attn_implementation("eager")
@@ -167,7 +201,7 @@ def test_the_pass_equals_the_branch_isolating_mask_of_the_paper(model: Any) -> N
             attention_mask=_paper_mask(model, positions, length),
             use_cache=False,
         ).logits[0, length:]
-    runner = ragged_runner(model)
+    runner = ragged_runner(model, reproducible)
     prefill(runner, 0, TEXT[:length])
     logits = runner.forward([Probe(0, length, np.array(CANDIDATES)[:, None])])[0]
     assert largest_error(logits, list(references)) <= TOLERANCE

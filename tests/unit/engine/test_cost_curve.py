@@ -2,7 +2,7 @@
 
 import pytest
 
-from gen_service.engine.cost_curve import CostCurve
+from ttmark.gen_service.engine.cost_curve import CostCurve
 
 CURVE = CostCurve((1, 2, 4, 8, 16, 32, 64, 128), (1.0, 1.0, 1.1, 1.2, 1.4, 1.9, 2.9, 5.0))
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gen_service.engine import drain_rate
-from gen_service.engine.drain_rate import DrainRate
+from ttmark.gen_service.engine import drain_rate
+from ttmark.gen_service.engine.drain_rate import DrainRate
 
 
 class Clock:

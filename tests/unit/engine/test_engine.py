@@ -12,8 +12,10 @@ import pytest
 import structlog
 import torch
 
-from gen_service.decoding.filters import FilterParams, filter_rows
-from gen_service.engine import (
+from ttmark.gen_service.decoding import decoder
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.engine import (
     ContextTooLong,
     Delta,
     Draining,
@@ -25,9 +27,8 @@ from gen_service.engine import (
     Overloaded,
     SamplingParams,
     SequenceFailed,
-    decoder,
 )
-from shared.watermark import Watermark, detect_direct
+from ttmark.shared.watermark import Watermark, detect_direct
 
 KEY = bytes(range(16))
 StartEngine = Callable[..., Engine]
@@ -80,6 +81,13 @@ async def test_the_report_counts_blocks_and_says_why_some_carry_no_watermark(eng
     assert report.reasons["odd_end"] == 1
     assert report.watermarked_blocks == 21 - sum(report.reasons.values())
     assert all(delta.report is None for delta in deltas[:-1])
+
+
+async def test_text_without_a_marking_is_counted_in_the_blocks_that_its_request_names(engine: Engine) -> None:
+    request = replace(ask(engine, max_tokens=5, temperature=0.0), unmarked_reason="greedy")
+    report = (await collect(engine, replace(request, unmarked_block_size=2)))[-1].report
+    assert report is not None
+    assert (report.blocks, dict(report.reasons)) == (3, {"greedy": 3})
 
 
 async def test_a_context_that_comes_again_is_not_watermarked_again(engine: Engine) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gen_service.engine.extents import Extent, ExtentAllocator
+from ttmark.gen_service.engine.extents import Extent, ExtentAllocator
 
 CAPACITY = 60
 

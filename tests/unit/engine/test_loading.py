@@ -16,9 +16,8 @@ from transformers import (
     T5Config,
 )
 
-from evaluation.bench.random_model import byte_tokenizer, save_random_model
-from gen_service.engine import Engine, EngineSettings, ModelLoadError
-from gen_service.engine.cost_curve import CostCurve
+from ttmark.evaluation.bench.random_model import byte_tokenizer, save_random_model
+from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError, cost_curve
 
 SMALL: dict[str, Any] = {
     "vocab_size": 300,
@@ -144,11 +143,10 @@ def test_bfloat16_runs(tiny_model: Path) -> None:
 def test_the_number_of_threads_is_chosen_by_measurement(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch, faster: int
 ) -> None:
-    def measure(run: object, most_rows: int) -> CostCurve:
-        seconds = 1.0 if torch.get_num_threads() == faster else 2.0
-        return CostCurve((1, 2, 4, most_rows), (seconds,) * 4)
+    def seconds_of(run: object, rows: int) -> float:
+        return 1.0 if torch.get_num_threads() == faster else 2.0
 
-    monkeypatch.setattr(CostCurve, "measure", measure)
+    monkeypatch.setattr(cost_curve, "seconds_of", seconds_of)
     torch.set_num_threads(2)
     try:
         Engine.load(str(tiny_model), EngineSettings(threads="auto"))
@@ -161,7 +159,7 @@ def test_the_number_of_threads_is_chosen_by_measurement(
 def test_a_fixed_number_of_threads_is_not_measured(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.delattr(CostCurve, "measure")
+    monkeypatch.delattr(cost_curve, "seconds_of")
     try:
         Engine.load(str(tiny_model), EngineSettings(threads=threads))
         assert torch.get_num_threads() == threads

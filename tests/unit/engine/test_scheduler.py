@@ -1,41 +1,18 @@
 """Scheduling of plain numbers: no model, no tensors."""
 
 import ast
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from gen_service.engine import scheduler as scheduler_module
-from gen_service.engine.extents import Extent, ExtentAllocator
-from gen_service.engine.piece import Piece
-from gen_service.engine.scheduler import Pass, Scheduler
-
-
-@dataclass(eq=False)
-class FakeJob:
-    """A sequence that samples one token per pass until it has `token_limit`."""
-
-    prompt: int
-    token_limit: int
-    token_count: int = 0
-    probe_rows: int = 0
-    extent: Extent | None = None
-    cached: int = 0
-    forgotten: int = field(default=0)
-
-    def __post_init__(self) -> None:
-        self.token_count = self.prompt
-
-    def pending_pieces(self, chunk: int, limit: int) -> list[Piece]:
-        if self.cached < self.prompt:
-            return [Piece(self.cached, min(self.prompt, self.cached + chunk), is_chunk=True)]
-        return [Piece(self.cached, self.token_count, is_chunk=False)]
-
-    def forget_cache(self) -> None:
-        self.extent, self.cached = None, 0
-        self.forgotten += 1
+from tests.harness.fake_job import FakeJob, run
+from ttmark.gen_service.engine import cache_rows, fair_share, prefixes, victims
+from ttmark.gen_service.engine import job as job_module
+from ttmark.gen_service.engine import scheduler as scheduler_module
+from ttmark.gen_service.engine.extents import ExtentAllocator
+from ttmark.gen_service.engine.scheduler import Scheduler
 
 
 def scheduler(
@@ -46,21 +23,10 @@ def scheduler(
     )
 
 
-def run(step: Pass[FakeJob], on: Scheduler[FakeJob]) -> None:
-    for work in step.works:
-        job = work.sequence
-        assert job.extent is not None
-        if work.pieces:
-            job.cached = work.pieces[-1].stop
-            assert job.cached <= job.extent.length
-        if job.cached == job.token_count:
-            job.token_count += 1
-        if job.token_count == job.token_limit:
-            on.remove(job)
-
-
-def test_the_scheduler_imports_no_torch() -> None:
-    source = Path(scheduler_module.__file__).read_text(encoding="utf-8")
+@pytest.mark.parametrize("module", [scheduler_module, cache_rows, prefixes, fair_share, job_module, victims])
+def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
+    assert module.__file__ is not None
+    source = Path(module.__file__).read_text(encoding="utf-8")
     imported = {
         name
         for node in ast.walk(ast.parse(source))
@@ -74,10 +40,18 @@ def test_the_scheduler_imports_no_torch() -> None:
     }
     assert imported <= {
         "collections",
+        "collections.abc",
         "dataclasses",
+        "heapq",
         "typing",
-        "gen_service.engine.extents",
-        "gen_service.engine.piece",
+        "array",
+        "bisect",
+        "ttmark.gen_service.engine.cache_rows",
+        "ttmark.gen_service.engine.extents",
+        "ttmark.gen_service.engine.prefixes",
+        "ttmark.gen_service.engine.fair_share",
+        "ttmark.gen_service.engine.job",
+        "ttmark.gen_service.engine.victims",
     }
 
 
@@ -88,7 +62,7 @@ def test_prompts_are_cut_at_multiples_of_the_chunk() -> None:
     cuts = []
     while jobs.running or jobs.waiting:
         step = jobs.plan()
-        cuts += [(piece.start, piece.stop) for work in step.works for piece in work.pieces if piece.is_chunk]
+        cuts += [(job.cached, work.cached) for work in step.works.values() if job.cached < job.prompt]
         run(step, jobs)
     assert cuts == [(0, 8), (8, 16), (16, 19)]
 
@@ -101,8 +75,8 @@ def test_a_pass_stays_within_its_rows_and_nobody_starves() -> None:
     waited = dict.fromkeys(map(id, everyone), 0)
     while jobs.running or jobs.waiting:
         step = jobs.plan()
-        assert sum(work.rows for work in step.works) <= 20
-        served = {id(work.sequence) for work in step.works}
+        assert sum(work.rows for work in step.works.values()) <= 20
+        served = {id(job) for job in step.works}
         for job in jobs.running:
             waited[id(job)] = 0 if id(job) in served else waited[id(job)] + 1
             assert waited[id(job)] <= 4
@@ -115,8 +89,8 @@ def test_work_larger_than_a_pass_is_done_alone() -> None:
     small, large = FakeJob(4, 9), FakeJob(4, 9, probe_rows=50)
     jobs.add(large)
     jobs.add(small)
-    assert [work.sequence for work in jobs.plan().works] == [large]
-    assert [work.sequence for work in jobs.plan().works] == [small]
+    assert list(jobs.plan().works) == [large]
+    assert list(jobs.plan().works) == [small]
 
 
 def test_more_sequences_than_places_wait_in_order() -> None:

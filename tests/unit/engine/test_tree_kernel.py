@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gen_service.engine.tree_attention import has_tree_kernel
+from ttmark.gen_service.engine.tree_attention import has_tree_kernel
 
 triton = pytest.importorskip("triton", reason="Triton has no build for this machine")
 
@@ -33,8 +33,8 @@ def test_the_kernel_compiles_for_gpus_and_fits_their_shared_memory(
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from gen_service.engine.tree_kernel import _tree_kernel as kernel
-    from gen_service.engine.tree_kernel import launch_sizes
+    from ttmark.gen_service.engine.tree_kernel import _tree_kernel as kernel
+    from ttmark.gen_service.engine.tree_kernel import launch_sizes
 
     sizes = launch_sizes(heads=8, kv_heads=2, dim=dim, depth=2, element_size=size)
     types = {"tiles": "*i32", "own": "*i32", "scale": "fp32"} | dict.fromkeys(sizes, "constexpr")

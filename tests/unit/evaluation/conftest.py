@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from rich.progress import Progress
 
-from evaluation.cells import Cell
-from evaluation.completions import Completion
-from evaluation.run import Run
-from evaluation.seeds import sampling_seed
-from evaluation.sources import OnText
-from shared.watermark import ContextTracker, key_lanes
+from ttmark.evaluation.cells import Cell, sampling_seed
+from ttmark.evaluation.run import Completion, OnText, Run
+from ttmark.shared.watermark import ContextTracker, key_lanes
 
 VOCABULARY = 12
 

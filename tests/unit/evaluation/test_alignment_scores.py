@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from evaluation.alignment_scores import alignment_z, threshold
-from evaluation.seeds import prf_key
-from shared.watermark import Watermark, detect_aligned
+from ttmark.evaluation.cells import prf_key
+from ttmark.evaluation.detection import alignment_z, threshold
+from ttmark.shared.watermark import Watermark, detect_aligned
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])

@@ -8,13 +8,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from evaluation.bench.detect import SynthIdDetector, cut_texts
-from evaluation.bench.timing import time_in_turns
-from evaluation.cli.bench import bench_app
-from evaluation.report.table import Table
-from gen_service.demo_model import DEMO_MODEL_PATH
-from services.bulk_systems import bulk_systems
-from shared.tokenization import TextTokenizer
+from ttmark.evaluation.bench.detect import SynthIdDetector, cut_texts
+from ttmark.evaluation.bench.timing import time_in_turns
+from ttmark.evaluation.cli.bench import bench_app
+from ttmark.evaluation.report.result import Table
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.bulk_systems import bulk_systems
+from ttmark.shared.tokenization import TextTokenizer
 
 TEXT = "The command reads the file and writes what it has found there to the standard output. " * 20
 

@@ -1,7 +1,6 @@
 """Ratios between the systems of one benchmark run."""
 
-from evaluation.bench.ratios import ratio_table
-from evaluation.bench.workload import STRICT, Measurement, Rates, Workload
+from ttmark.evaluation.bench.workload import STRICT, Measurement, Rates, Workload, ratio_table
 
 
 def measured(system: str, rate: float | None, workload: Workload) -> Measurement:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.calibration import solve_falling
+from ttmark.evaluation.calibration import solve_falling
 
 
 @pytest.mark.parametrize("target", [-0.5, -1.3, -5.0, -9.0])

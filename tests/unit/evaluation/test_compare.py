@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.report.compare import compare_documents
+from ttmark.evaluation.report.compare import compare_documents
 
 
 def test_entries_are_matched_by_their_labels_and_not_by_position() -> None:

@@ -1,24 +1,22 @@
 """Direct detection from texts to tables, on a model that costs nothing."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from evaluation.experiments.direct import DirectPlan, direct_tables, measure_direct
-from evaluation.run import Run
-from evaluation.settings import SamplingSetting
+from ttmark.evaluation.cells import SamplingSetting
+from ttmark.evaluation.experiments.direct import direct_tables, grid, measure_direct
+from ttmark.evaluation.run import Run
 
-PLAN = DirectPlan(("mcmark",), (1, 2), SamplingSetting(50, 0.95, 0.8), (30, 60), 12, null_keys=10)
+SETTING = SamplingSetting(50, 0.95, 0.8)
+LENGTHS = (30, 60)
 
 
 def test_pairs_gain_over_single_tokens_in_tables_laid_out_like_the_papers(
     open_run: Callable[[], Run],
 ) -> None:
-    rows = measure_direct(open_run(), PLAN)
+    cells = grid(("mcmark",), {2: 12, 1: 12}, SETTING, 60)
+    rows = measure_direct(open_run(), cells, LENGTHS, lambda _: 0, null_keys=10)
     assert [(row.scheme, row.block_size, row.length) for row in rows] == [
-        (scheme, block_size, length)
-        for scheme in PLAN.schemes
-        for block_size in PLAN.block_sizes
-        for length in PLAN.lengths
+        (scheme, block_size, length) for scheme in ("mcmark",) for block_size in (1, 2) for length in LENGTHS
     ]
     for row in rows:
         assert (row.gain is None) == (row.block_size == 1)
@@ -30,7 +28,8 @@ def test_pairs_gain_over_single_tokens_in_tables_laid_out_like_the_papers(
 
 
 def test_fewer_texts_with_larger_blocks_are_said_in_the_table(open_run: Callable[[], Run]) -> None:
-    rows = measure_direct(open_run(), replace(PLAN, fewer=((2, 5),)))
+    cells = grid(("mcmark",), {1: 12, 2: 5}, SETTING, 60)
+    rows = measure_direct(open_run(), cells, LENGTHS, lambda _: 0, null_keys=10)
     assert {(row.block_size, row.texts, row.null_texts) for row in rows} == {(1, 12, 120), (2, 5, 120)}
     assert "Texts per row: 12 with r = 1, 5 with r = 2" in direct_tables(rows)[0].notes[0]
     assert "12 texts per row" in direct_tables(rows[:2])[0].notes[0]

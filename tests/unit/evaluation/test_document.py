@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.intervals import Interval
-from evaluation.manifest import describe
-from evaluation.report.document import write_document
-from evaluation.report.figure import Figure, Panel, Series
-from evaluation.report.result import Result
-from evaluation.report.table import Table
+from ttmark.evaluation.intervals import Interval
+from ttmark.evaluation.manifest import describe
+from ttmark.evaluation.report.document import write_document
+from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.result import Result, Table
 
 LINE = Series("r = 2", (1.0, 2.0), (Interval(1.0, 0.5, 2.0), Interval(2.0, 1.5, 2.5)))
 FIGURE = Figure("plot", "A plot", (Panel("p", "x", "y", (LINE,)),))

@@ -1,6 +1,5 @@
 """Edits through an OpenAI-compatible endpoint: cached, counted, refused clearly."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,8 @@ import httpx
 import orjson
 import pytest
 
-from evaluation.edits.endpoint import Endpoint, EndpointError, Usage, open_endpoint
-from evaluation.edits.paraphrase import EndpointEdit
+from ttmark.evaluation.edits import EndpointEdit
+from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
 
 ENDPOINT = Endpoint("http://endpoint/v1", "m", "secret", prompt_price=2.0, completion_price=10.0)
 TEXTS = [" One two.  Three four. Five six. Seven eight."]
@@ -25,8 +24,8 @@ def answer(request: httpx.Request) -> httpx.Response:
 
 def edit_texts(name: str, cache: Path, handler: Any) -> tuple[list[str], Usage]:
     usage = Usage()
-    opened = partial(open_endpoint, ENDPOINT, cache, usage, httpx.MockTransport(handler))
-    return EndpointEdit(name, 0.5, 0, opened)("cell", TEXTS), usage
+    client = EndpointClient(ENDPOINT, cache, usage, httpx.MockTransport(handler))
+    return EndpointEdit(name, 0.5, 0, client)("cell", TEXTS), usage
 
 
 def test_the_share_of_the_sentences_is_rewritten_and_the_spaces_stay(tmp_path: Path) -> None:

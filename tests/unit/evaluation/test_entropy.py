@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from evaluation.entropy import block_distributions, entropy_bits, measure_entropy, strength_bound
-from evaluation.language_model import LanguageModel
-from evaluation.settings import SamplingSetting
-from gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.evaluation.cells import SamplingSetting
+from ttmark.evaluation.entropy import entropy_bits, measure_entropy, strength_bound
+from ttmark.evaluation.language_model import CausalModel, block_levels
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 
 PROMPT, COMPLETION = (5, 9, 300), (77, 12, 400, 31)
 
@@ -32,23 +32,25 @@ def test_the_bound_of_pairs_is_at_least_what_theorem_2_promises() -> None:
 
 
 @pytest.fixture(scope="module")
-def model() -> LanguageModel:
-    return LanguageModel(str(DEMO_MODEL_PATH))
+def model() -> CausalModel:
+    return CausalModel(str(DEMO_MODEL_PATH))
 
 
-def test_the_distribution_of_a_block_is_the_product_along_its_paths(model: LanguageModel) -> None:
+def test_the_distribution_of_a_block_is_the_product_along_its_paths(model: CausalModel) -> None:
     setting = SamplingSetting(3, 1.0, 1.0, 0.5)
-    single, pair, triple = block_distributions(model, setting, PROMPT, COMPLETION, 3)
+    levels = list(block_levels(model, setting, PROMPT, COMPLETION, 3))
+    single, pair, triple = (probs for _, probs in levels)
+    assert levels[1].paths[0] == [*levels[0].paths[0], levels[1].paths[0][-1]]
     assert [len(probs) for probs in (single, pair, triple)] == [3, 9, 27]
     # the chance of a first token is what its paths have together
     np.testing.assert_allclose(pair.reshape(3, 3).sum(axis=1), single, rtol=1e-12)
     np.testing.assert_allclose(triple.reshape(9, 3).sum(axis=1), pair, rtol=1e-12)
     # one path by hand: greedy sampling leaves a single one, which is certain
-    for probs in block_distributions(model, SamplingSetting(1, 1.0, 1.0), PROMPT, COMPLETION, 2):
+    for _, probs in block_levels(model, SamplingSetting(1, 1.0, 1.0), PROMPT, COMPLETION, 2):
         np.testing.assert_array_equal(probs, [1.0])
 
 
-def test_branches_are_what_the_model_says_of_the_whole_text(model: LanguageModel) -> None:
+def test_branches_are_what_the_model_says_of_the_whole_text(model: CausalModel) -> None:
     paths = [[3, 8], [100, 8]]
     branches = model.branch_logits([*PROMPT, *COMPLETION], paths)
     for row, path in zip(branches, paths, strict=True):
@@ -56,7 +58,7 @@ def test_branches_are_what_the_model_says_of_the_whole_text(model: LanguageModel
         np.testing.assert_allclose(row.numpy(), whole.numpy(), atol=1e-4)
 
 
-def test_longer_blocks_allow_more_on_the_demo_model(model: LanguageModel) -> None:
+def test_longer_blocks_allow_more_on_the_demo_model(model: CausalModel) -> None:
     report = measure_entropy(model, SamplingSetting(4, 1.0, 1.0), [(PROMPT, COMPLETION)], 0, 3)
     assert len(report.bounds) == 3
     assert report.candidates.estimate == 4

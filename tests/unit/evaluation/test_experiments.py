@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.cells import Cell
-from evaluation.experiments.cost import Contender, cost_figure, cost_table, measure_cost, pareto
-from evaluation.experiments.localized import LocalizedPlan, localized_table, measure_localized
-from evaluation.experiments.repeated import (
-    RepeatedPlan,
+from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.evaluation.experiments.cost import cost_figure, cost_table, pareto
+from ttmark.evaluation.experiments.direct import grid, measure_direct
+from ttmark.evaluation.experiments.localized import LocalizedPlan, localized_table, measure_localized
+from ttmark.evaluation.experiments.repeated import (
+    Repeated,
     collision_rate,
     distinct_share,
     measure_repeated,
     positional_distance,
     repeated_table,
 )
-from evaluation.experiments.runtime import RuntimePlan, measure_runtime, runtime_figure, runtime_table
-from evaluation.run import Run
-from evaluation.settings import SamplingSetting
+from ttmark.evaluation.experiments.runtime import Runtime, measure_runtime, runtime_figure, runtime_table
+from ttmark.evaluation.run import Run
 
 SETTING = SamplingSetting(50, 0.95, 1.0)
 
@@ -31,7 +31,7 @@ def test_spans_of_pairs_are_found_in_a_document_by_people(open_run: Callable[[],
     rows = measure_localized(open_run(), plan, human)
     assert rows[0].fnr.estimate == 0.0
     assert rows[0].iou.estimate > 0.6
-    assert len(localized_table(rows, SETTING, ()).rows) == 1
+    assert len(localized_table(rows, SETTING).rows) == 1
 
 
 def test_every_span_of_a_document_counts(open_run: Callable[[], Run]) -> None:
@@ -40,27 +40,27 @@ def test_every_span_of_a_document_counts(open_run: Callable[[], Run]) -> None:
     row = measure_localized(open_run(), plan, human)[0]
     assert row.fnr.estimate == 0.0
     assert row.iou.estimate > 0.6
-    assert "3 spans" in localized_table([row], SETTING, ()).title
+    assert "3 spans" in localized_table([row], SETTING).title
 
 
 def test_completions_under_one_key_resemble_each_other_more_than_unwatermarked_ones(
     open_run: Callable[[], Run],
 ) -> None:
-    plan = RepeatedPlan(("gumbel",), (1,), SETTING, 12, prompts=2, completions=40)
-    rows = measure_repeated(open_run(), plan)
+    plan = Repeated(schemes=("gumbel",), block_sizes=(1,), length=12, prompt_count=2, completions=40)
+    rows = measure_repeated(open_run(), plan, SETTING)
     assert [row.scheme for row in rows] == [None, "gumbel"]
     assert rows[1].collision.estimate > rows[0].collision.estimate
-    assert len(repeated_table(rows, plan, ()).rows) == 2
+    assert len(repeated_table(rows, plan, SETTING).rows) == 2
 
 
 def test_a_width_that_is_the_default_names_the_same_texts_and_sets_the_warm_up(
     open_run: Callable[[], Run],
 ) -> None:
-    plan = RepeatedPlan(("synthid",), (2,), SETTING, 12, prompts=2, completions=4)
+    plan = Repeated(schemes=("synthid",), block_sizes=(2,), length=12, prompt_count=2, completions=4)
     widths = replace(plan, context_widths=(2, 4, 5))
-    assert [cell.context_width for cell in widths.cells()] == [None, 2, None, 5]
-    assert widths.cells()[2] == plan.cells()[1]
-    rows = repeated_table(measure_repeated(open_run(), widths), widths, ()).rows
+    assert [cell.context_width for cell in widths.cells(SETTING)] == [None, 2, None, 5]
+    assert widths.cells(SETTING)[2] == plan.cells(SETTING)[1]
+    rows = repeated_table(measure_repeated(open_run(), widths, SETTING), widths, SETTING).rows
     assert [row[2:4] for row in rows] == [("", ""), ("2", "2"), ("4", "4"), ("5", "6")]
 
 
@@ -72,21 +72,22 @@ def test_measures_of_repetition_agree_with_counting_by_hand() -> None:
 
 
 def test_cost_counts_rows_without_the_prompts(open_run: Callable[[], Run]) -> None:
-    contenders = (Contender("synthid", 1), Contender("synthid", 2))
-    rows = measure_cost(open_run(), SETTING, contenders, (20, 40), 6, prompt_rows=lambda _: 40)
+    cells = grid(("synthid",), {1: 6, 2: 6}, SETTING, 40)
+    rows = measure_direct(open_run(), cells, (20, 40), lambda _: 40, null_keys=0)
     assert {row.rows for row in rows} == {2.0}
-    assert {row.contender.block_size for row in pareto(rows)} <= {1, 2}
-    assert len(cost_table(rows, ()).rows) == 4
-    warmer = measure_cost(open_run(), SamplingSetting(50, 0.95, 1.5), contenders, (20,), 6, lambda _: 40)
+    assert {row.block_size for row in pareto(rows)} <= {1, 2}
+    assert len(cost_table(rows).rows) == 4
+    cells = grid(("synthid",), {1: 6, 2: 6}, SamplingSetting(50, 0.95, 1.5), 20)
+    warmer = measure_direct(open_run(), cells, (20,), lambda _: 40, null_keys=0)
     panels = cost_figure([*rows, *warmer]).panels
     assert [panel.title for panel in panels] == ["T 1, 20 tokens", "T 1, 40 tokens", "T 1.5, 20 tokens"]
 
 
 def test_runtime_visits_every_kind_at_every_number_of_candidates(source: Any) -> None:
-    plan = RuntimePlan(("synthid",), (1, 2), batch=2, tokens=8, repeats=1, candidates=(2, 4))
+    plan = Runtime(("synthid",), (1, 2), length=8, texts=2, repeats=1, candidates=(2, 4))
     rows = measure_runtime(source, plan, 0)
     assert len(rows) == 6
-    assert len(runtime_table(rows, plan, ()).rows) == 3
+    assert len(runtime_table(rows, plan).rows) == 3
     assert len(runtime_figure(rows).panels[0].series) == 3
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.intervals import auroc, clopper_pearson, difference_of_means, mean, ratio_of_means
+from ttmark.evaluation.intervals import auroc, clopper_pearson, difference_of_means, mean, ratio_of_means
 
 
 def test_clopper_pearson_agrees_with_published_bounds() -> None:

@@ -5,17 +5,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from evaluation.edits.offline import (
+from ttmark.evaluation.edits import (
     EDITS,
     Material,
     delete,
     dilute,
     insert,
+    mix,
     rewrite,
     substitute,
     swap_sentences,
 )
-from evaluation.experiments.edits import intact_share
+from ttmark.evaluation.experiments.aligned import intact_share
 
 TEXT = " ".join(f"w{i}" for i in range(100))
 MATERIAL = Material(tuple(f" other{i}" for i in range(500)))
@@ -44,6 +45,16 @@ def test_rewriting_replaces_whole_runs() -> None:
     assert len(words) == 100
     assert 20 <= sum(changed) <= 40
     assert sum(a != b for a, b in pairwise(changed)) <= 6
+
+
+def test_mixed_edits_replace_delete_and_insert_in_the_same_text() -> None:
+    words = mix(TEXT, 0.6, MATERIAL, generator()).split()
+    old = [word for word in words if word.startswith("w")]
+    assert old == [word for word in TEXT.split() if word in old]
+    new = len(words) - len(old)
+    substituted_or_deleted = 100 - len(old)
+    assert 30 < substituted_or_deleted < 60  # of 60 edits the others insert
+    assert 60 - substituted_or_deleted < new < 60
 
 
 def test_sentences_change_places_and_none_is_lost() -> None:

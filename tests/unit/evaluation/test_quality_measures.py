@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.quality.measures import (
+from ttmark.evaluation.quality import (
     count_matrix,
     distinct_n,
     has_loop,

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.intervals import Interval
-from evaluation.report.figure import Figure, Panel, Series
-from evaluation.report.result import Result
-from evaluation.report.table import Table, power_of_ten
+from ttmark.evaluation.intervals import Interval
+from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.result import Result, Table, power_of_ten
 
 TABLE = Table("Title", ("a", "b"), (("1", "x|y"),), ("a note",))
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from evaluation.cells import Cell
-from evaluation.completions import Completion, CompletionFile
-from evaluation.manifest import ManifestMismatch, describe
-from evaluation.run import Run
-from evaluation.settings import SamplingSetting
+from ttmark.evaluation.cells import Cell, SamplingSetting
+from ttmark.evaluation.manifest import ManifestMismatch, describe
+from ttmark.evaluation.run import Completion, CompletionFile, Run
 
 SETTING = SamplingSetting(50, 0.95, 1.0)
 CELL = Cell("synthid", 2, SETTING, 20)

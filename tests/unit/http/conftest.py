@@ -9,10 +9,10 @@ from fastapi import Depends, FastAPI
 from prometheus_client import CollectorRegistry
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.http import HttpLimits, Readiness, create_app, require
-from shared.http.errors import KeyNotFound, TooManyRequests
-from shared.keys.errors import ExpiredToken, InvalidToken, StoreUnavailable
-from shared.keys.scopes import Principal, Scope
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http import AppOptions, HttpLimits, Readiness, create_app, require
+from ttmark.shared.http.service_errors import KeyNotFound, TooManyRequests
+from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable
 
 TOKENS = {
     "generator": Principal("tok-1", "acme", frozenset({Scope.GENERATE})),
@@ -51,16 +51,21 @@ async def authenticate(token: str) -> Principal:
     return TOKENS[token]
 
 
-def build_app(style: str, settable: Settable, registry: CollectorRegistry) -> FastAPI:
-    app = create_app(
-        title="Greetings",
-        version="1.2.3",
-        error_style=style,
+def build_app(
+    style: str, settable: Settable, registry: CollectorRegistry, cors_origins: tuple[str, ...]
+) -> FastAPI:
+    options = AppOptions(
         authenticate=authenticate,
         limits=HttpLimits(max_body_bytes=2000, body_seconds=0.2, max_json_depth=8, max_json_containers=50),
-        readiness=lambda: Readiness({"keys": settable.ready, "model": True}),
         registry=registry,
         admit=settable.admit,
+        cors_origins=cors_origins,
+    )
+    app = create_app(
+        options,
+        title="Greetings",
+        error_style=style,
+        readiness=lambda: Readiness({"keys": settable.ready, "model": True}),
     )
 
     @app.post("/v1/greet")
@@ -94,6 +99,12 @@ def registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
+@pytest.fixture
+def cors_origins() -> tuple[str, ...]:
+    """Web pages that may call: none, unless a module says otherwise."""
+    return ()
+
+
 @pytest.fixture(params=["openai", "problem"])
 def style(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -101,9 +112,9 @@ def style(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def client(
-    style: str, settable: Settable, registry: CollectorRegistry
+    style: str, settable: Settable, registry: CollectorRegistry, cors_origins: tuple[str, ...]
 ) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=build_app(style, settable, registry))
+    transport = httpx.ASGITransport(app=build_app(style, settable, registry, cors_origins))
     async with httpx.AsyncClient(
         transport=transport, base_url="http://test", headers={"Authorization": "Bearer generator"}
     ) as http:

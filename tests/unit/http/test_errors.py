@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from shared.http import errors
-from shared.http.error_format import openai_envelope, problem_document
-from shared.http.errors import ServiceError
+from ttmark.shared.http import service_errors as errors
+from ttmark.shared.http.error_format import openai_envelope, problem_document
+from ttmark.shared.http.service_errors import ServiceError
 
 Code = Callable[[httpx.Response], str]
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.http import HttpLimits
-from shared.http.errors import MalformedJson
-from shared.http.strict_json import parse_json
+from ttmark.shared.http import HttpLimits
+from ttmark.shared.http.service_errors import MalformedJson
+from ttmark.shared.http.strict_json import parse_json
 
 Code = Callable[[httpx.Response], str]
 JSON = {"Content-Type": "application/json"}

@@ -11,8 +11,8 @@ import pytest
 import structlog
 from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 
-from shared.observability.logging import configure_logging
-from shared.observability.redaction import REDACTED, redact
+from ttmark.shared.observability.logging import configure_logging
+from ttmark.shared.observability.redaction import REDACTED, redact
 
 CANARY = bytes(range(32))
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
-from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, RecordStore, RecordTampered, StoreUnavailable
-from shared.keys.errors import KeyStoreError
-from shared.keys.unlocked import UnlockedKey
-from shared.schemas.profile import Profile
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordTampered, StoreUnavailable
+from ttmark.shared.vault.store import RecordStore
 
 
 class FlakyRing(KeyRing):

@@ -12,8 +12,9 @@ import pytest
 from tokenizers import Tokenizer, models
 from typer.testing import CliRunner, Result
 
-from services.cli import keys, tokens
-from shared.keys import ReplicaReporter, open_store
+from ttmark.services.cli import keys, tokens
+from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.vault.open_store import open_store
 
 KEK = "5e" * 32
 
@@ -215,7 +216,65 @@ def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(
 
 def test_the_commands_start_without_torch() -> None:
     code = (
-        "import services.cli.keys, services.cli.tokens, sys;"
+        "import ttmark.services.cli.keys, ttmark.services.cli.tokens, sys;"
         "sys.exit(bool({'torch', 'transformers'} & sys.modules.keys()))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def mark(folder: Path, name: str, tokens: int) -> None:
+    """Marks tokens as a generation replica does."""
+
+    async def add() -> None:
+        store = open_store(f"sqlite:///{folder / '.ttmark' / 'keys.db'}")
+        await store.add({name: tokens})
+        await store.close()
+
+    asyncio.run(add())
+
+
+def states(output: str) -> list[str]:
+    return [version["state"] for version in json.loads(output)["versions"]]
+
+
+def test_a_key_is_rotated_when_it_has_marked_as_much_as_its_limit(folder: Path) -> None:
+    invoke("keys create k --tokenizer model")
+    assert states(invoke("keys rotate k --after-tokens 5000 --json").stdout) == ["primary"]
+    mark(folder, "k/1", 4_999)
+    assert "no key has reached its limit" in invoke("keys upkeep").stdout
+    row = invoke("keys list").stdout.split("\n")[1].split()
+    assert row[3:7] == ["1", "primary", "4999", "5000"]
+    mark(folder, "k/1", 1)
+    assert (
+        "version 2 of k is in use from now on (marked tokens before it: 5000)" in invoke("keys upkeep").stdout
+    )
+    (key,) = json.loads(invoke("keys list --json").stdout)
+    assert key["rotate_after_tokens"] == 5_000
+    assert [version["marked_tokens"] for version in key["versions"]] == [5_000, 0]
+    assert [version["state"] for version in key["versions"]] == ["active", "primary"]
+
+
+def test_a_limit_that_is_exceeded_already_rotates_at_once_and_zero_ends_it(folder: Path) -> None:
+    invoke("keys create k --tokenizer model")
+    mark(folder, "k/1", 10)
+    assert states(invoke("keys rotate k --after-tokens 10 --json").stdout) == ["active", "primary"]
+    mark(folder, "k/2", 10)
+    assert json.loads(invoke("keys rotate k --after-tokens 0 --json").stdout)["rotate_after_tokens"] is None
+    assert json.loads(invoke("keys upkeep --json").stdout) == []
+    assert invoke("keys rotate k --after-tokens -1").exit_code == 2
+
+
+def test_upkeep_names_the_replica_that_it_waits_for(folder: Path) -> None:
+    invoke("keys create k --tokenizer model")
+
+    async def report() -> None:
+        store = open_store(f"sqlite:///{folder / '.ttmark' / 'keys.db'}")
+        await ReplicaReporter(store, "detect-1", max_age_seconds=3_600).report({"k": 1})
+        await store.close()
+
+    asyncio.run(report())
+    mark(folder, "k/1", 10)
+    assert states(invoke("keys rotate k --after-tokens 10 --json").stdout) == ["primary", "pending"]
+    waiting = invoke("keys upkeep --wait 0.1")
+    assert waiting.exit_code == 0
+    assert "not known yet to detect-1" in waiting.stdout

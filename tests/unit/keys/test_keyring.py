@@ -4,20 +4,19 @@ import asyncio
 
 import pytest
 
-from shared.keys import (
+from ttmark.shared.keys.key_codec import derive_prf_key
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.records import KeyInfo, KeyState
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import (
     InvalidName,
     InvalidTransition,
-    KeyEncryptionKey,
     KeyExists,
-    KeyInfo,
     KeyNotFound,
-    KeyRing,
-    KeyState,
-    RecordStore,
     UnknownKek,
-    derive_prf_key,
 )
-from shared.schemas.profile import Profile
+from ttmark.shared.vault.store import RecordStore
 
 
 def states(info: KeyInfo) -> list[str]:

@@ -1,12 +1,26 @@
 """The ledger that outlives the process."""
 
 import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from shared.keys import KeyEncryptionKey, KeyRing, KeyStoreError, LedgerFile, RecordRolledBack, RecordStore
-from shared.schemas.profile import Profile
+from ttmark.services.cli.key_store import KeyStore
+from ttmark.services.key_access import KeyAccess
+from ttmark.services.settings import DetectionSettings
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.audit import no_audit
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError, RecordRolledBack
+from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.ledger_file import LedgerFile, ledger_path
+from ttmark.shared.vault.store import RecordStore
 
 
 def ring_with_memory(store: RecordStore, kek: KeyEncryptionKey, path: Path) -> KeyRing:
@@ -70,6 +84,82 @@ async def test_the_file_is_its_owner_s_alone_and_is_not_written_without_need(
     ledger.unlink()
     await ring.open("k")
     assert not ledger.exists()
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder beside a store; the ledger is where it is by default."""
+    monkeypatch.delenv("TTMARK_LEDGER_FILE", raising=False)
+    monkeypatch.setenv("TTMARK_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
+    monkeypatch.setenv("TTMARK_KEK", "01" * 32)
+    return tmp_path / "state"
+
+
+def put_back(database: Path, content: bytes) -> None:
+    for leftover in database.parent.glob(f"{database.name}*"):
+        leftover.unlink()
+    database.write_bytes(content)
+
+
+@asynccontextmanager
+async def operator_of_the_store() -> AsyncIterator[KeyStore]:
+    """What a command on keys and tokens works on."""
+    settings = KeyStoreSettings()
+    store = settings.open_store()
+    yield KeyStore(store, settings.load_kek(), settings.open_ledger(), no_audit)
+    await store.close()
+
+
+def cold_start() -> KeyAccess:
+    return KeyAccess.open(DetectionSettings(), service="detect", port=1, max_age_seconds=60)
+
+
+@pytest.mark.parametrize("seen_by", ["service", "command"])
+async def test_a_revoked_token_is_refused_by_a_cold_start_after_a_rollback_of_the_store(
+    state: Path, tmp_path: Path, seen_by: str
+) -> None:
+    database = tmp_path / "keys.db"
+    async with operator_of_the_store() as operator:
+        token, record = await operator.registry.create(tenant="a", scopes=frozenset({Scope.DETECT}))
+    before = database.read_bytes()
+    first = cold_start()
+    await first.tokens.authenticate(token)
+    async with operator_of_the_store() as operator:
+        registry = (
+            operator.registry if seen_by == "command" else TokenRegistry(operator.records, operator.kek)
+        )
+        await registry.revoke(record.token_id)
+    if seen_by == "service":
+        with pytest.raises(InvalidToken):
+            await cold_start().tokens.authenticate(token)
+    put_back(database, before)
+    with pytest.raises(RecordRolledBack, match=r"remove .*ledger-.*json and start again"):
+        await cold_start().tokens.authenticate(token)
+
+
+def test_each_store_has_a_ledger_of_its_own_whoever_logs_in(state: Path) -> None:
+    paths = [
+        ledger_path(state, url)
+        for url in (
+            "redis://gen:one@store:6379/0",
+            "redis://detect:two@store:6379/0?durability=aof",
+            "redis://store:6379/1",
+            "redis+sentinel://a,b/main",
+            "sqlite:///keys.db",
+            f"sqlite:///{Path('keys.db').resolve()}",
+        )
+    ]
+    assert paths[0] == paths[1]
+    assert paths[4] == paths[5]
+    assert len(set(paths)) == 4
+    assert {path.parent for path in paths} == {state}
+
+
+def test_an_empty_name_keeps_no_ledger(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(KeyStoreSettings().open_ledger(), LedgerFile)
+    monkeypatch.setenv("TTMARK_LEDGER_FILE", "")
+    assert type(KeyStoreSettings().open_ledger()) is Ledger
 
 
 def modes(ledger: Path) -> set[int]:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from shared.keys import StoreUnavailable, open_store
-from shared.keys.redis_store import RedisStore
-from shared.keys.sqlite_store import SqliteStore
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.redis_store import RedisStore
+from ttmark.shared.vault.sqlite_store import SqliteStore
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,13 @@ from typing import Any
 
 import pytest
 
-from shared.keys import (
-    KeyCache,
-    KeyEncryptionKey,
-    KeyRing,
-    RecordStore,
-    ReplicaReporter,
-    ReplicasBehind,
-    Stored,
-)
-from shared.schemas.profile import Profile
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import ReplicasBehind
+from ttmark.shared.vault.store import RecordStore, Stored
 
 
 @pytest.fixture

@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from shared.keys import KeyEncryptionKey, KeyRing, KeyStoreError, RecordStore, TokenRegistry
-from shared.keys.data_key import DataKey
-from shared.keys.redis_address import RedisAddress
-from shared.keys.scopes import Scope
-from shared.keys.unlocked import KeyState, UnlockedVersion
-from shared.schemas.profile import Profile
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.data_key import DataKey
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.store import RecordStore
 
 CANARY = bytes.fromhex("c0ffee00c0ffee11c0ffee22c0ffee33c0ffee44c0ffee55c0ffee66c0ffee77")
 CONFIDENTIAL = [KeyEncryptionKey(CANARY), DataKey(CANARY), UnlockedVersion(1, KeyState.PRIMARY, CANARY)]
@@ -77,7 +82,7 @@ async def test_an_unlocked_key_shows_no_prf_key(ring: KeyRing, profile: Profile)
 async def test_the_store_holds_no_secret_in_the_clear(
     store: RecordStore, tmp_path: Path, profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
+    monkeypatch.setattr("ttmark.shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
     ring = KeyRing(store, KeyEncryptionKey(bytes(32)))
     await ring.create("k", tenant="t", profile=profile)
     await ring.rotate("k")

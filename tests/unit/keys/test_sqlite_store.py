@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from shared.keys.sqlite_store import SqliteStore
+from ttmark.shared.vault.sqlite_store import SqliteStore
 
 
 async def test_clients_that_open_a_new_file_at_the_same_time_all_get_on(tmp_path: Path) -> None:

@@ -11,7 +11,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from shared.keys import InvalidToken, KeyEncryptionKey, RecordStore, Scope, TokenRegistry, tokens
+from ttmark.shared.access import tokens
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.store import RecordStore
 
 TOKENS = 9
 HEX = "0123456789abcdef"
@@ -72,7 +77,7 @@ async def test_the_time_of_a_refusal_does_not_depend_on_the_right_prefix(
     limit: float,
 ) -> None:
     ours = await typical_shift(TokenRegistry(store, kek, fresh_seconds=3600), rounds)
-    monkeypatch.setattr(tokens, "hash_secret", lambda secret: secret)
+    monkeypatch.setattr(tokens.token_records, "hash_secret", lambda secret: secret)
     monkeypatch.setattr(tokens.hmac, "compare_digest", digit_by_digit)
     leaky = await typical_shift(TokenRegistry(store, kek, fresh_seconds=3600), rounds)
     record_result(

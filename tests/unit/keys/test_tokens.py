@@ -6,19 +6,17 @@ from typing import Any
 
 import pytest
 
-from shared.keys import (
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import (
     ExpiredToken,
     InvalidToken,
-    KeyEncryptionKey,
-    Principal,
     RecordRolledBack,
-    RecordStore,
-    Scope,
-    Stored,
     StoreUnavailable,
-    TokenRegistry,
-    open_store,
 )
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import RecordStore, Stored
 
 
 class SwitchableStore:
@@ -206,7 +204,7 @@ async def test_whatever_the_token_two_hashes_are_compared_once_in_constant_time(
         return left == right
 
     await registry.authenticate(plain)
-    monkeypatch.setattr("shared.keys.tokens.hmac.compare_digest", spy)
+    monkeypatch.setattr("ttmark.shared.access.tokens.hmac.compare_digest", spy)
     prefix, token_id, secret = plain.split("_")
     wrong_secrets = ["0" * 64, secret[:32] + "0" * 32, secret[:-1] + ("0" if secret[-1] != "0" else "1")]
     tokens = [f"{prefix}_{token_id}_{wrong}" for wrong in wrong_secrets] + [f"{prefix}_{'0' * 16}_{secret}"]

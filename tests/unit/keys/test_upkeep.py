@@ -5,25 +5,19 @@ from typing import Any
 
 import pytest
 
-from shared.keys import (
-    AuditEvent,
-    KeyEncryptionKey,
-    KeyRing,
-    RecordRolledBack,
-    RecordStore,
-    RecordTampered,
-    Scope,
-    TokenRegistry,
-    UnknownKek,
-    create_backup,
-    open_store,
-    restore_backup,
-    verify_store,
-)
-from shared.keys.data_key import DataKey
-from shared.keys.kek import KeyWrapper
-from shared.keys.vault import Vault
-from shared.schemas.profile import Profile
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.backup import create_backup, restore_backup
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.verification import verify_store
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.data_key import DataKey
+from ttmark.shared.vault.kek import KeyEncryptionKey, KeyWrapper
+from ttmark.shared.vault.key_store_errors import RecordRolledBack, RecordTampered, UnknownKek
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.vault import Vault
 
 OLD, NEW = bytes(range(32)), bytes(32)
 

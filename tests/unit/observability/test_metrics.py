@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 import pytest
 from prometheus_client import CollectorRegistry
 
-from shared.keys.errors import KeyStoreError, StoreUnavailable
-from shared.keys.records import KeyState
-from shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from shared.observability.detection_metrics import DetectionMetrics
-from shared.observability.key_metrics import watch_keys
-from shared.observability.readiness_metrics import ReadinessCollector
-from shared.schemas.profile import Profile
+from ttmark.detect_service.api.detection_metrics import DetectionMetrics
+from ttmark.shared.keys.key_metrics import watch_keys
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.observability.readiness_metrics import ReadinessCollector
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 
 
 @dataclass

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from evaluation.human import read_human_texts
-from gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from shared import chunked_encoding
-from shared.chunked_encoding import ChunkedEncoder
+from ttmark.evaluation.inputs import read_human_texts
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
+from ttmark.shared import chunked_encoding
+from ttmark.shared.chunked_encoding import ChunkedEncoder
 
 LLAMA = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -61,13 +61,17 @@ def split_by(pattern: str) -> pre_tokenizers.PreTokenizer:
     )
 
 
-@pytest.fixture(scope="module", params=["demo", "byte level", "gpt2", "llama", "qwen"])
+@pytest.fixture(scope="module", params=["demo", "byte level", "gpt2", "llama", "qwen", "smollm"])
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     match request.param:
         case "demo":
             return Tokenizer.from_file(str(DEMO_MODEL_PATH / "tokenizer.json"))
         case "byte level":
             return trained(pre_tokenizers.ByteLevel(add_prefix_space=False))
+        case "smollm":
+            digits = pre_tokenizers.Digits(individual_digits=True)
+            byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+            return trained(pre_tokenizers.Sequence([digits, byte_level]))
         case "qwen":
             tokenizer = trained(split_by(QWEN))
             tokenizer.normalizer = normalizers.NFC()

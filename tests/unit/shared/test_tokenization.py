@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 
 def byte_level() -> Tokenizer:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared.watermark import ContextTracker, Watermark, key_lanes
+from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
 
 MASK = (1 << 64) - 1
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from shared.watermark import Watermark, detect_aligned, detect_direct, scheme_names
+from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, scheme_names
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 # A scheme whose score distribution ships without a table.

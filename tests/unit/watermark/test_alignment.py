@@ -6,10 +6,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from shared.watermark.detectors.alignment import aligned_score, aligned_scores
-from shared.watermark.detectors.scan import DRIFT_PER_TOKEN, SKIP, best_peak, best_scores, scan_peaks
-from shared.watermark.detectors.segments import Peak, disjoint, log10_expected, log10_family
-from shared.watermark.detectors.waterseeker import waterseeker_peaks
+from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_scores
+from ttmark.shared.watermark.detectors.scan import DRIFT_PER_TOKEN, SKIP, best_peak, best_scores, scan_peaks
+from ttmark.shared.watermark.detectors.segments import Peak, disjoint, log10_expected, log10_family
+from ttmark.shared.watermark.detectors.waterseeker import waterseeker_peaks
 
 
 def slow_aligned_score(scores, block_size, beta):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from shared.watermark import ContextTracker, scored_positions
-from shared.watermark.contexts import occurrence_numbers
+from ttmark.shared.watermark import ContextTracker, scored_positions
+from ttmark.shared.watermark.contexts import occurrence_numbers
 
 
 def slow_scored_positions(tokens, block_size, context_width, phase):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from shared.watermark import Watermark, detect_direct, scheme_names
+from ttmark.shared.watermark import Watermark, detect_direct, scheme_names
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 

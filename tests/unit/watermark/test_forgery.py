@@ -9,7 +9,7 @@ that a failure to recover is not a failure of the attack.
 import numpy as np
 import pytest
 
-from shared.watermark.prf import absorb_context, key_lanes, prf_words
+from ttmark.shared.watermark.prf import absorb_context, key_lanes, prf_words
 
 H, R = 4, 2
 STATES = 1 << 16

@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 
-from evaluation.core.golden import golden_vectors
+from tests.harness.golden import golden_vectors
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from shared.watermark import Watermark, detect_localized, scheme_names
+from ttmark.shared.watermark import Watermark, detect_localized, scheme_names
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 WITHOUT_TABLE = Watermark("synthid", 2, parameters={"depth": 7})

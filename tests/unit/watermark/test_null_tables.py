@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from shared.watermark.null_tables import AlignedNull, LocalNull, load_null_table
+from ttmark.shared.watermark.null_tables import AlignedNull, LocalNull, load_null_table
 
 ALIGNED = AlignedNull(
     beta=5.0,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized, scheme_names
+from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized, scheme_names
 
 DETECTORS = {
     "direct": lambda *text: detect_direct(*text, phase="any"),

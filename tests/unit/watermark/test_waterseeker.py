@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from shared.watermark import Watermark
-from shared.watermark.detectors.waterseeker import (
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.detectors.waterseeker import (
     MERGED_GAP,
     SHORTEST,
     TOP_SHARE,
@@ -85,6 +85,6 @@ def test_documents_are_worked_on_in_chunks(monkeypatch):
     watermark = Watermark("synthid", 2)
     scores = noise(watermark, 50, 300)
     whole = best_window_scores(scores, 2, watermark.log10_p_of_z_sum)
-    monkeypatch.setattr("shared.watermark.detectors.waterseeker.CHUNK_SCORES", 900)
+    monkeypatch.setattr("ttmark.shared.watermark.detectors.waterseeker.CHUNK_SCORES", 900)
     assert np.array_equal(best_window_scores(scores, 2, watermark.log10_p_of_z_sum), whole)
     assert np.count_nonzero(whole) > 5

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from shared.watermark import Watermark
-from shared.watermark.weighted_null import WeightedNull, layer_weights
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.weighted_null import WeightedNull, layer_weights
 
 
 def slow_counts(depth, blocks):

@@ -18,14 +18,19 @@ import uvicorn
 from fastapi import FastAPI
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from services import key_access
-from services.detect import build_detection_service
-from services.gen import build_generation_service
-from services.settings import DetectionSettings, GenerationSettings
-from shared.keys import KeyCache, KeyEncryptionKey, KeyRing, Scope, TokenRegistry, open_store
-from shared.observability.logging import configure_logging
-from shared.schemas.profile import Profile
-from shared.tokenization import TextTokenizer
+from ttmark.services import key_access
+from ttmark.services.detect import build_detection_service
+from ttmark.services.gen import build_generation_service
+from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.observability.logging import configure_logging
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
 
 T = TypeVar("T")
 

@@ -14,11 +14,13 @@ ROUTES: dict[str, Callable[[Any], dict[str, Any]]] = {
         "messages": [{"role": "user", "content": text}],
         "max_tokens": 2,
     },
+    "/v1/responses": lambda text: {"model": "tiny-model", "input": text, "max_output_tokens": 2},
     "/v1/detect/direct": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/aligned": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/localized": lambda text: {"inputs": [{"text": text}]},
     "/v1/extract": lambda text: {"filename": text, "content": ""},
 }
+OF_OPENAI = {"/v1/completions", "/v1/chat/completions", "/v1/responses"}
 GZIP = {"Content-Encoding": "gzip"}
 # What a route makes of an unusual text is its business: the tiny model has no chat template, no file is named
 # so.
@@ -59,7 +61,7 @@ def test_bad_input_gets_its_documented_answer_from_both_services(
 ) -> None:
     token, sent = cluster.operator.token(), 0
     for path, body_of in ROUTES.items():
-        replica = cluster.of("detect" if "completions" not in path else "gen")[0]
+        replica = cluster.of("gen" if path in OF_OPENAI else "detect")[0]
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         documented = {
             int(status)
@@ -77,9 +79,9 @@ def test_bad_input_gets_its_documented_answer_from_both_services(
         for what, (content, more, status) in malformed(body_of("a")).items():
             response = replica.request("POST", path, None, content=content, headers=headers | more)
             # OpenAI's clients know no 422: there a body without its fields is a 400 as well.
-            expected = 400 if status == 422 and "completions" in path else status
+            expected = 400 if status == 422 and path in OF_OPENAI else status
             assert response.status_code == expected, (path, what, response.text)
-            error = response.json()["error"] if "completions" in path else response.json()
+            error = response.json()["error"] if path in OF_OPENAI else response.json()
             assert error["code"], (path, what)
             sent += 1
     assert all(replica.ready for replica in cluster.replicas.values())

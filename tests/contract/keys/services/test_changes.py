@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from services.cli.main import app
-from shared.keys import KeyState
+from ttmark.services.cli.main import app
+from ttmark.shared.keys.records import KeyState
 
 
 def ttmark(cluster: Any, *arguments: str) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.keys import Scope, TokenLimits
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.token_limits import TokenLimits
 
 TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
 SERVICES = ("gen", "detect")
@@ -39,7 +40,7 @@ def code_of(response: Any) -> str:
 def assert_throttled(response: Any) -> None:
     assert response.status_code == 429
     assert code_of(response) == "rate_limit_exceeded"
-    assert 1 <= int(response.headers["retry-after"]) <= 600
+    assert 1 <= int(response.headers["retry-after"]) <= 86_400
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -101,15 +102,15 @@ def test_documents_over_all_replicas_keep_to_the_limit(cluster: Any) -> None:
 def test_variants_of_a_text_are_throttled_over_all_replicas_and_other_texts_are_not(cluster: Any) -> None:
     token = cluster.operator.token(Scope.DETECT)
     replicas = itertools.cycle(cluster.of("detect"))
-    statuses, text = [], [*TEXT]
+    answers, text = [], [*TEXT]
     for position in range(0, 240, 2):
         text[position] = "x"
-        statuses.append(next(replicas).ask(token, inputs=[{"text": "".join(text)}]).status_code)
-    first_refusal = statuses.index(429)
-    assert 50 <= first_refusal <= 110
-    answer = next(replicas).ask(token, inputs=[{"text": "".join(text)}])
-    assert_throttled(answer)
-    assert "variants" in answer.json()["detail"]
+        answers.append(next(replicas).ask(token, inputs=[{"text": "".join(text)}]))
+    refused = [answer for answer in answers if answer.status_code == 429]
+    # Where Redis does not answer in time on a busy machine, each replica counts for itself for two seconds.
+    assert 12 <= len(answers) - len(refused) <= 3 * 12
+    assert_throttled(refused[-1])
+    assert "changed a little or with other options" in refused[-1].json()["detail"]
     assert next(replicas).ask(token, inputs=[{"text": TEXT[::-1]}]).status_code == 200
     assert next(replicas).ask(cluster.operator.token(), inputs=[{"text": TEXT}]).status_code == 200
 

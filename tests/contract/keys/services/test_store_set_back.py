@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from shared.keys import create_backup, open_store, restore_backup
+from ttmark.shared.keys.backup import create_backup, restore_backup
+from ttmark.shared.vault.open_store import open_store
 
 
 @pytest.fixture

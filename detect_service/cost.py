@@ -1,0 +1,163 @@
+"""What a request's work comes to, before it is done.
+
+The unit is a hashed block: about a quarter of a microsecond of a core. What else takes time is counted in
+blocks as well; `tests/integration/detect/cost_figures.py` measures how well that holds.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from ttmark.shared.http.service_errors import TooMuchWork
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import (
+    AlignedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    LocalizedRequest,
+)
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.detectors import aligned, localized
+from ttmark.shared.watermark.detectors.decoys import DECOYS
+from ttmark.shared.watermark.nulls import BinomialNull, Null
+from ttmark.shared.watermark.weighted_null import WeightedNull
+
+# In blocks. Of a token: reading it from a text, or from a list; its place in an alignment.
+_READ_TOKEN = 1.8
+_TAKE_TOKEN = 0.3
+_ALIGN_TOKEN = 0.7
+# Of a position under decoys: a step of a thousand alignments, searches for passages, or searches for windows,
+# and each pass of drawing their scores over the words that they are drawn from.
+_DECOY_ALIGNMENTS = 24.0
+_DECOY_SCANS = 32.0
+_DECOY_WINDOWS = 300.0
+_DECOY_PASS = 5.0
+# Of a document under one key version, beside exact tails; of a call under one key version; of a request.
+_REQUEST = 800.0
+_DOCUMENT = 100.0
+_DOCUMENT_WINDOWS = 3_000.0
+_CALL = 1_200.0
+# Of an exact tail: as a series of terms, or of each point of a convolution.
+_TAIL = 100.0
+_TAIL_POINT = 0.2
+_WINDOW_TAILS = 5
+# Before a text is read its tokens are not known. Most texts have fewer.
+_BYTES_IN_A_TOKEN = 3
+
+DocumentCost = Callable[[int, int], float]
+"""Index of a document, its tokens -> blocks for one key version."""
+
+
+def request_cost(
+    request: DetectionRequest,
+    documents: Sequence[Document],
+    keys: Sequence[UnlockedKey],
+    tokens: Callable[[UnlockedKey], Sequence[int]],
+) -> int:
+    """The work of a request in hashed blocks.
+
+    Args:
+        documents: what is read; a document that is read in two ways comes twice.
+        keys: the keys that are tried.
+        tokens: the length of each document under a key, in tokens.
+    """
+    total = _REQUEST
+    known: dict[tuple[object, ...], float] = {}  # keys with one profile cost the same
+    for key in keys:
+        watermark, lengths = key.profile.watermark(), tuple(tokens(key))
+        name = (watermark.null.name, watermark.block_size, watermark.context_width, lengths)
+        if name not in known:
+            of_version = _version_cost(request, documents, watermark)
+            known[name] = sum(of_version(index, length) for index, length in enumerate(lengths))
+        total += len(key.detectable) * (_CALL + known[name])
+    fingerprints = {key.profile.tokenizer_fingerprint: key for key in keys}
+    for key in fingerprints.values():
+        for document, length in zip(documents, tokens(key), strict=True):
+            total += length * (_TAKE_TOKEN if document.text is None else _READ_TOKEN)
+    return round(total)
+
+
+def estimated_tokens(document: Document, most: int) -> int:
+    """About how many tokens a document has, at most `most`: those of a text from its bytes in UTF-8."""
+    if document.text is None:
+        return min(most, len(document.token_ids or ()))
+    size = len(document.text) if document.text.isascii() else len(document.text.encode())
+    return min(most, -(-size // _BYTES_IN_A_TOKEN))
+
+
+def _version_cost(
+    request: DetectionRequest, documents: Sequence[Document], watermark: Watermark
+) -> DocumentCost:
+    size, null = watermark.block_size, watermark.null
+    draw = _DECOY_PASS * _passes(null)
+
+    def positions(tokens: int) -> int:
+        return max(0, tokens - watermark.context_width - size + 1)
+
+    match request:
+        case DirectRequest():
+            phases = [size if request.phase_of(document) == "any" else 1 for document in documents]
+            return lambda index, tokens: phases[index] * (_tail(null, tokens // size) + tokens / size)
+        case AlignedRequest():
+            beta = request.beta
+
+            @cache
+            def aligned_cost(tokens: int) -> float:
+                decoys = aligned.needs_decoys(watermark, beta, positions(tokens))
+                each = 1.0 + _ALIGN_TOKEN + (_DECOY_ALIGNMENTS + draw if decoys else 0.0)
+                return _DOCUMENT + tokens * each
+
+            return lambda _, tokens: aligned_cost(tokens)
+        case LocalizedRequest(method="scan"):
+
+            @cache
+            def scan_cost(tokens: int) -> float:
+                decoys = localized.needs_decoys(watermark, "scan", positions(tokens))
+                each = 1.0 + _ALIGN_TOKEN + (_DECOY_SCANS + draw if decoys else 0.0)
+                return _DOCUMENT + tokens * each
+
+            return lambda _, tokens: scan_cost(tokens)
+        case LocalizedRequest():
+
+            @cache
+            def windows_cost(tokens: int) -> float:
+                decoys = localized.needs_decoys(watermark, "waterseeker", positions(tokens))
+                each = 1.0 + _ALIGN_TOKEN + (_DECOY_WINDOWS + draw if decoys else 0.0)
+                tails = _WINDOW_TAILS + (DECOYS if decoys else 0)
+                return _DOCUMENT_WINDOWS + tokens * each + tails * _tail(null, tokens // size)
+
+            return lambda _, tokens: windows_cost(tokens)
+        case _:
+            raise TypeError(f"no cost of {type(request).__name__}")
+
+
+def _passes(null: Null) -> float:
+    """How often `null.draw` goes over its words."""
+    match null:
+        case BinomialNull(trials, probability) if probability == 0.5 and trials <= 64:
+            return 1.0
+        case BinomialNull(trials, _):
+            return 0.5 * (1 + trials)
+        case WeightedNull(depth):
+            return 1.3 * depth
+        case _:
+            return 6.0
+
+
+def _tail(null: Null, blocks: int) -> float:
+    """An exact tail of the sum of so many blocks."""
+    return _TAIL_POINT * null.window(blocks) if isinstance(null, WeightedNull) else _TAIL
+
+
+def check_cost(blocks: int, most: int) -> None:
+    """Holds a request's work to a limit; 0 is none.
+
+    Raises:
+        TooMuchWork: saying how much it is and how to ask for less.
+    """
+    if 0 < most < blocks:
+        raise TooMuchWork(
+            f"This request is estimated at {blocks} hashed blocks of work; the limit is {most}. Send fewer "
+            "or shorter documents, name fewer keys, or use the default beta and method.",
+            param="inputs",
+        )

@@ -1,0 +1,23 @@
+"""The readers, by format. Untrusted files belong into a worker process (`workers.py`), not here directly."""
+
+from ttmark.detect_service.extraction.docx_text import docx_text
+from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.formats import format_of
+from ttmark.detect_service.extraction.html_text import html_text
+from ttmark.detect_service.extraction.pdf_text import pdf_text
+from ttmark.detect_service.extraction.plain_text import plain_text
+
+_READERS = {"text": plain_text, "html": html_text, "docx": docx_text, "pdf": pdf_text}
+
+
+def extract_text(filename: str, content: bytes) -> Extraction:
+    """The text of a file as its reader sees it, in this process and without limits on time and memory.
+
+    Raises:
+        UnreadableFile: another kind of file than the name says, damaged, of a kind that is not supported, or
+            nested, packed or merged beyond the reader's limits.
+        MemoryError: the process may not have more memory.
+    """
+    found = _READERS[format_of(filename)](content)
+    # A lone surrogate has no UTF-8 form, so an answer that holds one could not be sent.
+    return Extraction(found.text.encode("utf-8", "replace").decode("utf-8"), found.encoding)

@@ -1,0 +1,80 @@
+"""`python -m ttmark.detect_service.extraction.worker LIMITS`: reads files until its input ends.
+
+It holds no keys and no tokens, writes no files, and ends when a file takes more than it may.
+"""
+
+import json
+import logging
+import math
+import os
+import resource
+import sys
+import time
+from contextlib import suppress
+from typing import BinaryIO
+
+from ttmark.detect_service.extraction.limits import ExtractionLimits
+from ttmark.detect_service.extraction.messages import LONGEST_LINE, AnswerHead, file_head, line
+from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
+
+_LESS_URGENT_THAN_THE_SERVICE = 5
+
+
+def main() -> None:
+    """Answers each file with its text or with what is wrong with it."""
+    limits = ExtractionLimits(**json.loads(sys.argv[1]))
+    os.nice(_LESS_URGENT_THAN_THE_SERVICE)
+    logging.disable()  # libraries would tell what is in the files
+    from ttmark.detect_service.extraction import readers  # noqa: F401  so that the first file need not wait
+
+    _limit(resource.RLIMIT_AS, limits.memory_bytes)
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_CORE, 0)
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while data := source.readline(LONGEST_LINE):
+        head = file_head(data)
+        answer, text = _read(head.filename, source.read(head.size), limits)
+        _write(sink, answer, text)
+        if answer.reason == "memory":
+            return  # what is left of the space may be too scattered for the next file
+
+
+def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[AnswerHead, bytes]:
+    from ttmark.detect_service.extraction.readers import extract_text
+
+    # Whole seconds, counted from the process's start; when they are over the system ends the process.
+    _limit(resource.RLIMIT_CPU, max(1, math.floor(time.process_time() + limits.cpu_seconds)))
+    try:
+        found = extract_text(filename, content)
+        text = found.text.encode("utf-8")
+    except UnreadableFile as error:
+        limit = isinstance(error, LimitExceeded)
+        return AnswerHead(reason=error.reason, limit=limit, message=str(error)), b""
+    except MemoryError:
+        mebibytes = limits.memory_bytes // 2**20
+        message = f"Reading the file takes more memory than the limit of {mebibytes} MiB."
+        return AnswerHead(reason="memory", limit=True, message=message), b""
+    finally:
+        _limit(resource.RLIMIT_CPU, resource.RLIM_INFINITY)
+    if len(text) > limits.text_bytes:
+        message = f"The text of the file is larger than the limit of {limits.text_bytes} bytes."
+        return AnswerHead(reason="text", limit=True, message=message), b""
+    return AnswerHead(size=len(text), encoding=found.encoding), text
+
+
+def _limit(kind: int, most: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        most = hard if most == resource.RLIM_INFINITY else min(most, hard)
+    with suppress(ValueError, OSError):  # not every system has every limit; the one on the clock remains
+        resource.setrlimit(kind, (most, hard))
+
+
+def _write(sink: BinaryIO, answer: AnswerHead, text: bytes) -> None:
+    sink.write(line(answer))
+    sink.write(text)
+    sink.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""A worker process as the service sees it."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Self, cast
+
+from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.limits import ExtractionLimits
+from ttmark.detect_service.extraction.messages import LONGEST_LINE, FileHead, answer_head, line
+from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
+
+_MODULE = "ttmark.detect_service.extraction.worker"
+
+
+class WorkerProcess:
+    """Reads one file at a time; not to be used again once `usable` is false.
+
+    Attributes:
+        files: how many it has been given.
+    """
+
+    def __init__(self, process: Process, limits: ExtractionLimits) -> None:
+        self._process = process
+        self._sink = cast(asyncio.StreamWriter, process.stdin)
+        self._source = cast(asyncio.StreamReader, process.stdout)
+        self._limits = limits
+        self._usable = True
+        self.files = 0
+
+    @classmethod
+    async def start(cls, limits: ExtractionLimits) -> Self:
+        """A new process; it gets ready on its own."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-B", "-m", _MODULE, json.dumps(asdict(limits))),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,  # a traceback would show what is in the file
+            limit=LONGEST_LINE,
+            # Nothing else of the environment: it may hold secrets.
+            env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            start_new_session=True,  # a Ctrl-C is the service's to handle
+        )
+        return cls(process, limits)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be given another file."""
+        return self._usable and self._process.returncode is None and self._runs()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    async def read(self, filename: str, content: bytes) -> Extraction:
+        """The text of a file. Whoever cancels this has to end the process.
+
+        Raises:
+            UnreadableFile: the file gives no text, or the process ended over it.
+            LimitExceeded: the file takes more than it may.
+        """
+        self.files += 1
+        try:
+            return await self._exchange(filename, content)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            # Only waited for: a kill now could take the status away, which says why it ended.
+            self._usable = False
+            raise self._death(await self._process.wait()) from None
+        except (ValueError, asyncio.LimitOverrunError):
+            self.kill()
+            raise self._death(0) from None
+
+    async def _exchange(self, filename: str, content: bytes) -> Extraction:
+        self._sink.write(line(FileHead(filename, len(content))))
+        self._sink.write(content)
+        await self._sink.drain()
+        answer = answer_head(await self._source.readuntil(b"\n"))
+        if answer.reason is not None:
+            self._usable = answer.reason != "memory"
+            raise (LimitExceeded if answer.limit else UnreadableFile)(answer.message, answer.reason)
+        if answer.size > self._limits.text_bytes:
+            raise ValueError
+        text = await self._source.readexactly(answer.size)
+        return Extraction(text.decode("utf-8"), answer.encoding)
+
+    def _death(self, status: int) -> UnreadableFile:
+        if status == -signal.SIGXCPU:
+            seconds = self._limits.cpu_seconds
+            return LimitExceeded(
+                f"Reading the file takes more than the limit of {seconds} CPU seconds.", "cpu"
+            )
+        return UnreadableFile(
+            "The process that read the file ended: the file is damaged or malicious.", "crash"
+        )
+
+    def _runs(self) -> bool:
+        """Asks the kernel: asyncio hears of an end a little later, and a file must not pay for that."""
+        with suppress(ChildProcessError):
+            flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            return os.waitid(os.P_PID, self._process.pid, flags) is None
+        return False
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        self._usable = False
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def gone(self) -> None:
+        """Waits until the process has ended and its pipes are closed."""
+        self._sink.close()
+        await self._process.communicate()

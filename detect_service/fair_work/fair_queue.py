@@ -1,0 +1,210 @@
+"""Shares a few worker threads fairly between tenants.
+
+A job runs in slices: it ends its turn at the first pause after `slice_seconds`, and the tenant that has had
+the least of the workers' time goes next (start-time fair queueing; Goyal, Vin and Cheng 1996). However much
+one tenant sends, a job of another waits for the end of one slice.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+from ttmark.detect_service.fair_work.job import Abandoned, Job
+from ttmark.detect_service.fair_work.tenant_line import TenantLine
+from ttmark.shared.watermark.pauses import interruptible
+
+T = TypeVar("T")
+
+
+class QueueFull(Exception):
+    """The tenant has as many jobs waiting as it may."""
+
+
+class QueueObserver(Protocol):
+    """Hears of jobs, on any thread."""
+
+    def started(self, waited_seconds: float) -> None:
+        """A job got its first turn."""
+
+    def abandoned(self) -> None:
+        """A job was given up: nobody waited for it."""
+
+
+class FairQueue:
+    """Runs jobs on threads, `workers` of them at a time.
+
+    Args:
+        workers: jobs that run at the same time.
+        most_jobs: of one tenant, running and waiting.
+        slice_seconds: how long a turn takes while others wait.
+    """
+
+    def __init__(
+        self, *, workers: int, most_jobs: int, observer: QueueObserver, slice_seconds: float = 0.005
+    ) -> None:
+        self._workers = self._free = workers
+        self._most_jobs = most_jobs
+        self._observer = observer
+        self._slice_seconds = slice_seconds
+        self._lines: dict[str, TenantLine] = {}
+        self._lock = threading.Lock()
+        # A job that has begun keeps its thread between turns.
+        self._threads = ThreadPoolExecutor(max_workers=4096, thread_name_prefix="work")
+
+    @property
+    def depth(self) -> int:
+        """Jobs in hand, running and waiting."""
+        with self._lock:
+            return sum(line.jobs for line in self._lines.values())
+
+    async def run(self, tenant: str, cost: float, work: Callable[[], T]) -> T:
+        """The result of `work`, or what it raises.
+
+        When the caller is cancelled, so is the work: at once while it waits, else at its next pause.
+
+        Raises:
+            QueueFull: the tenant has `most_jobs` in hand.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+
+        def hand_over(set_answer: Callable[[], None]) -> None:
+            def unless_cancelled() -> None:
+                if not answer.done():
+                    set_answer()
+
+            with suppress(RuntimeError):  # the loop is closed: nobody waits
+                loop.call_soon_threadsafe(unless_cancelled)
+
+        def answering() -> Callable[[], None]:
+            try:
+                result = work()
+            except Abandoned:
+                raise
+            except BaseException as error:
+                failure = error
+                return lambda: hand_over(lambda: answer.set_exception(failure))
+            return lambda: hand_over(lambda: answer.set_result(result))
+
+        job = Job(self, tenant, cost, answering)
+        self._enter(job)
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self._give_up(job)
+            raise
+
+    def close(self) -> None:
+        """Takes no more jobs and gives up those in hand."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def let_others_go_first(self, job: Job) -> None:
+        """Ends the job's turn if its time is up and somebody waits."""
+        if time.perf_counter() - job.since < self._slice_seconds:
+            return
+        with self._lock:
+            self._end_turn(job)
+            self._lines[job.tenant].busy -= 1
+            self._line_up(job)
+        job.turn.wait()
+
+    def leave(self, job: Job) -> None:
+        """Ends the job's turn; it goes on in the place of another job of its tenant."""
+        with self._lock:
+            self._end_turn(job)
+            self._give_turns()
+
+    def come_back(self, job: Job) -> None:
+        """Waits for a turn after time aside."""
+        with self._lock:
+            line = self._lines[job.tenant]
+            line.clock += time.perf_counter() - job.since
+            line.busy -= 1
+            self._line_up(job)
+        job.turn.wait()
+
+    def _enter(self, job: Job) -> None:
+        with self._lock:
+            line = self._lines.get(job.tenant)
+            if line is None:
+                # As far as the one that has had the least: who comes now has no claim to time gone by.
+                clock = min((other.clock for other in self._lines.values()), default=0.0)
+                line = self._lines[job.tenant] = TenantLine(clock)
+            if line.jobs >= self._most_jobs:
+                raise QueueFull
+            line.enter(job)
+            self._give_turns()
+
+    def _give_up(self, job: Job) -> None:
+        with self._lock:
+            job.abandoned = True
+            self._observer.abandoned()
+            if not job.started:
+                self._forget(job)
+            elif not job.has_turn:
+                job.turn.set()  # ends on its thread, without a turn
+
+    def _run(self, job: Job) -> None:
+        self._observer.started(time.perf_counter() - job.arrived)
+        answer: Callable[[], None] | None = None
+        try:
+            job.check()
+            with interruptible(job):
+                answer = job.work()
+        except Abandoned:
+            pass
+        finally:
+            with self._lock:
+                if job.has_turn:
+                    self._end_turn(job)
+                    self._lines[job.tenant].busy -= 1
+                self._forget(job)
+                self._give_turns()
+        # After the job has left its place: who sends the next request upon an answer finds it free.
+        if answer is not None:
+            answer()
+
+    # What follows is called with the lock held.
+
+    def _line_up(self, job: Job) -> None:
+        job.turn.clear()
+        self._lines[job.tenant].wait(job)
+        self._give_turns()
+        if job.abandoned:
+            job.turn.set()
+
+    def _end_turn(self, job: Job) -> None:
+        now = time.perf_counter()
+        self._lines[job.tenant].clock += now - job.since
+        job.since = now
+        job.has_turn = False
+        self._free += 1
+
+    def _give_turns(self) -> None:
+        while self._free:
+            ready = [line for line in self._lines.values() if line.busy < self._workers and line.has_waiting]
+            if not ready:
+                return
+            line = min(ready, key=lambda line: line.clock)
+            job = line.next()
+            if job is None:
+                return
+            self._free -= 1
+            line.busy += 1
+            job.has_turn = True
+            job.since = time.perf_counter()
+            if job.started:
+                job.turn.set()
+            else:
+                job.started = True
+                self._threads.submit(job.context.run, self._run, job)
+
+    def _forget(self, job: Job) -> None:
+        line = self._lines[job.tenant]
+        line.forget(job)
+        if not line.jobs:
+            del self._lines[job.tenant]

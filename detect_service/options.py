@@ -1,0 +1,50 @@
+"""What to look for in documents, whoever sends them: the command line and bulk runs."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ttmark.shared.schemas.detection import (
+    DEFAULT_FPR,
+    AlignedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    LocalizedRequest,
+    Phase,
+)
+
+Mode = Literal["direct", "aligned", "localized"]
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionOptions:
+    """The options of a detection request; see `ttmark.shared.schemas.detection`."""
+
+    mode: Mode = "direct"
+    keys: tuple[str, ...] | None = None
+    fpr: float = DEFAULT_FPR
+    normalize: bool = True
+    phase: Phase | None = None
+    beta: float = 5.0
+    method: Literal["scan", "waterseeker"] = "scan"
+
+    def request(self, documents: list[Document]) -> DetectionRequest:
+        """The request that examines `documents`.
+
+        Raises:
+            pydantic.ValidationError: an option is out of range.
+        """
+        keys = None if self.keys is None else list(self.keys)
+        match self.mode:
+            case "direct":
+                return DirectRequest(
+                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, phase=self.phase
+                )
+            case "aligned":
+                return AlignedRequest(
+                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, beta=self.beta
+                )
+            case "localized":
+                return LocalizedRequest(
+                    inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, method=self.method
+                )

@@ -1,0 +1,35 @@
+"""What a benchmark shows and keeps: its figures with the machine that they were taken on."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+from rich.console import Console
+
+from ttmark.evaluation.manifest import machine
+from ttmark.evaluation.report.result import Table
+
+
+def show(tables: Sequence[Table], rows: Sequence[Any], json: Path | None, names: Sequence[str] = ()) -> None:
+    """Shows the tables and the machine, and writes the rows to `json`.
+
+    Args:
+        rows: dataclasses.
+        names: of the rows, where they have no field `name`.
+    """
+    capability = torch.backends.cpu.get_cpu_capability()
+    described = machine() | {"torch": f"{torch.__version__}, {torch.get_num_threads()} threads, {capability}"}
+    console = Console()
+    for table in tables:
+        console.print(table.rich())
+    console.print(", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in described.items()))
+    if json is not None:
+        named = [{"name": name} for name in names] or [{} for _ in rows]
+        document = {
+            "machine": described,
+            "rows": [name | asdict(row) for name, row in zip(named, rows, strict=True)],
+        }
+        json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")

@@ -1,0 +1,205 @@
+"""`bench generate`, `support`, `budget`, `rows`: speed of our engine, beside transformers' in one run."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, ClassVar
+
+import torch
+import typer
+
+from ttmark.evaluation.bench.figures import show
+from ttmark.evaluation.bench.ours import OurEngine
+from ttmark.evaluation.bench.peers import Transformers, continuous_batching
+from ttmark.evaluation.bench.random_model import LIKE_A_LANGUAGE_MODEL, llama_135m, save_random_model
+from ttmark.evaluation.bench.workload import PAPER, STRICT, Measurement, Workload, ratio_table, setting
+from ttmark.evaluation.options import Json, model_path
+from ttmark.gen_service.engine import Engine, EngineSettings
+
+RANDOM_135M = "random-135m"
+ADAPTIVE = "ours, r = 2, b by load"
+BUDGETS = (2, 4, 8, 16, 32)
+SUPPORTS = (1, 2, 4, 8, 16, 32, 50)
+_BUDGETS_BESIDE_PEERS = (4, 8)
+_STEP_ROWS = 2048
+_PATIENCE_SECONDS = 120.0
+_MEASURED_ROWS = 512
+
+Model = Annotated[
+    str,
+    typer.Option(
+        help=f"`smollm2`, `demo`, a model folder, or {RANDOM_135M}: a 135M Llama with random weights."
+    ),
+]
+Tokens = Annotated[int, typer.Option(min=1, help="Tokens of each completion.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineOptions:
+    """A model and how it is run."""
+
+    model: Model
+    dtype: Annotated[str, typer.Option(help="float32 or bfloat16, for all systems.")] = "float32"
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")] = None
+
+    @contextmanager
+    def folder(self) -> Iterator[str]:
+        """The model's folder or hub id; of random weights while they are needed."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        if self.model != RANDOM_135M:
+            try:
+                yield model_path(self.model)
+            except ValueError as error:
+                raise typer.BadParameter(str(error)) from error
+            return
+        with TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "model"
+            save_random_model(folder, llama_135m(), logit_spread=LIKE_A_LANGUAGE_MODEL)
+            yield str(folder)
+
+    @contextmanager
+    def engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:
+        """Our engine, warm where it is to generate."""
+        settings = EngineSettings(
+            dtype=self.dtype,
+            threads=self.threads,
+            max_sequences=sequences,
+            step_rows=_STEP_ROWS,
+            max_waiting=sequences,
+            adaptive_branches=adaptive,
+            prefix_cache=False,
+        )
+        engine = OurEngine(Engine.load(folder, settings))
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate(EngineOptions):
+    """Our engine beside transformers."""
+
+    name: ClassVar[str] = "generate"
+
+    sequences: Annotated[str, typer.Option(help="Numbers of sequences, with commas.")] = "1,8,32"
+    tokens: Tokens = 64
+    block_sizes: Annotated[str, typer.Option(help="Block sizes, with commas; 0 is no watermark.")] = "0,1,2,3"
+    filters: Annotated[str, typer.Option(help="paper, strict or both.")] = "both"
+    json: Json = None
+
+    def run(self) -> None:
+        _report(self._measured(), self.json, ratios=True)
+
+    def _measured(self) -> Iterator[Measurement]:
+        """Ours and the peers side by side, one number of sequences and one set of filters after the other.
+
+        Ours: each block size, pairs with a budget of 4 and of 8 branches, and pairs with the budget that
+        follows the load. What belongs to one comparison is measured within minutes of each other.
+        """
+        counts = [int(count) for count in self.sequences.split(",")]
+        sizes = [int(size) for size in self.block_sizes.split(",")]
+        with (
+            self.folder() as folder,
+            self.engine(folder, max(counts)) as ours,
+            self.engine(folder, max(counts), adaptive=True) as adaptive,
+        ):
+            peers = Transformers(folder, self.dtype)
+            for count in counts:
+                for filters in {"paper": (PAPER,), "strict": (STRICT,)}.get(self.filters, (PAPER, STRICT)):
+                    workload = Workload(count, self.tokens, filters=dict(filters))
+                    warm_up = replace(workload, tokens=4)
+                    ours.measure(warm_up, 2)
+                    adaptive.measure(warm_up, 2)
+                    for block_size in sizes:
+                        yield ours.measure(workload, block_size)
+                    for budget in _BUDGETS_BESIDE_PEERS:
+                        yield ours.measure(workload, 2, max_branches=budget)
+                    yield replace(adaptive.measure(workload, 2), system=ADAPTIVE)
+                    peers.generate(warm_up, synthid=False)
+                    yield peers.generate(workload, synthid=False)
+                    yield peers.generate(workload, synthid=True)
+                batch = Workload(count, self.tokens)
+                yield continuous_batching(folder, self.dtype, self.threads, batch, _PATIENCE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairOptions(EngineOptions):
+    """Pairs under several filters and branch budgets."""
+
+    sequences: Annotated[int, typer.Option(min=1, help="Completions at the same time.")] = 32
+    tokens: Tokens = 64
+    json: Json = None
+
+    def report(self, filters: Iterable[dict[str, float]], budgets: Sequence[int | None]) -> None:
+        """Measures every budget under each set of filters."""
+        _report(self._measured(filters, budgets), self.json)
+
+    def _measured(
+        self, filters: Iterable[dict[str, float]], budgets: Sequence[int | None]
+    ) -> Iterator[Measurement]:
+        with self.folder() as folder, self.engine(folder, self.sequences) as ours:
+            ours.measure(Workload(self.sequences, 4), 2)
+            for chosen in filters:
+                workload = Workload(self.sequences, self.tokens, filters=dict(chosen))
+                for budget in budgets:
+                    yield ours.measure(workload, 2, max_branches=budget)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Support(PairOptions):
+    """Throughput against the number of candidates m (the paper's Figure 4), with and without a budget."""
+
+    name: ClassVar[str] = "support"
+
+    def run(self) -> None:
+        self.report([{"top_k": float(m), "top_p": 1.0, "temperature": 1.0} for m in SUPPORTS], (None, 8))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget(PairOptions):
+    """Throughput and detection strength of pairs against the branch budget, and without one."""
+
+    name: ClassVar[str] = "budget"
+
+    tokens: Tokens = 200
+
+    def run(self) -> None:
+        self.report((PAPER, STRICT), (*BUDGETS, None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows(EngineOptions):
+    """What a pass without a prefix costs by its number of rows: where the knee is."""
+
+    name: ClassVar[str] = "rows"
+
+    def run(self) -> None:
+        with self.folder() as folder, self.engine(folder, 1) as engine:
+            curve = engine.cost_curve(_MEASURED_ROWS)
+        for count, seconds in zip(curve.rows, curve.seconds, strict=True):
+            typer.echo(f"{count:4d} rows {1e3 * seconds:9.2f} ms of CPU time {count / seconds:9.0f} rows/s")
+
+
+def _report(measured: Iterable[Measurement], json: Path | None, *, ratios: bool = False) -> None:
+    """Shows the figures, the ratios between them first."""
+    seen: list[Measurement] = []
+    for item in measured:
+        seen.append(item)
+        typer.echo(f"measured {item.workload.sequences} x {setting(item)} {item.system}", err=True)
+    names = [f"{item.system}, {item.workload.sequences} x {setting(item)}" for item in seen]
+    show([ratio_table(seen)] if ratios else [], seen, json, names)
+    for item in seen:
+        typer.echo(_line(item))
+
+
+def _line(item: Measurement) -> str:
+    rates = item.rates
+    figures = (
+        f"{rates.per_second:8.1f} tokens/s {rates.per_cpu_second:8.1f} per CPU s" if rates else item.error
+    )
+    details = "  ".join(f"{name} {value:.3g}" for name, value in item.details.items())
+    return f"{item.workload.sequences:3d} x {setting(item):15s} {item.system:34s} {figures}  {details}"

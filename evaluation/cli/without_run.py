@@ -1,0 +1,74 @@
+"""`ttmark eval pairs`, `report`, `null-tables`: what needs no run of a model."""
+
+import logging
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+from rich.console import Console
+
+from ttmark.evaluation.cli.commands import one_clear_line
+from ttmark.evaluation.lab import command_line
+from ttmark.evaluation.null_tables.build import TABLES, write_table
+from ttmark.evaluation.options import BlockSizes, Out, Schemes, run_folder
+from ttmark.evaluation.quality import bert_scorer, pairs_table, read_pairs, score_pairs
+from ttmark.evaluation.report.document import write_document
+from ttmark.evaluation.report.result import Result
+from ttmark.shared.watermark import Watermark, scheme_names
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """ROUGE, BLEU and BERTScore against references (the paper's Table 6), for tasks of your own."""
+
+    name: ClassVar[str] = "pairs"
+
+    file: Annotated[Path, typer.Argument(help="JSONL with `candidate`, `reference` and maybe `system`.")]
+    bert_model: Annotated[str | None, typer.Option(help="Model for BERTScore (needs bert-score).")] = None
+    out: Out = None
+
+    def run(self) -> None:
+        with one_clear_line():
+            bert_score = bert_scorer(self.bert_model) if self.bert_model else None
+            scores = score_pairs(read_pairs(self.file), bert_score)
+        table = pairs_table(scores)
+        Console().print(table.rich())
+        data = tuple(asdict(score) for score in scores)
+        Result(self.name, command_line(), (table,), (), data).save(run_folder(self.out))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Write one document of a run's results, with `findings.md` of the target folder on top."""
+
+    name: ClassVar[str] = "report"
+
+    target: Annotated[Path, typer.Argument(help="Folder for README.md, plots and JSON.")]
+    out: Out = None
+
+    def run(self) -> None:
+        with one_clear_line():
+            names = write_document(run_folder(self.out), self.target)
+        typer.echo(f"{self.target / 'README.md'}: {', '.join(names)}")
+
+
+@dataclass(frozen=True, slots=True)
+class NullTables:
+    """Build the null tables that ship with the package, one or two minutes each."""
+
+    name: ClassVar[str] = "null-tables"
+
+    schemes: Schemes = tuple(scheme_names())
+    block_sizes: BlockSizes = (2, 1, 3)
+    out: Annotated[Path, typer.Option(help="Folder; default: the tables that ship.", show_default=False)] = (
+        TABLES
+    )
+    seed: int = 1
+
+    def run(self) -> None:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+        for size in self.block_sizes:
+            for name in self.schemes:
+                typer.echo(write_table(Watermark(name, size), self.seed, self.out or TABLES))

@@ -1,0 +1,135 @@
+"""An OpenAI-compatible endpoint that rewrites text: answers are cached, tokens are counted and priced."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+MAX_TOKENS = 256
+IN_FLIGHT = 8
+ATTEMPTS = 4
+TIMEOUT_SECONDS = 120.0
+
+
+class EndpointError(Exception):
+    """The endpoint refused, or answered what no OpenAI-compatible endpoint does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to ask.
+
+    Attributes:
+        url: up to and with `/v1`.
+        chat: `/chat/completions`; without, `/completions`.
+        prompt_price, completion_price: per million tokens.
+    """
+
+    url: str
+    model: str
+    api_key: str = ""
+    chat: bool = True
+    prompt_price: float = 0.0
+    completion_price: float = 0.0
+
+
+@dataclass(slots=True)
+class Usage:
+    """What was asked of the endpoint; cached answers cost nothing."""
+
+    requests: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def cost(self, endpoint: Endpoint) -> float:
+        """In the currency of the endpoint's prices."""
+        prompt = self.prompt_tokens * endpoint.prompt_price
+        return (prompt + self.completion_tokens * endpoint.completion_price) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointClient:
+    """Asks an endpoint, never twice the same.
+
+    Attributes:
+        cache: folder of the answers.
+        usage: what is asked is counted there.
+        transport: replaces the network, for tests.
+    """
+
+    endpoint: Endpoint
+    cache: Path
+    usage: Usage
+    transport: httpx.AsyncBaseTransport | None = None
+
+    def ask_all(self, prompts: Sequence[str]) -> list[str]:
+        """Answers in the order of the prompts.
+
+        Raises:
+            EndpointError: an answer did not come.
+        """
+        return asyncio.run(self._ask_all(prompts))
+
+    async def _ask_all(self, prompts: Sequence[str]) -> list[str]:
+        slots = asyncio.Semaphore(IN_FLIGHT)
+
+        async def ask(prompt: str) -> str:
+            async with slots:
+                return await self._ask(client, prompt)
+
+        async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, transport=self.transport) as client:
+            return list(await asyncio.gather(*(ask(prompt) for prompt in prompts)))
+
+    async def _ask(self, client: httpx.AsyncClient, prompt: str) -> str:
+        body = self._body(prompt)
+        digest = hashlib.sha256(orjson.dumps([self.endpoint.url, body])).hexdigest()
+        path = self.cache / f"{digest}.json"
+        if path.is_file():
+            self.usage.cached += 1
+            answer = orjson.loads(path.read_bytes())
+        else:
+            answer = await self._post(client, body)
+            self._count(answer)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(orjson.dumps(answer))
+        return self._text(answer)
+
+    def _body(self, prompt: str) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self.endpoint.model, "max_tokens": MAX_TOKENS}
+        if self.endpoint.chat:
+            return body | {"messages": [{"role": "user", "content": prompt}]}
+        return body | {"prompt": prompt}
+
+    async def _post(self, client: httpx.AsyncClient, body: dict[str, Any]) -> Any:
+        path = "chat/completions" if self.endpoint.chat else "completions"
+        headers = {"Authorization": f"Bearer {self.endpoint.api_key}"} if self.endpoint.api_key else {}
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                response = await client.post(f"{self.endpoint.url}/{path}", json=body, headers=headers)
+            except httpx.HTTPError as error:
+                raise EndpointError(f"{self.endpoint.url}: {error}") from error
+            if response.status_code not in (429, 503) or attempt == ATTEMPTS:
+                break
+            await asyncio.sleep(float(response.headers.get("retry-after", attempt)))
+        if response.status_code != 200:
+            raise EndpointError(f"{self.endpoint.url}: {response.status_code} {response.text[:200]}")
+        return response.json()
+
+    def _count(self, answer: Any) -> None:
+        usage = answer.get("usage") or {}
+        self.usage.requests += 1
+        self.usage.prompt_tokens += usage.get("prompt_tokens", 0)
+        self.usage.completion_tokens += usage.get("completion_tokens", 0)
+
+    def _text(self, answer: Any) -> str:
+        try:
+            choice = answer["choices"][0]
+            return str(choice["message"]["content"] if self.endpoint.chat else choice["text"])
+        except (KeyError, IndexError, TypeError) as error:
+            raise EndpointError(f"{self.endpoint.url}: an answer without text") from error

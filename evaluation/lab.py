@@ -1,0 +1,114 @@
+"""What an experiment works with: an open run, the model that makes its texts, and a console."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from rich.console import Console
+
+from ttmark.evaluation.calibration import calibrate
+from ttmark.evaluation.cells import CALIBRATED, SETTINGS, Cell, SamplingSetting, Setting
+from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
+from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.report.figure import Figure
+from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.run import Run, read_kept, write_kept
+from ttmark.evaluation.sources import ModelSource
+
+ENTROPY_TEXTS = 30
+CALIBRATION_TEXTS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """An open run.
+
+    Attributes:
+        label: keeps the results of some options apart from those of others.
+    """
+
+    run: Run
+    source: ModelSource
+    console: Console
+    label: str | None = None
+
+    def setting(self, name: Setting, texts: int = CALIBRATION_TEXTS) -> SamplingSetting:
+        """The named setting; the temperature of `iso` and `iso-fresh` is found once per run."""
+        if name in SETTINGS:
+            return SETTINGS[name]
+        path = self.run.folder / f"calibration-{name}.json"
+        setting = read_kept(path, SamplingSetting)
+        if setting is None:
+            setting = calibrate(self.run, texts, CALIBRATED[name])
+            write_kept(path, setting)
+        return setting
+
+    def entropy(
+        self, setting: SamplingSetting, tokens: int, texts: int, block_size: int = 2
+    ) -> EntropyReport:
+        """Along up to `texts` unwatermarked texts of `tokens` tokens, with the bounds up to `block_size`."""
+        count = min(ENTROPY_TEXTS, texts)
+        path = self.run.folder / "entropy" / f"{setting.slug}-n{tokens}-{count}-r{block_size}.json"
+        report = read_kept(path, EntropyReport)
+        if report is None:
+            plain = self.run.texts(Cell(None, 1, setting, tokens), count)
+            pairs = [(self.prompt(text.index), text.token_ids) for text in plain]
+            report = measure_entropy(self.source.language_model, setting, pairs, self.run.seed, block_size)
+            write_kept(path, report)
+        return report
+
+    def entropy_note(self, setting: SamplingSetting, tokens: int, texts: int) -> str:
+        """The line about entropy that goes with every table."""
+        return entropy_note(self.entropy(setting, tokens, texts))
+
+    def prompt(self, index: int) -> tuple[int, ...]:
+        """The prompt of text `index` of every cell."""
+        prompts = self.source.prompts
+        return prompts[index % len(prompts)]
+
+    def prompt_rows(self, index: int) -> int:
+        """Length of the prompt of a text."""
+        return len(self.prompt(index))
+
+    def human_texts(self, path: Path | None) -> list[str]:
+        """Documents by people: those of the file, or those that go with the model."""
+        return read_human_texts(path) if path else self.source.human_texts()
+
+    def finish(
+        self, experiment: str, tables: Sequence[Table], rows: Sequence[Any], figures: Sequence[Figure] = ()
+    ) -> None:
+        """Shows the tables and writes everything, the rows as data, to the run's folder."""
+        for table in tables:
+            self.console.print(table.rich())
+        data = tuple(asdict(row) for row in rows)
+        result = Result(experiment, command_line(), tuple(tables), tuple(figures), data)
+        if self.label:
+            result = result.labelled(self.label)
+        result.save(self.run.folder)
+        self.console.print(f"written to {self.run.folder / result.experiment}.json and .md")
+
+
+class Experiment(Protocol):
+    """A dataclass whose fields are the options of its command.
+
+    Its docstring is the help of the command, and the first line of its section in the document of a run.
+
+    Attributes:
+        name: of the command and of the result's files.
+        title: heading of the section.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    def measure(self, lab: Lab) -> None:
+        """Makes the texts that are missing and writes tables, plots and rows to the run's folder."""
+        ...
+
+
+def command_line() -> str:
+    """The command as it was typed."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -1,0 +1,91 @@
+"""Options that the experiments share, and what they name."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.simulated import SIMULATED
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.gen_service.smollm2 import SMOLLM2
+
+DEMO = "demo"
+SMOLLM2_FOLDER = Path(".ttmark/models") / SMOLLM2
+RUNS = Path(".ttmark/evaluation")
+PAPER_SCHEMES = ("dipmark", "synthid", "mcmark")
+SCHEMES = (*PAPER_SCHEMES, "gumbel")
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help=f"`smollm2`, `demo`, `{SIMULATED}`, a hub id, or a folder with a causal language model;"
+        f" default: smollm2 where it lies in {SMOLLM2_FOLDER.parent}, else demo."
+    ),
+]
+Prompts = Annotated[
+    Path | None, typer.Option(help="JSONL with the field `prompt`; default: the demo model's prompts.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help=f"Folder of texts and results; a run resumes where it stopped. Default: the model's in {RUNS}."
+    ),
+]
+Label = Annotated[
+    str | None,
+    typer.Option(help="Added to the results' names: they lie beside those of other options."),
+]
+Seed = Annotated[int, typer.Option(help="Seed of every key, text and resampling.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")]
+Batch = Annotated[int, typer.Option(min=1, help="Texts that are generated at the same time.")]
+
+Texts = Annotated[int, typer.Option(min=2, help="Texts per cell.")]
+TextsInTurn = Annotated[
+    tuple[int, ...],
+    typer.Option(
+        "--texts", min=2, help="Texts per cell; repeated: of the first setting or block size, the second, ..."
+    ),
+]
+Schemes = Annotated[tuple[str, ...], typer.Option("--scheme", help="May be repeated.")]
+BlockSizes = Annotated[
+    tuple[int, ...], typer.Option("--block-size", help="Tokens per block; may be repeated.")
+]
+Settings = Annotated[tuple[Setting, ...], typer.Option("--setting", help="Sampling; may be repeated.")]
+OneSetting = Annotated[Setting, typer.Option(help="Sampling.")]
+Length = Annotated[int, typer.Option(min=1, help="Length of the texts in tokens.")]
+Lengths = Annotated[tuple[int, ...], typer.Option("--length", min=1, help="In tokens; may be repeated.")]
+Human = Annotated[
+    Path | None,
+    typer.Option(
+        help="JSONL, plain or .gz, with the field `text`: documents by people; default: those that ship."
+    ),
+]
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the figures to this file.")]
+
+
+def in_turn(values: tuple[int, ...], number: int) -> int:
+    """The value of the setting or block size with this number; the last is of all that follow."""
+    return values[min(number, len(values) - 1)]
+
+
+def chosen_model(model: str | None) -> str:
+    """The given model, or the default one."""
+    return model or (SMOLLM2 if SMOLLM2_FOLDER.is_dir() else DEMO)
+
+
+def run_folder(out: Path | None, model: str | None = None) -> Path:
+    """The given folder of a run, or that of the chosen model: runs of different models do not mix."""
+    return out or RUNS / re.sub(r"[^\w.-]+", "-", chosen_model(model)).strip("-.")
+
+
+def model_path(model: str) -> str:
+    """Folder or hub id of what the user calls a model.
+
+    Raises:
+        ValueError: smollm2 is not there.
+    """
+    if model == SMOLLM2 and not SMOLLM2_FOLDER.is_dir():
+        raise ValueError(f"{SMOLLM2_FOLDER} is not there; `ttmark models get {SMOLLM2}` makes it")
+    return {DEMO: str(DEMO_MODEL_PATH), SMOLLM2: str(SMOLLM2_FOLDER)}.get(model, model)

@@ -1,0 +1,121 @@
+"""A simulated language model: the source of texts that costs nothing and has the paper's entropy.
+
+Steps are either confident (nearly one candidate) or open (a Zipf-like tail). Which they are, and which tokens
+the candidates are, is a hash of the tokens before; how many are confident varies by document.
+"""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from ttmark.evaluation.cells import Cell, sampling_seed
+from ttmark.evaluation.language_model import write_text
+from ttmark.evaluation.run import Completion, OnText
+from ttmark.shared.tokenization import TextTokenizer
+
+SIMULATED = "simulated"
+VOCABULARY = 509
+"""A prime, so that candidates at equal distances are different tokens."""
+CANDIDATES = 50
+CONFIDENT_SHARE = 0.615
+"""The one knob: with top-k 50 and top-p 0.95 single-token SynthID-Text has a median p of about 1e-5 at 200
+tokens, the paper's entropy."""
+CONCENTRATION = 12.0
+"""Beta distribution of a document's confident share: this many prior steps."""
+MEMORY = 8
+"""Tokens that a next-token distribution depends on, besides the document's number."""
+HUMAN_DOCUMENTS, HUMAN_WORDS = 100, 600
+
+
+class SimulatedModel:
+    """Next-token distributions; the first token of a text is the number of its document."""
+
+    def branch_logits(self, prefix: Sequence[int], paths: Sequence[Sequence[int]]) -> torch.Tensor:
+        """Logits after `prefix` and each path, all of one length, [paths, vocab]."""
+        recent = np.array([[*prefix[1:], *path][-MEMORY:] for path in paths], dtype=np.uint64)
+        state = np.full(len(paths), prefix[0], dtype=np.uint64)
+        for column in recent.T:
+            state = _mixed(state ^ column)
+        share = self._confident_share(prefix[0])
+        certain, exponent, top, start, stride = (_mixed(state + np.uint64(lane)) for lane in range(1, 6))
+        confident = (_uniform(certain) < share)[:, None]
+        steepness = np.where(confident, 1.2, 1.2 + 1.8 * _uniform(exponent)[:, None])
+        tail = np.arange(1, CANDIDATES + 1, dtype=np.float64) ** -steepness  # [paths, candidates]
+        probs = tail / tail.sum(axis=1, keepdims=True)
+        first = 0.9 + 0.1 * _uniform(top)[:, None]
+        rest = probs[:, :-1] / probs[:, :-1].sum(axis=1, keepdims=True) * (1 - first)
+        probs = np.where(confident, np.concatenate([first, rest], axis=1), probs)
+        steps = 1 + stride % np.uint64(VOCABULARY - 1)
+        # Small numbers, so that no product wraps round and all candidates are different.
+        apart = steps[:, None] * np.arange(CANDIDATES, dtype=np.uint64)
+        ids = ((start[:, None] % np.uint64(VOCABULARY) + apart) % np.uint64(VOCABULARY)).astype(np.int64)
+        logits = np.full((len(paths), VOCABULARY), -np.inf, dtype=np.float32)
+        np.put_along_axis(logits, ids, np.log(probs).astype(np.float32), axis=1)
+        return torch.from_numpy(logits)
+
+    def logits(self, prompt: Sequence[int], completion: Sequence[int]) -> torch.Tensor:
+        """Logits from which each token of the completion was drawn, [tokens, vocab]."""
+        text = [*prompt, *completion]
+        rows = [self.branch_logits(text[:end], [()]) for end in range(len(prompt), len(text))]
+        return torch.cat(rows)
+
+    @staticmethod
+    def _confident_share(document: int) -> float:
+        beta = CONFIDENT_SHARE * CONCENTRATION, (1 - CONFIDENT_SHARE) * CONCENTRATION
+        return float(np.random.default_rng(document).beta(*beta))
+
+
+class SimulatedSource:
+    """Texts of the simulated model, one after the other, as the paper's Algorithm 1 says."""
+
+    def __init__(self) -> None:
+        self.language_model = SimulatedModel()
+        self.prompts = [(document,) for document in range(VOCABULARY)]
+        self.end_tokens: frozenset[int] = frozenset()
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """A word for each token."""
+        words = {f"w{token}": token for token in range(VOCABULARY)}
+        tokenizer = Tokenizer(models.WordLevel(words, unk_token="w0"))  # noqa: S106
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        return TextTokenizer(tokenizer)
+
+    def human_texts(self) -> list[str]:
+        """Documents that no model wrote: words at random."""
+        words = np.random.default_rng(0).integers(VOCABULARY, size=(HUMAN_DOCUMENTS, HUMAN_WORDS))
+        return [" ".join(f"w{word}" for word in document) for document in words.tolist()]
+
+    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+        """See `TextSource`."""
+        for index in indices:
+            started = time.perf_counter()
+            text = write_text(
+                self.language_model,
+                cell,
+                cell.key(seed, index),
+                self.prompts[cell.prompt(index, len(self.prompts))],
+                np.random.default_rng(sampling_seed(seed, cell.name, index)),
+            )
+            seconds = time.perf_counter() - started
+            # The engine counts the rows of the prompt too.
+            on_text(Completion(index, text.tokens, text.watermarked, seconds, text.rows + 1))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's output function: a hash of each value."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _uniform(values: NDArray[np.uint64]) -> NDArray[np.float64]:
+    return (values >> np.uint64(11)) / 2.0**53

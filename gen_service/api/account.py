@@ -1,0 +1,127 @@
+"""What a request is granted, uses and leaves behind: allowance, metrics, audit trail, log."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+import structlog
+from starlette.requests import Request
+
+from ttmark.gen_service.api.generation_metrics import GenerationMetrics
+from ttmark.gen_service.api.merge import IndexedDelta
+from ttmark.gen_service.api.outcome import Ending, Outcomes
+from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.watermark_block import watermark_block
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.request_id import request_id
+from ttmark.shared.limits.allowances import TokenAllowance
+from ttmark.shared.schemas.sampling import PromptTokensDetails, Usage
+from ttmark.shared.vault.audit import AuditEvent, AuditSink
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A delta that has been counted; the last of all comes with the ending of the response."""
+
+    delta: IndexedDelta
+    ending: Ending | None
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """Where the use of tokens and keys is granted and recorded."""
+
+    metrics: GenerationMetrics
+    audit: AuditSink
+    allowance: TokenAllowance | None
+
+    async def open(self, plan: Plan, caller: Principal, request: Request) -> "Account":
+        """Grants the most that the plan can come to, and records the use of its key.
+
+        Raises:
+            ServiceError: the caller's allowance does not suffice.
+        """
+        if self.allowance is not None:
+            await self.allowance.take(caller, plan.most_tokens)
+        self.metrics.tokens(prompt=plan.prompt_tokens)
+        use = _key_use(plan, caller, request)
+        self.audit(use)
+        return Account(self, plan, caller, use)
+
+
+class Account:
+    """One request's."""
+
+    def __init__(self, books: Accounting, plan: Plan, caller: Principal, use: AuditEvent) -> None:
+        self._outcomes = Outcomes(len(plan.requests))
+        self._books = books
+        self._plan = plan
+        self._caller = caller
+        self._use = use
+
+    async def follow(
+        self, deltas: AsyncGenerator[IndexedDelta | None, None]
+    ) -> AsyncGenerator[Progress | None, None]:
+        """Counts deltas as they pass, None for a period of silence; settles however they end.
+
+        Raises:
+            InternalError: a completion ended without saying what became of its watermark.
+        """
+        try:
+            async with aclosing(deltas):
+                async for indexed in deltas:
+                    if indexed is None:
+                        yield None
+                        continue
+                    self._outcomes.add(indexed)
+                    yield Progress(indexed, self._end() if self._outcomes.finished else None)
+        finally:
+            self._settle(self._outcomes.completion_tokens)
+
+    def _end(self) -> Ending:
+        plan, tokens = self._plan, self._outcomes.completion_tokens
+        block = watermark_block(plan.marking, self._outcomes.reports)
+        self._books.metrics.watermark(block.status, block.watermarked_blocks, block.reasons)
+        structlog.get_logger("ttmark.generation").info(
+            "generated",
+            response_id=plan.response_id,
+            model=plan.model_id,
+            completions=len(plan.requests),
+            prompt_tokens=plan.prompt_tokens,
+            completion_tokens=tokens,
+            **block.model_dump(exclude={"blocks"}),
+        )
+        usage = Usage(
+            prompt_tokens=plan.prompt_tokens,
+            completion_tokens=tokens,
+            total_tokens=plan.prompt_tokens + tokens,
+            prompt_tokens_details=PromptTokensDetails(cached_tokens=self._cached_tokens()),
+        )
+        return Ending(self._outcomes.completions, usage, block)
+
+    def _cached_tokens(self) -> int:
+        """Prompt tokens that no completion computed; each prompt counts once."""
+        reused = [outcome.reused_tokens for outcome in self._outcomes.completions]
+        choices = self._plan.choices_per_prompt
+        return sum(min(reused[first : first + choices]) for first in range(0, len(reused), choices))
+
+    def _settle(self, tokens: int) -> None:
+        plan, allowance = self._plan, self._books.allowance
+        if allowance is not None:
+            allowance.settle(self._caller, granted=plan.most_tokens, used=plan.prompt_tokens + tokens)
+        self._books.audit(replace(self._use, action="key.generated", tokens=tokens))
+
+
+def _key_use(plan: Plan, caller: Principal, request: Request) -> AuditEvent:
+    marking = plan.marking.marking
+    return AuditEvent(
+        "key.generate",
+        key_id=marking.key_id if marking else None,
+        version=marking.key_version if marking else None,
+        token_id=caller.token_id,
+        tenant=caller.tenant,
+        request_id=request_id(request.scope),
+        reason=plan.marking.unmarked_reason,
+        route=request.scope["route"].path,
+        tokens=plan.prompt_tokens,
+    )

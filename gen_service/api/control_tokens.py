@@ -1,0 +1,103 @@
+"""Control tokens such as `<|im_end|>`: those of the chat template count, those that users write are text."""
+
+import json
+import re
+import secrets
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from tokenizers import Tokenizer
+
+from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.shared.http.service_errors import BadRequest
+from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.tokenization import TextTokenizer
+
+ControlTokenRule = Literal["text", "refuse", "control"]
+
+
+class ConversationEncoder:
+    """Token ids of a conversation as the chat template writes it.
+
+    A twin of the tokenizer knows each control token under a name that nobody can guess. The template's own
+    are renamed before it reads the prompt; what stood in a message stays, and is text to it. Everything else
+    is read as by the tokenizer itself.
+
+    Args:
+        rule: what becomes of control tokens in messages: text, a refusal of the request, or control tokens.
+    """
+
+    def __init__(
+        self, tokenizer: TextTokenizer, template: ChatTemplate, rule: ControlTokenRule = "text"
+    ) -> None:
+        self._template = template
+        self._rule = rule
+        self._backend = tokenizer.backend
+        added = self._backend.get_added_tokens_decoder()
+        self._control_ids = {token.content: id_ for id_, token in added.items() if token.special}
+        nonce = secrets.token_hex(16)
+        self._names = {text: f"\ue000{nonce}{id_}\ue001" for text, id_ in self._control_ids.items()}
+        self._in_messages = {text: f"\ue002{nonce}{id_}\ue003" for text, id_ in self._control_ids.items()}
+        self._seam = f"\ue004{nonce}\ue005"
+        # What a message may begin or end with to make a control token together with its neighbour.
+        self._heads = tuple({text[:cut] for text in self._control_ids for cut in range(1, len(text))})
+        self._tails = tuple({text[cut:] for text in self._control_ids for cut in range(1, len(text))})
+        self._control = _any_of(self._control_ids)
+        self._quoted = _any_of([self._seam, *self._in_messages.values()])
+        self._texts = {quoted: text for text, quoted in self._in_messages.items()} | {self._seam: ""}
+        self._twin = Tokenizer.from_str(_renamed(self._backend, self._names))
+        self._twin.no_truncation()
+        self._twin.no_padding()
+        renamed = {name: self._control_ids[text] for text, name in self._names.items()}
+        own = {token.content: id_ for id_, token in added.items()} | renamed
+        self._ids = {id_: own[token.content] for id_, token in self._twin.get_added_tokens_decoder().items()}
+
+    def encode(self, messages: Sequence[ChatMessage], field: str, most: int) -> tuple[str, tuple[int, ...]]:
+        """The prompt, as text and as token ids.
+
+        Args:
+            field: what the request calls the conversation.
+            most: characters that the prompt may have.
+
+        Raises:
+            BadRequest: the template refuses the conversation; a message holds a control token and the rule
+                is to refuse, or the tokenizer has no other way to read it.
+            ContextLengthExceeded: the prompt has more characters.
+        """
+        if self._rule == "control" or not self._control_ids:
+            text = self._template.render(messages, field, most)
+            return text, tuple(self._backend.encode(text, add_special_tokens=False).ids)
+        rendered = self._template.render([self._quote(each, field) for each in messages], field, most)
+        named = self._control.sub(lambda match: self._names[match[0]], rendered)
+        plain = self._quoted.sub(lambda match: self._texts[match[0]], named)
+        read = self._twin.encode(plain, add_special_tokens=False).ids
+        if not set(self._control_ids.values()).isdisjoint(set(read) - self._ids.keys()):
+            raise BadRequest(f"{field}: a control token stands in a message; leave it out.", param=field)
+        text = self._quoted.sub(lambda match: self._texts[match[0]], rendered)
+        return text, tuple(self._ids.get(id_, id_) for id_ in read)
+
+    def _quote(self, message: ChatMessage, field: str) -> ChatMessage:
+        """The message, with control tokens in it marked as text."""
+        text, found = self._control.subn(lambda match: self._in_messages[match[0]], message.text)
+        if found and self._rule == "refuse":
+            raise BadRequest(f"{field}: a message holds a control token of the model.", param=field)
+        if text.startswith(self._tails):
+            text = self._seam + text
+        if text.endswith(self._heads):
+            text += self._seam
+        return ChatMessage(role=message.role, content=text)
+
+
+def _any_of(texts: Collection[str]) -> re.Pattern[str]:
+    """Finds any of `texts`, the longest first; nothing where there are none."""
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or r"(?!)")
+
+
+def _renamed(backend: Tokenizer, names: dict[str, str]) -> str:
+    """The tokenizer's description with other names for its control tokens."""
+    description = json.loads(backend.to_str())
+    description["post_processor"] = None  # adds special tokens, which the template has done
+    for token in description["added_tokens"]:
+        if token["content"] in names:
+            token |= {"content": names[token["content"]], "normalized": False, "single_word": False}
+    return json.dumps(description)

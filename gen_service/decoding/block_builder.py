@@ -1,0 +1,142 @@
+"""The joint distribution of the next block (Algorithm 1, for any block size), built level by level."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.gen_service.decoding.randomness import Draw, Draws
+from ttmark.gen_service.decoding.support import Support, Tail, choose
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MAX_BLOCKS = 4096
+"""Blocks that are reweighted together: more than the paper's 50 x 50, and few enough to hash at each step."""
+
+NO_TOKEN = -1
+"""What fills a block up after an end of text."""
+
+
+class BlockBuilder:
+    """The filtered distribution over blocks of `block_size` tokens from one position.
+
+    `grow` is called once per level with the support of every open branch; between two levels the branches in
+    `frontier` have to be probed. A branch that ends in an end-of-text token is a block of its own, with its
+    mass and no probe; in `joint` it is filled up with -1.
+
+    Branch budget: when more than `max_branches` branches are open, the likeliest ones are the head and the
+    others the tail. The request's own randomness picks the head with the head's mass, and goes on with it,
+    or draws one branch of the tail and goes on with that one alone. The mixture has key-independent weights,
+    so what is distortion-free without a budget is distortion-free with it. The same rule keeps the whole
+    blocks to `max_blocks`. Tokens that a support does not list belong to the tail at every level: a block
+    that ends with one carries no watermark.
+    """
+
+    def __init__(
+        self,
+        block_size: int,
+        ends: frozenset[int],
+        draws: Draws,
+        position: int,
+        max_branches: int,
+        max_blocks: int = MAX_BLOCKS,
+    ) -> None:
+        self._block_size = block_size
+        self._ends = np.array(sorted(ends), dtype=np.int64)
+        self._draws = draws
+        self._position = position
+        self._max_branches = max_branches
+        self._max_blocks = max_blocks
+        self._paths: Ints = np.empty((1, 0), dtype=np.int64)  # [open, depth]
+        self._mass: Floats = np.ones(1)  # [open]
+        self._ended: Ints = np.empty((0, block_size), dtype=np.int64)  # [ended, block_size]
+        self._ended_mass: Floats = np.empty(0)  # [ended]
+
+    @property
+    def frontier(self) -> Ints:
+        """First tokens of the branches to probe next, [branches, depth]; no branches once it is complete."""
+        return self._paths[:0] if self._deep else self._paths
+
+    @property
+    def complete(self) -> bool:
+        """Whether `joint` can be asked for."""
+        return self._deep or len(self._paths) == 0
+
+    @property
+    def _deep(self) -> bool:
+        """Whether the paths are whole blocks."""
+        return int(self._paths.shape[1]) == self._block_size
+
+    def grow(self, supports: Sequence[Support]) -> None:
+        """Extends every branch of the frontier by its support, one level deeper."""
+        counts = [len(support.ids) for support in supports]
+        tokens = np.concatenate([support.ids for support in supports])
+        probs = np.concatenate([support.probs for support in supports])
+        parents, tails = self._paths, _Tails.of(self._paths, self._mass, supports)
+        self._paths = np.column_stack([np.repeat(parents, counts, axis=0), tokens])
+        self._mass = np.repeat(self._mass, counts) * probs
+        self._set_ended_apart()
+        self._apply_budget(self._max_blocks if self._deep else self._max_branches, tails)
+
+    def joint(self) -> tuple[Ints, Floats]:
+        """Blocks [n, block_size] and their probabilities [n], which sum to 1 (Eq. 3)."""
+        open_blocks = self._paths if self._deep else self._ended[:0]
+        blocks = np.concatenate([open_blocks, self._ended])
+        mass = np.concatenate([self._mass[: len(open_blocks)], self._ended_mass])
+        return blocks, mass / mass.sum()
+
+    def _set_ended_apart(self) -> None:
+        """Takes the branches that an end of text closes before their time out of the paths."""
+        ended = (self._paths[:, -1:] == self._ends).any(axis=1)
+        if self._deep or not ended.any():
+            return
+        missing = self._block_size - self._paths.shape[1]
+        blocks = np.pad(self._paths[ended], ((0, 0), (0, missing)), constant_values=NO_TOKEN)
+        self._ended = np.concatenate([self._ended, blocks])
+        self._ended_mass = np.concatenate([self._ended_mass, self._mass[ended]])
+        self._paths, self._mass = self._paths[~ended], self._mass[~ended]
+
+    def _apply_budget(self, limit: int, tails: "_Tails") -> None:
+        """Keeps the `limit` likeliest paths, or one that is drawn from the others."""
+        if len(self._paths) <= limit and not tails.mass.size:
+            return
+        level = self._paths.shape[1]
+        order = np.argsort(-self._mass, kind="stable")
+        head, others = order[:limit], order[limit:]
+        head_mass = self._mass[head].sum() + self._ended_mass.sum()
+        other_mass = np.concatenate([self._mass[others], tails.mass])
+        whole = head_mass + other_mass.sum()
+        if self._draws.uniform(self._position, Draw.HEAD_OR_TAIL, level) * whole < head_mass:
+            self._paths, self._mass = self._paths[head], self._mass[head]
+            return
+        drawn = choose(other_mass, self._draws.uniform(self._position, Draw.TAIL, level))
+        self._ended, self._ended_mass = self._ended[:0], self._ended_mass[:0]
+        if drawn < len(others):
+            self._paths = self._paths[[others[drawn]]]
+        else:
+            uniform = self._draws.uniform(self._position, Draw.TAIL_TOKEN, level)
+            self._paths = tails.draw(drawn - len(others), uniform)
+        self._mass = np.ones(1)
+        self._set_ended_apart()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tails:
+    """What the supports of a level do not list: for each branch that has such a tail, its path and mass."""
+
+    paths: Ints  # [tails, depth]
+    mass: Floats  # [tails]
+    tails: Sequence[Tail]
+
+    @classmethod
+    def of(cls, paths: Ints, mass: Floats, supports: Sequence[Support]) -> "_Tails":
+        tails = [(branch, each.tail) for branch, each in enumerate(supports) if each.tail is not None]
+        branches = [branch for branch, _ in tails]
+        shares = np.array([tail.mass for _, tail in tails])
+        return cls(paths[branches], mass[branches] * shares, [tail for _, tail in tails])
+
+    def draw(self, index: int, uniform: float) -> Ints:
+        """A path [1, depth + 1] out of tail number `index`."""
+        return np.append(self.paths[index], self.tails[index].draw(uniform))[None]

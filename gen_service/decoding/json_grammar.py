@@ -1,0 +1,167 @@
+"""JSON schemas as grammars over a model's tokens.
+
+A schema comes from a stranger, so what it may cost is limited everywhere: its size, what the library makes of
+it, the time until it is ready, and the time of each mask (`GrammarState`).
+"""
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from decimal import Decimal
+from functools import cached_property
+from itertools import chain
+from typing import Any, TypeVar
+
+import torch
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+
+from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
+from ttmark.shared.tokenization import TextTokenizer
+
+T = TypeVar("T")
+
+ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
+MAX_SCHEMA_BYTES = 64 * 1024
+MAX_MULTIPLES = 10_000  # an automaton has as many states as the least common multiple of `multipleOf`
+MAX_PROPERTIES = 1_000  # optional ones take time by the square of their number
+MAX_PATTERN_PROPERTIES = 16  # each is compared with each
+MAX_ALTERNATIVES = 300  # recursive ones take time by the square of their number, at each token
+_REHEARSALS = 2
+_REHEARSED_TOKENS = 24
+
+
+class SchemaRefused(Exception):
+    """A schema that cannot be a grammar here; the text says what in it is at fault."""
+
+
+class TokenizerUnsuitable(Exception):
+    """The bytes of the model's tokens cannot be told, or it has no token that ends a text."""
+
+
+class JsonGrammars:
+    """Makes grammars for one model; what that takes of its tokenizer is prepared at the first.
+
+    Args:
+        ends: tokens that end a text.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer, ends: Collection[int]) -> None:
+        self._tokenizer = tokenizer
+        self._ends = frozenset(ends)
+        # One thread: whoever sends bad schemas takes the time of others with schemas, and of nobody else.
+        self._thread = ThreadPoolExecutor(1, "ttmark-grammars")
+
+    def submit(self, schema: Mapping[str, Any]) -> Future[Grammar]:
+        """`compile`, in a thread of its own."""
+        return self._thread.submit(self.compile, schema)
+
+    def compile(self, schema: Mapping[str, Any]) -> Grammar:
+        """The grammar of what a schema allows; takes up to a second, in which other threads run.
+
+        Raises:
+            SchemaRefused: it is too large or complex, allows nothing, or has a keyword that is not supported.
+            TokenizerUnsuitable: there can be no grammar for this model.
+        """
+        text = json.dumps(schema, ensure_ascii=False)
+        _check_size(schema, text)
+        vocabulary = self._vocabulary
+        grammar = LLMatcher.grammar_from_json_schema(
+            text,
+            # All on one line, at most a blank after a comma or colon: given more room, a small model writes
+            # blanks until max_tokens. What a schema allows that cannot be kept to is refused.
+            overrides={
+                "whitespace_flexible": False,
+                "item_separator": ", ?",
+                "key_separator": ": ?",
+                "lenient": False,
+                "coerce_one_of": False,
+            },
+        )
+        matcher = LLMatcher(vocabulary, grammar, log_level=0, limits=_limits())
+        matcher.compute_bitmask()  # tables of the first mask are made here, not in the engine's thread
+        if matcher.is_error():
+            raise SchemaRefused(_one_line(matcher.get_error()))
+        compiled = Grammar(matcher, self._ends)
+        _rehearse(compiled, vocabulary.vocab_size)
+        return compiled
+
+    @cached_property
+    def _vocabulary(self) -> LLTokenizer:
+        """The library's view of the tokenizer; 0.3 s for 50,000 tokens, in which no other thread runs."""
+        if not self._ends:
+            raise TokenizerUnsuitable("the model has no token that ends a text")
+        try:
+            return LLTokenizer(self._tokenizer.backend.to_str(), eos_token=sorted(self._ends))
+        except ValueError as error:
+            raise TokenizerUnsuitable(
+                "the model's tokenizer does not say which bytes its tokens are"
+            ) from error
+
+
+def _limits() -> LLParserLimits:
+    return LLParserLimits(
+        step_lexer_fuel=50_000,  # 4 ms
+        max_items_in_row=500,  # ambiguity, which takes time by its third power
+        step_max_items=20_000,  # 1 ms
+        max_lexer_states=100_000,  # 50 MB
+        max_grammar_size=100_000,
+        verbose_errors=False,  # they would quote the completion
+    )
+
+
+def _check_size(schema: Mapping[str, Any], text: str) -> None:
+    """Refuses what takes the library seconds although it is short."""
+    if len(text.encode()) > MAX_SCHEMA_BYTES:
+        raise SchemaRefused(f"the schema is larger than the limit of {MAX_SCHEMA_BYTES} bytes")
+    if "x-guidance" in schema:  # the library's own options, ours among them
+        raise SchemaRefused('Unimplemented keys: ["x-guidance"]')
+    alternatives = chain(_values(schema, "anyOf", list), _values(schema, "oneOf", list))
+    for name, found, limit in (
+        ("properties", _values(schema, "properties", dict), MAX_PROPERTIES),
+        ("patternProperties", _values(schema, "patternProperties", dict), MAX_PATTERN_PROPERTIES),
+        ("alternatives", alternatives, MAX_ALTERNATIVES),
+    ):
+        if sum(map(len, found)) > limit:
+            raise SchemaRefused(f"the schema has more {name} than the limit of {limit}")
+    multiples = [_without_point(value) for value in _values(schema, "multipleOf", (int, float))]
+    if sum(multiples) > MAX_MULTIPLES or math.lcm(*multiples) > MAX_MULTIPLES:
+        raise SchemaRefused(f"multipleOf is larger, all together, than the limit of {MAX_MULTIPLES}")
+
+
+def _values(schema: Any, keyword: str, kind: type[T] | tuple[type[T], ...]) -> Iterator[T]:
+    """Every value of a keyword, at any depth."""
+    if isinstance(schema, Mapping):
+        value = schema.get(keyword)
+        if isinstance(value, kind):
+            yield value
+    for item in schema.values() if isinstance(schema, Mapping) else schema:
+        if isinstance(item, Mapping | list):
+            yield from _values(item, keyword, kind)
+
+
+def _without_point(number: float) -> int:
+    """A number without its decimal point: 12.5 gives 125."""
+    decimal = Decimal(str(number)).normalize()
+    return abs(int(decimal.scaleb(max(0, -int(decimal.as_tuple().exponent)))))
+
+
+def _rehearse(grammar: Grammar, vocab: int) -> None:
+    """Refuses a grammar that fails in the first tokens of some random completions."""
+    random = torch.Generator().manual_seed(0)
+    try:
+        for _ in range(_REHEARSALS):
+            state = grammar.begin()
+            for _ in range(_REHEARSED_TOKENS):
+                logits = torch.rand((1, vocab), generator=random)
+                state.mask(logits, [()])
+                token = int(logits.argmax())
+                if grammar.ends_with(token):
+                    break
+                state.advance([token])
+    except GrammarFailed as error:
+        raise SchemaRefused(_one_line(str(error))) from error
+
+
+def _one_line(error: str) -> str:
+    return " ".join(error.replace("<non-verbose/>", "").split())[:300]

@@ -1,0 +1,162 @@
+"""What a caller hands to the engine and what it gets back."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ttmark.gen_service.decoding.grammar import Grammar
+from ttmark.shared.vault.confidential import Confidential
+from ttmark.shared.watermark import Watermark
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """Decoding parameters of one request, with the meaning that transformers' processors give them.
+
+    Order: logit_bias, penalties and grammar, temperature, top-k, top-p, min-p; the watermark comes last.
+
+    Attributes:
+        top_k: 0 keeps every token.
+        seed: the same seed gives the same completion; None draws one.
+        logprobs: how many alternatives to report beside each token; None reports nothing.
+        max_branches: lowers the engine's branch budget for this request.
+
+    Raises:
+        ValueError: a value is out of range; the text begins with the field's name.
+    """
+
+    max_tokens: int
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    ignore_eos: bool = False
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    logprobs: int | None = None
+    max_branches: int | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.max_tokens >= 1, "max_tokens must be at least 1")
+        _require(0.0 <= self.temperature <= 100.0, "temperature must be between 0 and 100")
+        _require(self.top_k >= 0, "top_k must be at least 0 (0 turns it off)")
+        _require(0.0 < self.top_p <= 1.0, "top_p must be above 0 and at most 1")
+        _require(0.0 <= self.min_p <= 1.0, "min_p must be between 0 and 1")
+        _require(all(self.stop), "stop must not hold an empty string")
+        _require(abs(self.presence_penalty) <= 2.0, "presence_penalty must be between -2 and 2")
+        _require(abs(self.frequency_penalty) <= 2.0, "frequency_penalty must be between -2 and 2")
+        _require(all(math.isfinite(bias) for bias in self.logit_bias.values()), "logit_bias must be finite")
+        _require(self.logprobs is None or 0 <= self.logprobs <= 100, "logprobs must be between 0 and 100")
+        _require(self.max_branches is None or self.max_branches >= 1, "max_branches must be at least 1")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is always taken, so that there is nothing to watermark."""
+        return self.temperature == 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Marking(Confidential):
+    """The watermark of one request and the key that it is made with."""
+
+    key_id: str
+    key_version: int
+    profile_id: str
+    watermark: Watermark
+    prf_key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """One completion to generate.
+
+    Attributes:
+        prompt_ids: tokens of the prompt, at least one.
+        marking: None generates without a watermark, for `unmarked_reason`.
+        unmarked_block_size: tokens that count as one block where there is no marking.
+        grammar: what the completion may be, an end of text included; None is anything.
+        tenant: whose it is; the engine's work is shared between tenants.
+        repeatable: the same request gets the same text again while nothing else runs: an engine whose bits
+            depend on how a prompt was computed computes the whole of it.
+
+    Raises:
+        ValueError: the prompt is empty, or `ignore_eos` is set together with a grammar.
+    """
+
+    request_id: str
+    prompt_ids: tuple[int, ...]
+    sampling: SamplingParams
+    marking: Marking | None
+    unmarked_reason: str | None = None
+    unmarked_block_size: int = 1
+    grammar: Grammar | None = None
+    tenant: str = ""
+    repeatable: bool = False
+
+    def __post_init__(self) -> None:
+        _require(len(self.prompt_ids) >= 1, "prompt_ids must hold at least one token")
+        _require(self.unmarked_block_size >= 1, "unmarked_block_size must be at least 1")
+        _require(
+            self.grammar is None or not self.sampling.ignore_eos,
+            "ignore_eos cannot go past the end of a grammar",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """Log probability of an emitted token under the model's own distribution (no filter, temperature 1).
+
+    Attributes:
+        top: the likeliest alternatives, likeliest first, as (token id, log probability).
+    """
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkReport:
+    """How much of a completion carries the watermark.
+
+    Attributes:
+        blocks: blocks of the completion, a short last one included; without a marking of
+            `unmarked_block_size` tokens.
+        reasons: blocks without watermark by reason: warm_up, repeated_context, greedy, odd_end, or the
+            request's `unmarked_reason`.
+    """
+
+    blocks: int
+    watermarked_blocks: int
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a completion.
+
+    Attributes:
+        token_ids: new tokens; an end-of-text token is included.
+        text: new text; may lag behind the tokens inside a multi-byte character or a possible stop string.
+        finish_reason: set in the last piece only, as `report` is.
+        reused_tokens: prompt tokens that an engine found in its cache; in the last piece. It tells of what
+            was asked before, not of the completion, so equal completions may differ in it.
+    """
+
+    token_ids: tuple[int, ...]
+    text: str
+    finish_reason: FinishReason | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    report: MarkReport | None = None
+    reused_tokens: int = field(default=0, compare=False)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)

@@ -1,0 +1,182 @@
+"""One completion on its way from logits to tokens: what was sampled, and the block in the making."""
+
+import secrets
+from collections import Counter
+from collections.abc import Sequence as Tokens
+
+import torch
+
+from ttmark.gen_service.decoding.block import Block, PlainBlock, TandemBlock
+from ttmark.gen_service.decoding.block_builder import BlockBuilder
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.logprobs import block_logprobs
+from ttmark.gen_service.decoding.penalties import LogitAdjustments
+from ttmark.gen_service.decoding.randomness import Draw, Draws
+from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
+from ttmark.gen_service.decoding.support import Support
+from ttmark.gen_service.decoding.text_stream import TextStream
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark import ContextTracker
+
+_DEFAULT_UNMARKED_REASON = "disabled"
+
+
+class Sequence:
+    """State of one completion.
+
+    Attributes:
+        tokens: prompt and completion.
+        token_limit: tokens that there will be at most.
+        ends: tokens that end the text.
+        block: the block in the making, if one was begun.
+        group_ends: numbers of tokens after each group that was sampled together.
+    """
+
+    def __init__(
+        self, request: GenerationRequest, tokenizer: TextTokenizer, eos_token_ids: Tokens[int]
+    ) -> None:
+        params, marking = request.sampling, request.marking
+        self.request = request
+        self.params = params
+        self.tokens = list(request.prompt_ids)
+        self.prompt_length = len(request.prompt_ids)
+        self.token_limit = self.prompt_length + params.max_tokens
+        self.ends = frozenset() if params.ignore_eos else frozenset(eos_token_ids)
+        self.filters = FilterParams(params.temperature, params.top_k, params.top_p, params.min_p)
+        self.block: Block | None = None
+        self.group_ends: list[int] = []
+        self.finish_reason: FinishReason | None = None
+        self._block_size = marking.watermark.block_size if marking else request.unmarked_block_size
+        self._marked = (
+            (marking, ContextTracker(self._block_size, marking.watermark.context_width)) if marking else None
+        )
+        self._draws = Draws(secrets.randbits(64) if params.seed is None else params.seed)
+        self._adjustments = LogitAdjustments(
+            params.presence_penalty, params.frequency_penalty, params.logit_bias
+        )
+        self._grammar = request.grammar.begin() if request.grammar else None
+        self._text = TextStream(tokenizer, params.stop)
+        self._blocks = 0
+        self._watermarked = 0
+        self._reasons: Counter[str] = Counter()
+
+    @property
+    def completion(self) -> list[int]:
+        return self.tokens[self.prompt_length :]
+
+    @property
+    def completion_length(self) -> int:
+        return len(self.tokens) - self.prompt_length
+
+    @property
+    def left(self) -> int:
+        """Tokens that may still be sampled."""
+        return self.token_limit - len(self.tokens)
+
+    def open_block(self, max_branches: int) -> Block:
+        """The block in the making, or a new one: watermarked, or plain for a reason that is counted.
+
+        Args:
+            max_branches: branches of a block level that may be probed together, if the request allows it.
+        """
+        if self.block is None:
+            self.block = self._new_block(min(max_branches, self.params.max_branches or max_branches))
+        return self.block
+
+    def forget_branches(self) -> None:
+        """Gives up what is known of a watermarked block; it is begun again to the same result."""
+        if isinstance(self.block, TandemBlock):
+            self.block = None
+
+    def adjust(self, block: Block, logits: torch.Tensor) -> None:
+        """Applies bias, penalties and grammar to the `logits` [paths, vocab] of the block's paths, in place.
+
+        The model's own are kept beforehand where log probabilities are asked for.
+        """
+        paths = block.paths
+        if self.params.logprobs is not None:
+            block.model_logits.update(zip(paths, logits.clone(), strict=True))
+        if self._adjustments.active:
+            self._adjustments.apply(logits, self.completion, paths)
+        if self._grammar is not None:
+            self._grammar.mask(logits, paths)
+
+    def sample(self, support: Support) -> int:
+        """The next token of a plain block."""
+        return support.draw(self._draws.uniform(self.completion_length, Draw.TOKEN))
+
+    def append(self, block: Block, new: tuple[int, ...]) -> Delta:
+        """Appends a token of a plain block, or a watermarked block.
+
+        A watermarked block that an end of text or a stop string cuts short does not count as one.
+        """
+        top = self.params.logprobs
+        logprobs = None if top is None else block_logprobs(block.model_logits, new, top)
+        taken, text = self._take(new)
+        if isinstance(block, PlainBlock):
+            block.left -= 1
+            if not block.left:
+                self.block = None
+        else:
+            self.block = None
+            whole = taken == self._block_size
+            self._blocks += 1
+            self._watermarked += whole
+            if not whole:
+                self._reasons["odd_end"] += 1
+        return Delta(
+            token_ids=new[:taken],
+            text=text,
+            finish_reason=self.finish_reason,
+            logprobs=None if logprobs is None else logprobs[:taken],
+            report=self.report() if self.finish_reason else None,
+        )
+
+    def report(self) -> MarkReport:
+        return MarkReport(self._blocks, self._watermarked, dict(self._reasons))
+
+    def _new_block(self, max_branches: int) -> Block:
+        size = self._block_size
+        if self._marked is None:
+            return self._plain_block(self.request.unmarked_reason or _DEFAULT_UNMARKED_REASON)
+        if self.params.greedy:
+            return self._plain_block("greedy")
+        if self.left < size:
+            return self._plain_block("odd_end")
+        marking, tracker = self._marked
+        context = tracker.next_context(self.completion)
+        if context is None:
+            return self._plain_block(tracker.reason or "no_context")
+        position = self.completion_length
+        builder = BlockBuilder(size, self.ends, self._draws, position, max_branches)
+        return TandemBlock(marking, context, builder, self._draws.uniform(position, Draw.BLOCK))
+
+    def _plain_block(self, reason: str) -> PlainBlock:
+        self._blocks += 1
+        self._reasons[reason] += 1
+        return PlainBlock(self._block_size)
+
+    def _take(self, new: tuple[int, ...]) -> tuple[int, str]:
+        """Appends tokens up to the end of the completion; how many of them, and their text."""
+        text, taken = "", 0
+        for token in new:
+            self.tokens.append(token)
+            taken += 1
+            if token in self.ends:
+                self.finish_reason = "stop"
+            else:
+                text += self._text.push(token)
+            if self._text.stopped:
+                self.finish_reason = "stop"
+            if self.finish_reason is None and self.left == 0:
+                self.finish_reason = "length"
+            if self.finish_reason:
+                break
+        self.group_ends.append(len(self.tokens))
+        if self._grammar is not None and self.finish_reason is None:
+            self._grammar.advance(new)
+        if self.finish_reason:
+            text += self._text.finish()
+            if self._text.stopped:
+                self.finish_reason = "stop"
+        return taken, text

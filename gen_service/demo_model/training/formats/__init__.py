@@ -1,1 +1,0 @@
-"""One converter per documentation format, each from a file's text to its raw paragraphs."""

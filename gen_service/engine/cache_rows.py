@@ -1,0 +1,196 @@
+"""Which sequences and prefixes hold which rows of the KV cache, and what is copied where."""
+
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from ttmark.gen_service.engine.extents import Extent, ExtentAllocator
+from ttmark.gen_service.engine.job import Job
+from ttmark.gen_service.engine.prefixes import Cuts, Prefix, Prefixes, common_tokens, trace_part
+
+J = TypeVar("J", bound=Job)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Cache rows to copy before the pass, in the order of the list."""
+
+    source: int
+    target: int
+    length: int
+
+
+class _Source(NamedTuple, Generic[J]):
+    """`length` cached tokens to begin with, of a prefix or of a sequence that runs."""
+
+    length: int
+    prefix: Prefix | None
+    holder: J | None
+
+
+class CacheRows(Generic[J]):
+    """The rows of the cache: held by sequences, kept as prefixes, or free.
+
+    Prefixes yield: the least recently used goes when a sequence needs room.
+
+    Args:
+        cuts: where sequences may go on from rows of others; None: they never do, and no prefix is kept.
+
+    Attributes:
+        moves: what is to be copied before the next pass.
+        reused_tokens: prompt tokens that were not computed, since the start.
+    """
+
+    def __init__(self, allocator: ExtentAllocator, cuts: Cuts | None) -> None:
+        self.moves: list[Move] = []
+        self.reused_tokens = 0
+        self._allocator = allocator
+        self._cuts = cuts
+        self._prefixes = Prefixes()
+        self._prompts: dict[J, bytes] = {}  # traces, of those who hold rows
+
+    @property
+    def available(self) -> int:
+        """Rows that no sequence holds."""
+        return self._allocator.free_rows + self._prefixes.rows
+
+    @property
+    def held(self) -> int:
+        """Rows that sequences hold."""
+        return self._allocator.capacity - self.available
+
+    @property
+    def prefix_rows(self) -> int:
+        """Rows that are kept as prefixes."""
+        return self._prefixes.rows
+
+    def admit(self, sequence: J, wanted: int) -> bool:
+        """Gives a sequence `wanted` rows, if no others hold them, and what is known of its beginning."""
+        if self.available < wanted:
+            return False
+        source = self._source(sequence)
+        extent = self._taken_over(source, wanted) if source else None
+        reused = source.length if source and extent else 0
+        if extent is None:
+            moves = len(self.moves)
+            extent = self._fit(wanted) or self._fit_compacted(wanted)
+            if source and extent:
+                reused = self._copy(source, extent, compacted=len(self.moves) > moves)
+        self._prompts.setdefault(sequence, b"")
+        sequence.extent = extent
+        sequence.cached = reused
+        if sequence.reused is None:
+            sequence.reused = reused
+            self.reused_tokens += sequence.reused
+        return True
+
+    def grow(self, sequence: J, needed: int) -> bool:
+        """Makes an extent hold `needed` tokens, in place or elsewhere; false if no free rows do."""
+        extent = sequence.extent
+        if extent is None:
+            return False
+        wanted = min(sequence.token_limit, max(needed, 2 * extent.length))
+        grown = self._fit(wanted, extent) or self._fit_compacted(wanted) or self._fit(needed, extent)
+        if grown is None:
+            return False
+        extent = sequence.extent or extent  # another, if all were moved together
+        if grown.start != extent.start:
+            self.moves.append(Move(extent.start, grown.start, sequence.cached))
+            self._allocator.give_back(extent)
+        sequence.extent = grown
+        return True
+
+    def release(self, sequence: J, *, comes_back: bool) -> None:
+        """Takes a sequence's rows; those that are of use to it or to others stay as a prefix."""
+        extent = sequence.extent
+        self._prompts.pop(sequence, None)
+        if extent is None:
+            return
+        length = 0
+        if self._cuts is not None:
+            last = min(sequence.cached, sequence.token_count - 1)
+            length = self._cuts.before(sequence, last) if comes_back else self._cuts.useful(sequence)
+        if self._cuts is None or not length:
+            self._allocator.give_back(extent)
+            return
+        if length < extent.length:
+            self._allocator.give_back(Extent(extent.start + length, extent.length - length))
+        kept = Prefix(sequence.tenant, self._cuts.trace(sequence, length), Extent(extent.start, length))
+        for free in self._prefixes.keep(kept):
+            self._allocator.give_back(free)
+
+    def forget_prefixes(self, tenant: str) -> None:
+        """Frees all prefixes of a tenant."""
+        for free in self._prefixes.drop_tenant(tenant):
+            self._allocator.give_back(free)
+
+    def _source(self, sequence: J) -> "_Source[J] | None":
+        """The longest beginning of a sequence that its tenant's prefixes or running prompts have."""
+        if self._cuts is None:
+            return None
+        own = self._cuts.trace(sequence, sequence.token_count)
+        best: J | None = None
+        prefix, most = self._prefixes.longest(sequence.tenant, own)
+        for holder, prompt in self._prompts.items():
+            if holder.tenant == sequence.tenant:
+                shared = common_tokens(own, prompt, most, at_most=holder.cached)
+                best, most = (holder, shared) if shared else (best, most)
+        self._prompts[sequence] = trace_part(own, sequence.prompt_length)
+        length = self._cuts.before(sequence, min(most, sequence.token_count - 1))
+        if not length:
+            return None
+        if best is None and prefix is not None:
+            self._prefixes.touch(prefix)
+        return _Source(length, prefix if best is None else None, best)
+
+    def _taken_over(self, source: "_Source[J]", wanted: int) -> Extent | None:
+        """The rows of a prefix that is used as a whole, made longer where they are."""
+        prefix = source.prefix
+        if prefix is None or source.length < prefix.extent.length:
+            return None
+        grown = self._allocator.extend(prefix.extent, wanted)
+        if grown is not None:
+            self._prefixes.drop(prefix)
+        return grown
+
+    def _copy(self, source: "_Source[J]", extent: Extent, *, compacted: bool) -> int:
+        """Copies what a sequence begins with; how many tokens that is, 0 if their rows were overwritten."""
+        rows = source.holder.extent if source.holder else None
+        if source.prefix is not None:
+            # Rows that were just freed keep their values until the next copy.
+            rows = None if compacted else source.prefix.extent
+            freed = (
+                self._prefixes.drop(source.prefix) if source.length == source.prefix.extent.length else None
+            )
+            if freed is not None:
+                self._allocator.give_back(freed)
+        if rows is None:
+            return 0
+        self.moves.append(Move(rows.start, extent.start, source.length))
+        return source.length
+
+    def _fit(self, length: int, extent: Extent | None = None) -> Extent | None:
+        """`extent` made longer, or another one, at the cost of prefixes; None if there is no such gap."""
+        own = extent.length if extent else 0
+        if self.available + own < length:
+            return None
+        while True:
+            found = self._allocator.extend(extent, length) if extent else None
+            found = found or self._allocator.take(length)
+            if found is not None:
+                return found
+            oldest = self._prefixes.drop_oldest()
+            if oldest is None:
+                return None
+            self._allocator.give_back(oldest)
+
+    def _fit_compacted(self, length: int) -> Extent | None:
+        """An extent behind all others, which are moved together; for when no prefix is left."""
+        if self.available < length:
+            return None
+        held = [(holder.extent, holder) for holder in self._prompts if holder.extent is not None]
+        for extent, holder in sorted(held, key=lambda each: each[0].start):
+            self._allocator.give_back(extent)
+            holder.extent = self._allocator.take(extent.length)
+            if holder.extent is not None and holder.extent != extent and holder.cached:
+                self.moves.append(Move(extent.start, holder.extent.start, holder.cached))
+        return self._allocator.take(length)

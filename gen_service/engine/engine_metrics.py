@@ -1,0 +1,109 @@
+"""Prometheus metrics of a generation engine: load, cache, and what its forward passes are made of."""
+
+from collections.abc import Callable
+from functools import partial
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_QUEUE_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
+_ROW_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+_CANDIDATE_BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 50, 100, 200, 500)
+ROW_KINDS = ("prefill", "probe", "commit")
+STEP_PARTS = ("forward", "reweight", "other")
+
+
+class EngineMetrics:
+    """The engines of one process; the label `model` is a served model's name, set by the operator."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self._requests = gauge("ttmark_engine_requests", "Completions in hand.", ["model", "state"])
+        self._kv_used = gauge("ttmark_engine_kv_cache_used_tokens", "Cache rows in use.", ["model"])
+        self._kv_capacity = gauge(
+            "ttmark_engine_kv_cache_capacity_tokens", "Cache rows there are.", ["model"]
+        )
+        self._kv_prefix = gauge(
+            "ttmark_engine_kv_cache_prefix_tokens",
+            "Cache rows that are kept for prompts to come; they are free for any completion that needs them.",
+            ["model"],
+        )
+        self._waiting_tenants = gauge(
+            "ttmark_engine_waiting_tenants",
+            "Tenants of whom a completion had no part in the last step.",
+            ["model"],
+        )
+        self._branch_budget = gauge(
+            "ttmark_engine_branch_budget",
+            "Candidates of a block level that may be probed together now.",
+            ["model"],
+        )
+        self.queue = histogram(
+            "ttmark_engine_queue_seconds",
+            "Time from a completion's arrival to its first place in a step.",
+            ["model"],
+            buckets=_QUEUE_BUCKETS,
+        )
+        self.step_rows = histogram(
+            "ttmark_engine_step_rows",
+            "Rows (tokens) of one forward pass; its count is the number of steps.",
+            ["model"],
+            buckets=_ROW_BUCKETS,
+        )
+        self.rows = counter(
+            "ttmark_engine_rows",
+            "Rows computed: of prompts, of candidates that are probed, of tokens that are kept.",
+            ["model", "kind"],
+        )
+        self.seconds = counter(
+            "ttmark_engine_step_seconds",
+            "Time spent in steps: in the forward pass, in reweighting and drawing blocks, in the rest.",
+            ["model", "part"],
+        )
+        self.candidates = histogram(
+            "ttmark_engine_candidates",
+            "First tokens (m) that were probed for a block.",
+            ["model"],
+            buckets=_CANDIDATE_BUCKETS,
+        )
+        self.preemptions = counter(
+            "ttmark_engine_preemptions",
+            "Completions that gave up their cache rows and started again.",
+            ["model"],
+        )
+        self.reused = counter(
+            "ttmark_engine_reused_prompt_tokens",
+            "Prompt tokens that were found in the cache and not computed again.",
+            ["model"],
+        )
+
+    def watch(
+        self,
+        model: str,
+        *,
+        running: Callable[[], float],
+        waiting: Callable[[], float],
+        waiting_tenants: Callable[[], float],
+        kv_used_tokens: Callable[[], float],
+        kv_prefix_tokens: Callable[[], float],
+        kv_capacity_tokens: float,
+        branch_budget: Callable[[], float],
+    ) -> None:
+        """Reads these at each scrape, so that they are true even while the engine's thread hangs."""
+        self._requests.labels(model, "running").set_function(running)
+        self._requests.labels(model, "waiting").set_function(waiting)
+        self._waiting_tenants.labels(model).set_function(waiting_tenants)
+        self._kv_used.labels(model).set_function(kv_used_tokens)
+        self._kv_prefix.labels(model).set_function(kv_prefix_tokens)
+        self._kv_capacity.labels(model).set(kv_capacity_tokens)
+        self._branch_budget.labels(model).set_function(branch_budget)
+        self.queue.labels(model)
+        self.step_rows.labels(model)
+        self.candidates.labels(model)
+        self.preemptions.labels(model)
+        self.reused.labels(model)
+        for kind in ROW_KINDS:
+            self.rows.labels(model, kind)
+        for part in STEP_PARTS:
+            self.seconds.labels(model, part)

@@ -1,0 +1,60 @@
+"""A sequence as the scheduler sees it: rows and tokens are numbers here, not tensors."""
+
+from typing import NamedTuple, Protocol
+
+from ttmark.gen_service.engine.extents import Extent
+
+
+class Work(NamedTuple):
+    """What one sequence computes in a pass.
+
+    Attributes:
+        rows: its rows of the pass.
+        cached: tokens that it has in the cache afterwards; no more than before where it probes.
+    """
+
+    rows: int
+    cached: int
+
+
+class Job(Protocol):
+    """What the scheduler knows of a sequence.
+
+    Attributes:
+        tokens: prompt and completion.
+        group_ends: numbers of tokens after each group that was sampled together.
+        extent: its cache rows, while it runs.
+        cached: tokens in the cache.
+        reused: prompt tokens that were in the cache when it was first admitted; None before.
+        prompt_cut: a prompt is computed in pieces that end at multiples of it.
+    """
+
+    tokens: list[int]
+    prompt_length: int
+    group_ends: list[int]
+    extent: Extent | None
+    cached: int
+    reused: int | None
+    prompt_cut: int
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether its text must not depend on what is in the cache."""
+
+    @property
+    def token_count(self) -> int:
+        """Tokens so far."""
+
+    @property
+    def token_limit(self) -> int:
+        """Tokens that there will be at most."""
+
+    def next_work(self, chunk: int, limit: int) -> Work:
+        """Its probes, or its next tokens to cache: a chunk of the prompt, or up to about `limit` others."""
+
+    def forget_cache(self) -> None:
+        """Its rows are gone: it starts again from its tokens."""

@@ -1,0 +1,185 @@
+"""The step of the engine: it takes each completion in hand further by a token, a block or a level of one."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+import torch
+
+from ttmark.gen_service.decoding.decoder import Decoder
+from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.decoding.request import Delta
+from ttmark.gen_service.engine.cached_sequence import CachedSequence
+from ttmark.gen_service.engine.drain_rate import DrainRate
+from ttmark.gen_service.engine.errors import EngineError, OutOfTime
+from ttmark.gen_service.engine.job import Work
+from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.scheduler import Plan, Scheduler
+from ttmark.gen_service.engine.step_metrics import StepRecorder
+from ttmark.gen_service.engine.stream import DeltaStream, Failure, Outbox
+
+Arrivals = list[tuple[CachedSequence, DeltaStream]]
+
+
+@dataclass(slots=True)
+class EngineStats:
+    """Counters since the start, and how full the engine is now.
+
+    Attributes:
+        cached_tokens: cache rows that running completions hold.
+        prefix_tokens: cache rows that are kept for prompts to come.
+        reused_tokens: prompt tokens that were found in the cache.
+    """
+
+    running: int = 0
+    waiting: int = 0
+    waiting_tenants: int = 0
+    cached_tokens: int = 0
+    prefix_tokens: int = 0
+    reused_tokens: int = 0
+    passes: int = 0
+    rows: int = 0
+    completion_tokens: int = 0
+    preemptions: int = 0
+
+
+class Stepper:
+    """The completions in hand and what takes them further; the engine's thread alone calls it.
+
+    Attributes:
+        streams: of the completions in hand.
+        drain_rate: how fast they leave.
+    """
+
+    def __init__(self, runner: Runner, scheduler: Scheduler[CachedSequence], decoder: Decoder) -> None:
+        self.stats = EngineStats()
+        self.streams: dict[CachedSequence, DeltaStream] = {}
+        self.drain_rate = DrainRate()
+        self.recorder = StepRecorder()
+        self._runner = runner
+        self._scheduler = scheduler
+        self._decoder = decoder
+        self._outbox = Outbox()
+
+    def step(self, arrivals: Arrivals) -> None:
+        """Take in, plan, forward, decide, deliver."""
+        self._take_in(arrivals)
+        plan = self._scheduler.plan()
+        logits, failures = self._forward(plan)
+        tokens = self._decoder.decide(logits)
+        self._deliver(failures | tokens)
+
+    def _take_in(self, arrivals: Arrivals) -> None:
+        """Queues new completions, and drops those that were cancelled or are late."""
+        for sequence, stream in arrivals:
+            self.streams[sequence] = stream
+            self._scheduler.add(sequence)
+        now = time.monotonic()
+        late = [sequence for sequence in self.streams if sequence.deadline < now]
+        for sequence in [sequence for sequence in self.streams if sequence.cancelled]:
+            self._leave(sequence)
+        self._fail([sequence for sequence in late if not sequence.cancelled], OutOfTime("out of time"))
+
+    def _forward(
+        self, plan: Plan[CachedSequence]
+    ) -> tuple[dict[CachedSequence, torch.Tensor], dict[CachedSequence, Delta | SequenceFailed]]:
+        """Logits [paths, vocab] for the blocks of a pass, and the failures of sequences that it failed for.
+
+        If the pass fails, each sequence is computed alone, so that only the culprit ends.
+        """
+        self.recorder.begins(plan.works)
+        for move in plan.moves:
+            self._runner.move(move.source, move.target, move.length)
+        logits: dict[CachedSequence, torch.Tensor] = {}
+        failures: dict[CachedSequence, Delta | SequenceFailed] = {}
+        try:
+            logits = self._compute(plan.works)
+        except Exception:
+            for sequence, work in plan.works.items():
+                try:
+                    logits |= self._compute({sequence: work})
+                except Exception as error:
+                    failures[sequence] = SequenceFailed.because(error)
+        self.recorder.forwarded()
+        return logits, failures
+
+    def _compute(self, works: Mapping[CachedSequence, Work]) -> dict[CachedSequence, torch.Tensor]:
+        if not works:
+            return {}
+        pieces: list[Append | Probe] = []
+        owners: list[CachedSequence] = []
+        for sequence, work in works.items():
+            own = sequence.pieces(work.cached)
+            pieces += own
+            owners += [sequence] * len(own)
+        logits = self._runner.forward(pieces)
+        for sequence, work in works.items():
+            sequence.cached = work.cached
+        self.stats.passes += 1
+        self.stats.rows += sum(work.rows for work in works.values())
+        return {owner: rows for owner, rows in zip(owners, logits, strict=True) if len(rows)}
+
+    def _deliver(self, outcomes: Mapping[CachedSequence, Delta | SequenceFailed]) -> None:
+        for sequence, outcome in outcomes.items():
+            if isinstance(outcome, SequenceFailed):
+                self._fail([sequence], outcome)
+                continue
+            self.stats.completion_tokens += len(outcome.token_ids)
+            stream = self.streams[sequence]
+            if outcome.finish_reason is not None:
+                self._leave(sequence)
+                outcome = replace(outcome, reused_tokens=sequence.reused or 0)
+            self._outbox.add(stream, outcome)
+        self.recorder.ends(self._scheduler, self._decoder.reweight_seconds)
+        self._update_stats()
+        self._outbox.send()
+
+    def fail_all(self, error: SequenceFailed) -> None:
+        """Ends everything in hand, after a fault of the engine itself."""
+        self._fail(list(self.streams), error)
+        self._update_stats()
+        self._outbox.send()
+
+    def abandon(self, arrivals: Arrivals, error: EngineError) -> None:
+        """Tells everybody that there will be no further step, before anything else is done."""
+        self.streams.update(arrivals)
+        for stream in self.streams.values():
+            self._outbox.add(stream, error)
+        self._outbox.send()
+        for sequence in list(self.streams):
+            self._leave(sequence)
+        self._update_stats()
+
+    def _fail(self, sequences: Iterable[CachedSequence], error: Failure) -> None:
+        for sequence in sequences:
+            stream = self.streams[sequence]
+            if isinstance(error, SequenceFailed):
+                log = structlog.get_logger("ttmark.engine")
+                log.error("completion_failed", request_id=sequence.request.request_id, origin=error.origin)
+                self._scheduler.distrust(sequence)
+            self._leave(sequence)
+            self._outbox.add(stream, error)
+
+    def _leave(self, sequence: CachedSequence) -> None:
+        self._scheduler.remove(sequence)
+        del self.streams[sequence]
+        self.recorder.left(sequence)
+        self.drain_rate.tick()
+        if not self.streams:
+            self.drain_rate.rest()
+
+    @property
+    def running(self) -> int:
+        """Completions that have a place in the steps."""
+        return len(self._scheduler.running)
+
+    def _update_stats(self) -> None:
+        self.stats.running = len(self._scheduler.running)
+        self.stats.waiting = len(self._scheduler.waiting)
+        self.stats.waiting_tenants = self._scheduler.tenants_waiting if self.streams else 0
+        self.stats.preemptions = self._scheduler.preemptions
+        self.stats.cached_tokens = self._scheduler.reserved_rows
+        self.stats.prefix_tokens = self._scheduler.prefix_rows
+        self.stats.reused_tokens = self._scheduler.reused_tokens

@@ -1,0 +1,25 @@
+"""Texts that a command is given as files or on standard input."""
+
+import sys
+from pathlib import Path
+
+from ttmark.services.runtime import StartupError
+
+STANDARD_INPUT = "-"
+
+
+def read_bytes(name: str) -> bytes:
+    """The content of a file, or of standard input for `-`.
+
+    Raises:
+        StartupError: the file cannot be read.
+    """
+    try:
+        return sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+    except OSError as error:
+        raise StartupError(f"cannot read {shown(name)}: {error.strerror}") from error
+
+
+def shown(name: str) -> str:
+    """What messages call a file."""
+    return "standard input" if name == STANDARD_INPUT else name

@@ -1,0 +1,82 @@
+"""`ttmark models`: the models that need no hub."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ttmark.gen_service.smollm2 import SMOLLM2
+from ttmark.services.cli.key_store import print_json, print_table
+from ttmark.services.cli.model_progress import ModelProgress
+from ttmark.services.cli.options import JsonOutput
+from ttmark.services.local.manifest import is_whole
+from ttmark.services.local.smollm2 import get_smollm2, smollm2_folder
+from ttmark.services.model_folder import BY_NAME, DEMO, resolve_model
+from ttmark.services.runtime import StartupError, one_clear_line
+from ttmark.services.state_folder import STATE_FOLDER
+
+app = typer.Typer(help="Models that `ttmark` knows by name.", no_args_is_help=True)
+
+State = Annotated[Path, typer.Option(envvar="TTMARK_STATE", help="State folder, as of `ttmark up`.")]
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """A model with a name of its own.
+
+    Attributes:
+        status: `ready`, `absent`, or `damaged`: the next `get` or `up` makes it again.
+    """
+
+    model: str
+    status: str
+    folder: str
+    licence: str = "Apache-2.0"
+
+
+@app.command()
+def get(
+    model: Annotated[str, typer.Argument(help=f"{SMOLLM2}, or {DEMO}, which ships with the project.")],
+    state: State = STATE_FOLDER,
+    as_json: JsonOutput = False,
+) -> None:
+    """Fetch a model and make its folder; one that is there is read through and checked.
+
+    After Ctrl-C the same command goes on where it stopped.
+    """
+    with one_clear_line():
+        if model not in BY_NAME:
+            raise StartupError(f"unknown model {model!r}; there are {' and '.join(BY_NAME)}")
+        if model == SMOLLM2:
+            with ModelProgress(Console(stderr=True), model) as progress:
+                try:
+                    get_smollm2(state, progress, read_all=True)
+                except KeyboardInterrupt as error:
+                    raise StartupError("stopped; the same command goes on from here") from error
+        known = KnownModel(model, "ready", str(resolve_model(model, state)))
+    if as_json:
+        print_json(asdict(known))
+    else:
+        typer.echo(known.folder)
+
+
+@app.command("list")
+def list_models(state: State = STATE_FOLDER, as_json: JsonOutput = False) -> None:
+    """The models that there are, and whether they are on this machine."""
+    models = [_describe(name, state) for name in BY_NAME]
+    if as_json:
+        print_json([asdict(model) for model in models])
+        return
+    order = ("model", "status", "licence", "folder")
+    rows = [{name.upper(): getattr(model, name) for name in order} for model in models]
+    print_table(rows, empty="no models")
+
+
+def _describe(name: str, state: Path) -> KnownModel:
+    if name == DEMO:
+        return KnownModel(name, "ready", str(resolve_model(name)))
+    folder = smollm2_folder(state)
+    status = "ready" if is_whole(folder) else "damaged" if folder.exists() else "absent"
+    return KnownModel(name, status, str(folder))

@@ -1,0 +1,43 @@
+"""Settings of what reads files."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+if TYPE_CHECKING:
+    from ttmark.detect_service.extraction import ExtractionLimits
+
+
+class ExtractionSettings(BaseSettings):
+    """What one file may cost, in the detection service and in `ttmark detect`."""
+
+    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
+
+    extract_workers: int = Field(
+        default=2, ge=1, description="Processes that read files (docx, html, pdf, text)."
+    )
+    extract_queue: int = Field(
+        default=16, ge=0, description="Files that may wait for one before 429 is answered."
+    )
+    extract_cpu_seconds: int = Field(
+        default=5, ge=1, description="CPU time for a file before 413 is answered."
+    )
+    extract_seconds: float = Field(default=30.0, gt=0, description="Time for a file on the clock, likewise.")
+    extract_memory_bytes: int = Field(
+        default=512 * 2**20, ge=128 * 2**20, description="Memory of a process that reads files."
+    )
+    extract_text_bytes: int = Field(default=16 * 2**20, ge=1, description="Longest text of a file, in UTF-8.")
+
+    def extraction_limits(self) -> "ExtractionLimits":
+        """The same for the workers."""
+        from ttmark.detect_service.extraction import ExtractionLimits  # commands start without the service
+
+        return ExtractionLimits(
+            workers=self.extract_workers,
+            queue=self.extract_queue,
+            cpu_seconds=self.extract_cpu_seconds,
+            seconds=self.extract_seconds,
+            memory_bytes=self.extract_memory_bytes,
+            text_bytes=self.extract_text_bytes,
+        )

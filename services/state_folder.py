@@ -1,0 +1,45 @@
+"""What `ttmark up` keeps in the state folder, and where: models, tokenizers, ledgers, measured choices."""
+
+import re
+from pathlib import Path
+
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.shared.tokenization import TOKENIZER_FILE, TextTokenizer
+
+STATE_FOLDER = Path(".ttmark")
+STATE_MEANING = (
+    "State folder of `ttmark up`: the models and tokenizers under its `models` are known, and what was seen "
+    "of the key store is remembered there."
+)
+
+
+def models_folder(state: Path) -> Path:
+    """A folder for each model whose texts can be read: the whole model, or its tokenizer alone."""
+    return state / "models"
+
+
+def choices_file(state: Path) -> Path:
+    """The number formats and threads that were fastest here, by processor and model."""
+    return state / "choices.json"
+
+
+def known_tokenizers(state: Path) -> list[Path]:
+    """Folders with a tokenizer.json: the demo model's, and all that the state folder holds."""
+    found = models_folder(state).glob(f"*/{TOKENIZER_FILE}")
+    return [DEMO_MODEL_PATH, *sorted(path.parent for path in found)]
+
+
+def remember_tokenizer(state: Path, name: str, tokenizer: TextTokenizer) -> None:
+    """Keeps a model's tokenizer, so that its texts can be read without the model.
+
+    Args:
+        name: of the model; the folder's name says it, beside the beginning of the fingerprint.
+    """
+    readable = re.sub(r"[^\w.-]+", "-", name)
+    folder = models_folder(state) / f"{readable}-{tokenizer.fingerprint[:8]}"
+    if (folder / TOKENIZER_FILE).is_file():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{TOKENIZER_FILE}.part"
+    tokenizer.backend.save(str(part))
+    part.replace(folder / TOKENIZER_FILE)

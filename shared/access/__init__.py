@@ -1,0 +1,1 @@
+"""Access tokens: who may call, and what for."""

@@ -1,0 +1,149 @@
+"""Every error that a client can see, with its status, code, OpenAI type and title stated once.
+
+ServiceError
+├── BadRequest 400
+│   ├── MalformedJson, UnsupportedFeature, ContextLengthExceeded
+├── Unauthorized 401
+├── Forbidden 403
+├── NotFound 404
+│   ├── KeyNotFound, ModelNotFound
+├── MethodNotAllowed 405
+├── RequestTimeout 408
+├── TooLarge 413
+│   ├── TooMuchWork
+├── UnsupportedMediaType 415
+├── Unprocessable 422
+├── TooManyRequests 429
+├── InternalError 500
+└── Unavailable 503
+    ├── NotReady, ShuttingDown, NoUsableKey, StoreDown
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+INVALID_REQUEST = "invalid_request_error"
+SERVER_ERROR = "server_error"
+
+
+class ServiceError(Exception):
+    """An error with a documented answer; `message` is shown to the client as it is.
+
+    Args:
+        message: one or two sentences for the client; no secrets, no input beyond field names and numbers.
+        param: the request field at fault, as a dotted path.
+        retry_after: seconds after which another try makes sense (the Retry-After header).
+        headers: further response headers.
+    """
+
+    status: ClassVar[int]
+    code: ClassVar[str]
+    type: ClassVar[str] = INVALID_REQUEST
+    title: ClassVar[str]
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        param: str | None = None,
+        retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.retry_after = retry_after
+        self.headers = dict(headers or {})
+
+
+class BadRequest(ServiceError):
+    status, code, title = 400, "invalid_request", "Bad request"
+
+
+class MalformedJson(BadRequest):
+    code, title = "malformed_json", "The body is not valid JSON"
+
+
+class UnsupportedFeature(BadRequest):
+    code, title = "unsupported_feature", "Unsupported feature"
+
+
+class ContextLengthExceeded(BadRequest):
+    code, title = "context_length_exceeded", "Context length exceeded"
+
+
+class Unauthorized(ServiceError):
+    status, code, title = 401, "invalid_api_key", "Unauthorized"
+    type = "authentication_error"
+
+
+class Forbidden(ServiceError):
+    status, code, title = 403, "insufficient_scope", "Forbidden"
+    type = "permission_error"
+
+
+class NotFound(ServiceError):
+    status, code, title = 404, "not_found", "Not found"
+
+
+class KeyNotFound(NotFound):
+    code, title = "key_not_found", "Unknown watermark key"
+
+
+class ModelNotFound(NotFound):
+    code, title = "model_not_found", "Unknown model"
+
+
+class MethodNotAllowed(ServiceError):
+    status, code, title = 405, "method_not_allowed", "Method not allowed"
+
+
+class RequestTimeout(ServiceError):
+    status, code, title = 408, "request_timeout", "Request timeout"
+
+
+class TooLarge(ServiceError):
+    status, code, title = 413, "request_too_large", "Content too large"
+
+
+class TooMuchWork(TooLarge):
+    code, title = "too_much_work", "Too much work for one request"
+
+
+class UnsupportedMediaType(ServiceError):
+    status, code, title = 415, "unsupported_media_type", "Unsupported media type"
+
+
+class Unprocessable(ServiceError):
+    status, code, title = 422, "invalid_field", "Unprocessable content"
+
+
+class TooManyRequests(ServiceError):
+    status, code, title = 429, "rate_limit_exceeded", "Too many requests"
+    type = "rate_limit_error"
+
+
+class InternalError(ServiceError):
+    status, code, title = 500, "internal_error", "Internal error"
+    type = SERVER_ERROR
+
+
+class Unavailable(ServiceError):
+    status, code, title = 503, "unavailable", "Service unavailable"
+    type = SERVER_ERROR
+
+
+class NotReady(Unavailable):
+    code, title = "not_ready", "Not ready"
+
+
+class ShuttingDown(Unavailable):
+    code, title = "shutting_down", "Shutting down"
+
+
+class NoUsableKey(Unavailable):
+    code, title = "no_usable_key", "No usable watermark key"
+
+
+class StoreDown(Unavailable):
+    code, title = "store_unavailable", "Key store unavailable"

@@ -1,0 +1,118 @@
+"""How many tokens each key version has marked: counted in memory, added to the store every few seconds."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.store import RecordStore
+
+
+def volume_name(key_id: str, version: int) -> str:
+    """The version's counter in the store."""
+    return f"{key_id}/{version}"
+
+
+class VolumeCounter:
+    """The marked tokens of one replica; runs as an async context inside of that of its store.
+
+    While the store is away the counts stay here and are added later. A crash loses those of the last
+    `every_seconds`, a broken reply counts some twice: a rotation comes a little late or early.
+
+    Args:
+        keys: the keys in hand; of those with a limit the volume of all replicas is read as well.
+    """
+
+    def __init__(
+        self, store: RecordStore, keys: Callable[[], Collection[UnlockedKey]], *, every_seconds: float = 5.0
+    ) -> None:
+        self._store = store
+        self._keys = keys
+        self._every_seconds = every_seconds
+        self._counted: Counter[str] = Counter()
+        self._sums: dict[str, int] = {}
+        self._failing = False
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._report_forever(), name="key-volume")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        with suppress(KeyStoreError):
+            await self.report()
+
+    def count(self, key_id: str, version: int, tokens: int) -> None:
+        """Counts tokens that were written under a version."""
+        self._counted[volume_name(key_id, version)] += tokens
+
+    def audited(self, sink: AuditSink) -> AuditSink:
+        """`sink`, with the tokens of `key.generated` counted on the way, of cancelled completions too."""
+
+        def hear(event: AuditEvent) -> None:
+            if event.action == "key.generated" and event.key_id and event.version and event.tokens:
+                self.count(event.key_id, event.version, event.tokens)
+            sink(event)
+
+        return hear
+
+    @property
+    def unreported(self) -> int:
+        """Tokens that the store does not know of yet."""
+        return self._counted.total()
+
+    @property
+    def share(self) -> float:
+        """The primary version nearest to its limit: its marked tokens over the limit; 0 without limits."""
+        shares = [self._volume(name) / limit for name, limit in self._limits().items()]
+        return max(shares, default=0.0)
+
+    async def report(self) -> None:
+        """Adds what was counted since the last time.
+
+        Raises:
+            StoreUnavailable: the store is away; the counts stay here.
+        """
+        counted, self._counted = self._counted, Counter()
+        try:
+            # An amount of 0 reads what the other replicas have marked.
+            self._sums = await self._store.add({**dict.fromkeys(self._limits(), 0), **counted})
+        except BaseException:
+            self._counted.update(counted)
+            raise
+
+    def _volume(self, name: str) -> int:
+        return self._sums.get(name, 0) + self._counted[name]
+
+    def _limits(self) -> dict[str, int]:
+        """The limit of each primary version that has one."""
+        return {
+            volume_name(key.key_id, key.primary.version): key.rotate_after_tokens
+            for key in self._keys()
+            if key.primary is not None and key.rotate_after_tokens is not None
+        }
+
+    async def _report_forever(self) -> None:
+        log = structlog.stdlib.get_logger("ttmark.keys")
+        while True:
+            await asyncio.sleep(self._every_seconds)
+            try:
+                await self.report()
+            except KeyStoreError as error:
+                if not self._failing:
+                    log.warning("key_volume_not_reported", reason=str(error), tokens=self.unreported)
+                self._failing = True
+            else:
+                self._failing = False

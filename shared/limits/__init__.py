@@ -1,0 +1,1 @@
+"""How much a caller may use: every limit on access tokens is counted here."""

@@ -1,0 +1,62 @@
+"""A limit on what one caller may do in a while, across all replicas that share its counters."""
+
+import time
+from collections.abc import Callable
+
+from ttmark.shared.limits.counters import Counters
+
+
+class RateLimiter:
+    """At most so many units in any `window_seconds`, by the sliding-window approximation.
+
+    Two counters per caller: the current window's and the previous one's, which is weighted by the share
+    of it that lies within the last `window_seconds`. What is refused does not count.
+    """
+
+    def __init__(
+        self, counters: Counters, *, window_seconds: float, now: Callable[[], float] = time.time
+    ) -> None:
+        if window_seconds <= 0:
+            raise ValueError("a rate limit needs a positive window")
+        self._counters = counters
+        self._window = window_seconds
+        self._now = now
+
+    async def admit(self, caller: str, cost: int = 1, *, limit: int) -> float | None:
+        """None when `cost` units (at most `limit`) are granted, else the seconds after which to try again.
+
+        Raises:
+            ValueError: the cost alone is above the limit, or the limit is not positive.
+            StoreUnavailable: the counters cannot be reached.
+        """
+        if not 0 <= cost <= limit or limit < 1:
+            raise ValueError(f"a cost of {cost} never fits a limit of {limit}")
+        index, elapsed = divmod(self._now(), self._window)
+        current, previous = (self._name(caller, number) for number in (index, index - 1))
+        sums = await self._counters.add({current: cost, previous: 0}, lifetime_seconds=2 * self._window)
+        used, before = sums[current] - cost, sums[previous]
+        weight = 1 - elapsed / self._window
+        if used + cost + before * weight <= limit:
+            return None
+        await self._counters.add({current: -cost}, lifetime_seconds=2 * self._window)
+        return self._wait(used, before, limit - cost, elapsed)
+
+    async def give_back(self, caller: str, units: int) -> None:
+        """Takes back units that were granted and not used.
+
+        Raises:
+            StoreUnavailable: the counters cannot be reached.
+        """
+        name = self._name(caller, self._now() // self._window)
+        await self._counters.add({name: -units}, lifetime_seconds=2 * self._window)
+
+    @staticmethod
+    def _name(caller: str, index: float) -> str:
+        return f"rate:{caller}:{int(index)}"
+
+    def _wait(self, used: int, before: int, room: int, elapsed: float) -> float:
+        if used <= room:
+            # Enough of the previous window has to slide out.
+            return self._window * (1 - (room - used) / before) - elapsed
+        # The current window becomes the previous one, and enough of it has to slide out.
+        return self._window - elapsed + self._window * (1 - room / used)

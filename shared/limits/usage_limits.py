@@ -1,0 +1,69 @@
+"""Limits on what the bearer of a token does in a minute, across all replicas that share the counters."""
+
+import time
+from collections.abc import Callable
+
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.access.token_limits import TokenLimits, Usage
+from ttmark.shared.limits.counters import Counters
+from ttmark.shared.limits.rate_limit import RateLimiter
+
+_WINDOW_SECONDS = 60.0
+
+
+class UsageLimits:
+    """The limits of one service: a token's own where it has them, else `defaults`.
+
+    Args:
+        service: its name; each service counts apart.
+        refused: told of every refusal.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        counters: Counters,
+        defaults: TokenLimits,
+        *,
+        refused: Callable[[Principal, Usage], None] = lambda *_: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._service = service
+        self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
+        self._defaults = defaults
+        self._refused = refused
+
+    async def admit(self, caller: Principal, usage: Usage, amount: int = 1) -> float | None:
+        """None when `amount` is granted, else the seconds after which to try again.
+
+        What asks for more than a whole minute's limit counts as that limit: it is admitted when
+        nothing else was used lately.
+
+        Raises:
+            StoreUnavailable: the counters cannot be reached.
+        """
+        limit = self._limit(caller, usage)
+        if not limit:
+            return None
+        wait = await self._limiter.admit(self._name(caller, usage), min(amount, limit), limit=limit)
+        if wait is not None:
+            self._refused(caller, usage)
+        return wait
+
+    async def settle(self, caller: Principal, usage: Usage, *, granted: int, used: int) -> None:
+        """Gives back what was granted and not used.
+
+        Raises:
+            StoreUnavailable: the counters cannot be reached.
+        """
+        limit = self._limit(caller, usage)
+        unused = min(granted, limit) - used if limit else 0
+        if unused > 0:
+            await self._limiter.give_back(self._name(caller, usage), unused)
+
+    def _limit(self, caller: Principal, usage: Usage) -> int | None:
+        own = caller.limits.of(usage)
+        return self._defaults.of(usage) if own is None else own
+
+    def _name(self, caller: Principal, usage: Usage) -> str:
+        return f"{self._service}.{usage}:{caller.token_id}"

@@ -1,0 +1,38 @@
+"""How much work a tenant may ask for in a minute, across all replicas that share the counters."""
+
+import time
+from collections.abc import Callable
+
+from ttmark.shared.limits.counters import Counters
+from ttmark.shared.limits.rate_limit import RateLimiter
+
+_WINDOW_SECONDS = 60.0
+
+
+class WorkBudget:
+    """At most `per_minute` units of work for each tenant, whichever of its tokens asks.
+
+    Raises:
+        ValueError: `per_minute` is not positive.
+    """
+
+    def __init__(
+        self, service: str, counters: Counters, *, per_minute: int, now: Callable[[], float] = time.time
+    ) -> None:
+        if per_minute < 1:
+            raise ValueError("a budget needs a positive amount of work")
+        self.per_minute = per_minute
+        self._service = service
+        self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
+
+    async def take(self, tenant: str, units: int) -> float | None:
+        """None when the work is granted, else the seconds after which to try again.
+
+        More than a whole minute's budget counts as that: it is granted when nothing else was used lately.
+
+        Raises:
+            StoreUnavailable: the counters cannot be reached.
+        """
+        return await self._limiter.admit(
+            f"{self._service}.work:{tenant}", min(units, self.per_minute), limit=self.per_minute
+        )

@@ -1,0 +1,80 @@
+"""The events of a streamed `POST /v1/responses`, in the order in which they come."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from ttmark.shared.schemas.responses import OutputMessage, OutputText, ResponseObject
+
+PROGRESS = Literal["response.created", "response.in_progress"]
+OUTCOME = Literal["response.completed", "response.incomplete", "response.failed"]
+
+
+class ResponseEvent(BaseModel):
+    """One event; its type is in `type` and in the event's `event` line."""
+
+    type: str
+    sequence_number: int = Field(description="0 for the first event of the stream, then one more each.")
+
+
+class LifecycleEvent(ResponseEvent):
+    """The response as far as it has come, at the start; the whole of it at the end."""
+
+    type: PROGRESS | OUTCOME
+    response: ResponseObject
+
+
+class OutputItemEvent(ResponseEvent):
+    """The message, empty and later whole."""
+
+    type: Literal["response.output_item.added", "response.output_item.done"]
+    output_index: Literal[0] = 0
+    item: OutputMessage
+
+
+class _InMessage(ResponseEvent):
+    item_id: str
+    output_index: Literal[0] = 0
+    content_index: Literal[0] = 0
+
+
+class ContentPartEvent(_InMessage):
+    """The text of the message, empty and later whole."""
+
+    type: Literal["response.content_part.added", "response.content_part.done"]
+    part: OutputText
+
+
+class TextDeltaEvent(_InMessage):
+    """More text."""
+
+    type: Literal["response.output_text.delta"] = "response.output_text.delta"
+    delta: str
+    logprobs: list[Any] = Field(default=[], description="Always empty.")
+
+
+class TextDoneEvent(_InMessage):
+    """All of the text."""
+
+    type: Literal["response.output_text.done"] = "response.output_text.done"
+    text: str
+    logprobs: list[Any] = Field(default=[], description="Always empty.")
+
+
+class FailureEvent(ResponseEvent):
+    """Why the stream cannot go on; `response.failed` follows."""
+
+    type: Literal["error"] = "error"
+    code: str
+    message: str
+    param: str | None = None
+
+
+RESPONSE_EVENTS: tuple[type[ResponseEvent], ...] = (
+    LifecycleEvent,
+    OutputItemEvent,
+    ContentPartEvent,
+    TextDeltaEvent,
+    TextDoneEvent,
+    FailureEvent,
+)

@@ -1,0 +1,107 @@
+"""What `POST /v1/responses` answers, whole or in the events of `response_events`."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.watermark_block import WatermarkBlock
+
+ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed"]
+
+
+class OutputText(BaseModel):
+    """The text of a message."""
+
+    type: Literal["output_text"] = "output_text"
+    text: str
+    annotations: list[Any] = Field(default=[], description="Always empty.")
+    logprobs: list[Any] = Field(default=[], description="Always empty.")
+
+
+class OutputMessage(BaseModel):
+    """The message that was generated."""
+
+    id: str
+    type: Literal["message"] = "message"
+    role: Literal["assistant"] = "assistant"
+    status: Literal["in_progress", "completed", "incomplete"]
+    content: list[OutputText]
+    token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+
+
+class InputTokensDetails(BaseModel):
+    """Prompt tokens that were found in the cache and not computed again."""
+
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class OutputTokensDetails(BaseModel):
+    """No token is a hidden one."""
+
+    reasoning_tokens: int = 0
+
+
+class ResponseUsage(BaseModel):
+    """Token counts."""
+
+    input_tokens: int
+    input_tokens_details: InputTokensDetails = InputTokensDetails()
+    output_tokens: int
+    output_tokens_details: OutputTokensDetails = OutputTokensDetails()
+    total_tokens: int
+
+
+class IncompleteDetails(BaseModel):
+    """Why the text ends where it does."""
+
+    reason: Literal["max_output_tokens"] = "max_output_tokens"
+
+
+class ResponseFailure(BaseModel):
+    """Why there is no answer, in the few words that the API has for it."""
+
+    code: Literal["server_error"] = "server_error"
+    message: str
+
+
+class TextFormat(BaseModel):
+    """Text."""
+
+    type: Literal["text"] = "text"
+
+
+class TextConfig(BaseModel):
+    """How the text was written."""
+
+    format: TextFormat = TextFormat()
+
+
+class ResponseObject(BaseModel):
+    """The answer; in a stream, as far as it has come."""
+
+    id: str
+    object: Literal["response"] = "response"
+    created_at: int = Field(description="Unix time in seconds.")
+    status: ResponseStatus
+    error: ResponseFailure | None = None
+    incomplete_details: IncompleteDetails | None = None
+    instructions: str | None
+    max_output_tokens: int | None
+    metadata: dict[str, str]
+    model: str
+    output: list[OutputMessage]
+    parallel_tool_calls: Literal[False] = False
+    previous_response_id: None = None
+    background: Literal[False] = False
+    store: Literal[False] = False
+    temperature: float
+    top_p: float
+    text: TextConfig = TextConfig()
+    tool_choice: Literal["auto"] = "auto"
+    tools: list[Any] = []
+    truncation: Literal["disabled"] = "disabled"
+    usage: ResponseUsage | None = None
+    watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)

@@ -1,0 +1,1 @@
+"""Sealed records and the stores that hold them; knows neither keys nor tokens."""

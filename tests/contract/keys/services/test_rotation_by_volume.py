@@ -1,0 +1,39 @@
+"""Rotation by volume with both services as they run: from a completion to a text under the next version."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.upkeep import Rotation, rotate_due
+from ttmark.shared.vault.open_store import open_store
+
+
+def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(
+    cluster: Any, own_redis: Any, eventually: Callable[..., float]
+) -> None:
+    operator = cluster.operator
+    operator.key("initech-main", tenant="initech")
+    token = operator.token(tenant="initech")
+    operator.do(lambda ring, _: ring.rotate_after("initech-main", 32))
+    replicas = cluster.of("gen")
+    for replica in replicas:
+        eventually(lambda replica=replica: replica.ask(token).status_code == 200)
+        marked = replica.ask(token, max_tokens=12, ignore_eos=True).json()["watermark"]
+        assert marked["key_version"] == 1
+    for replica in replicas:  # both see what both have marked
+        eventually(lambda replica=replica: replica.metric("ttmark_key_volume_share") >= 1, 30)
+
+    async def upkeep(ring: KeyRing, _: object) -> list[Rotation]:
+        store = open_store(own_redis.url)
+        try:
+            return await rotate_due(ring, await store.counts())
+        finally:
+            await store.close()
+
+    def promoted() -> bool:
+        return any(rotation.waits_for is None for rotation in operator.do(upkeep))
+
+    eventually(promoted, 30)
+    for replica in replicas:
+        eventually(lambda replica=replica: replica.ask(token).json()["watermark"]["key_version"] == 2, 30)
+        eventually(lambda replica=replica: replica.metric("ttmark_key_volume_share") < 1, 30)

@@ -1,0 +1,98 @@
+"""The small tier of the contract on a real language model: what the tiny one cannot show."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import BaseModel, ConfigDict, Field
+
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.watermark.detectors.direct import detect_direct
+
+QUESTION: Any = [{"role": "user", "content": "Describe a walk by the sea in a few sentences."}]
+KEY = b"acme-main".ljust(16)
+
+
+class Animal(BaseModel):
+    """What LangChain and the official client ask for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["bird", "cat", "dog", "fish"]
+    name: Annotated[str, Field(min_length=1, max_length=12)]
+    legs: Annotated[int, Field(ge=0, le=8)]
+
+
+@pytest.fixture
+def real(smollm2_service: Any) -> Iterator[Any]:
+    """The service over SmolLM2."""
+    yield smollm2_service
+    while smollm2_service.clients:
+        smollm2_service.clients.pop().close()
+
+
+def log10_p(service: Any, token_ids: list[int]) -> float:
+    """What direct detection says under the key that the service marks with."""
+    profile = Profile(scheme="synthid", tokenizer_fingerprint=service.generator.tokenizer.fingerprint)
+    return detect_direct(profile.watermark(), KEY, token_ids).log10_p
+
+
+def test_a_chat_with_the_defaults_of_openai_s_client_is_marked_and_found(real: Any) -> None:
+    answer = real.client().chat.completions.create(
+        model="own-template", messages=QUESTION, max_tokens=100, seed=3, extra_body={"return_token_ids": True}
+    )
+    assert answer.model_extra["watermark"]["status"] in ("watermarked", "partial")
+    assert answer.usage.completion_tokens >= 60
+    assert log10_p(real, answer.choices[0].model_extra["token_ids"]) <= -5
+    assert len(answer.choices[0].message.content.split()) >= 30
+
+
+def test_a_streamed_chat_adds_up_to_the_answer_with_the_same_seed(real: Any) -> None:
+    options: Any = {"model": "tiny", "messages": QUESTION, "max_tokens": 30, "seed": 5, "temperature": 0.7}
+    whole = real.client().chat.completions.create(**options).choices[0].message.content
+    stream = real.client().chat.completions.create(**options, stream=True)
+    pieces = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
+    assert "".join(pieces) == whole
+    assert len([piece for piece in pieces if piece]) >= 8
+
+
+@pytest.mark.parametrize("temperature", [1e-308, 0.0])
+def test_a_temperature_next_to_zero_is_answered_as_zero_is(real: Any, temperature: float) -> None:
+    def answer(**options: Any) -> str:
+        completion = real.client().chat.completions.create(
+            model="own-template", messages=QUESTION, max_tokens=12, **options
+        )
+        return completion.choices[0].message.content
+
+    assert answer(temperature=temperature) == answer(temperature=0)
+
+
+def test_the_official_client_parses_an_answer_of_the_model(real: Any) -> None:
+    completion = real.client().chat.completions.parse(
+        model="own-template",
+        messages=[{"role": "user", "content": "Name a pet, as JSON."}],
+        response_format=Animal,
+        seed=1,
+        max_tokens=100,
+    )
+    assert isinstance(completion.choices[0].message.parsed, Animal)
+
+
+def test_langchain_gets_structured_output_of_the_model(real: Any) -> None:
+    chat = ChatOpenAI(
+        model="own-template",
+        base_url=real.url + "/v1",
+        api_key="author",
+        max_retries=0,
+        max_tokens=100,
+        seed=2,
+    )
+    assert isinstance(chat.with_structured_output(Animal).invoke("Name a pet, as JSON."), Animal)
+
+
+def test_the_responses_api_answers(real: Any) -> None:
+    response = real.client().responses.create(
+        model="own-template", input="Name a colour.", max_output_tokens=15
+    )
+    assert response.output_text

@@ -1,0 +1,166 @@
+"""Answers that a program can read: `response_format` with the official client and with LangChain."""
+
+import json
+import threading
+import time
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import openai
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import BaseModel, ConfigDict, Field
+
+from ttmark.gen_service.api import response_grammar
+
+MESSAGES: Any = [{"role": "user", "content": "Who?"}]
+Name = Annotated[str, Field(min_length=1, max_length=8, pattern="^[a-z]*$")]
+
+
+class Pet(BaseModel):
+    """What the tiny model is to describe; bounded, so that it comes to an end."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Name
+    kind: Literal["cat", "dog"]
+    age: Annotated[int, Field(ge=0, le=30)] | None
+    friends: Annotated[list[Name], Field(max_length=2)]
+
+
+@pytest.fixture
+def real(engine_service: Any) -> Any:
+    """The service over the real engine."""
+    yield engine_service
+    while engine_service.clients:
+        engine_service.clients.pop().close()
+
+
+@pytest.fixture
+def langchain(real: Any) -> ChatOpenAI:
+    return ChatOpenAI(
+        model="tiny", base_url=real.url + "/v1", api_key="author", max_retries=0, max_tokens=200, seed=3
+    )
+
+
+def post(service: Any, response_format: Any, **more: Any) -> Any:
+    body = {"model": "tiny", "messages": MESSAGES, "response_format": response_format, "seed": 1, **more}
+    return service.http().post("/v1/chat/completions", json=body)
+
+
+def schema_of(schema: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_official_client_parses_an_answer(real: Any, seed: int) -> None:
+    completion = real.client().chat.completions.parse(
+        model="tiny", messages=MESSAGES, response_format=Pet, seed=seed
+    )
+    message = completion.choices[0].message
+    assert isinstance(message.parsed, Pet)
+    assert message.content
+    assert completion.choices[0].finish_reason == "stop"
+    assert completion.model_extra["watermark"]["status"] in ("watermarked", "partial")
+
+
+def test_the_official_client_streams_an_answer(real: Any) -> None:
+    options: Any = {"model": "tiny", "messages": MESSAGES, "response_format": Pet, "seed": 5}
+    with real.client().chat.completions.stream(**options) as stream:
+        streamed = stream.get_final_completion().choices[0].message.parsed
+    assert streamed == real.client().chat.completions.parse(**options).choices[0].message.parsed
+
+
+def test_an_answer_that_max_tokens_cuts_is_told_apart(real: Any) -> None:
+    with pytest.raises(openai.LengthFinishReasonError):
+        real.client().chat.completions.parse(
+            model="tiny", messages=MESSAGES, response_format=Pet, max_tokens=5, seed=1
+        )
+
+
+def test_several_answers_to_one_request_are_valid_each(real: Any) -> None:
+    answer = post(real, schema_of(Pet.model_json_schema()), n=3).json()
+    texts = [choice["message"]["content"] for choice in answer["choices"]]
+    assert len(set(texts)) == 3
+    for text in texts:
+        Pet.model_validate_json(text)
+
+
+def test_langchain_gives_structured_output(langchain: ChatOpenAI) -> None:
+    assert isinstance(langchain.with_structured_output(Pet).invoke("Who?"), Pet)
+
+
+def test_langchains_json_mode_gives_an_object(langchain: ChatOpenAI) -> None:
+    # Any object: a random model would go on for ever, so that commas and free text are made unlikely.
+    bias = {str(token): -100 for token in range(256)} | {str(ord("}") - 33): 100, "256": 100}
+    chat = langchain.bind(logit_bias=bias, temperature=0)
+    assert json.loads(str(chat.bind(response_format={"type": "json_object"}).invoke("Who?").content)) == {}
+
+
+def test_langchains_function_calling_gets_the_documented_refusal(langchain: ChatOpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="response_format") as refusal:
+        langchain.with_structured_output(Pet, method="function_calling").invoke("Who?")
+    assert refusal.value.param == "tools"
+
+
+@pytest.mark.parametrize("response_format", [None, {"type": "text"}])
+def test_text_is_what_comes_without_a_format(real: Any, response_format: Any) -> None:
+    plain = real.client().chat.completions.create(model="tiny", messages=MESSAGES, seed=1, max_tokens=8)
+    answer = post(real, response_format, max_tokens=8).json()
+    assert answer["choices"][0]["message"]["content"] == plain.choices[0].message.content
+
+
+BAD_FORMATS: list[Any] = [
+    {"type": "grammar"},
+    {},
+    "json_object",
+    {"type": "json_schema"},
+    {"type": "json_schema", "json_schema": {"name": "a"}},
+    schema_of("object"),
+    {"type": "json_schema", "json_schema": {"name": "a b", "schema": {}}},
+    schema_of({"type": "array", "uniqueItems": True}),
+    schema_of({"type": "string", "pattern": "("}),
+    schema_of({"enum": [f"value {i}" for i in range(6000)]}),
+]
+
+
+@pytest.mark.parametrize("response_format", BAD_FORMATS, ids=range(len(BAD_FORMATS)))
+def test_a_format_that_cannot_be_kept_to_is_refused_by_name(real: Any, response_format: Any) -> None:
+    response = post(real, response_format)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"].startswith("response_format")
+    assert "response_format" in response.json()["error"]["message"]
+
+
+def test_an_unsupported_keyword_is_in_the_message(real: Any) -> None:
+    message = post(real, schema_of({"type": "array", "uniqueItems": True})).json()["error"]["message"]
+    assert "uniqueItems" in message
+
+
+def test_ignore_eos_and_a_format_contradict_each_other(real: Any) -> None:
+    response = post(real, {"type": "json_object"}, ignore_eos=True)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "ignore_eos")
+
+
+def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_time(
+    real: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(response_grammar, "COMPILE_SECONDS", 0.3)
+    slow = threading.Event()
+    monkeypatch.setattr("ttmark.gen_service.decoding.json_grammar._check_size", lambda *_: slow.wait(10))
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(post(real, schema_of({}))))
+    asking.start()
+    started = time.monotonic()
+    real.client().chat.completions.create(model="tiny", messages=MESSAGES, max_tokens=4)
+    assert time.monotonic() - started < 5
+    asking.join()
+    slow.set()
+    assert answers[0].status_code == 400
+    assert answers[0].json()["error"]["param"] == "response_format"
+
+
+def test_a_valid_answer_is_valid_to_an_independent_validator_too(real: Any) -> None:
+    schema = {"type": "array", "items": {"type": "integer", "minimum": 5, "maximum": 70}, "maxItems": 4}
+    content = post(real, schema_of(schema)).json()["choices"][0]["message"]["content"]
+    jsonschema.validate(json.loads(content), schema)

@@ -1,0 +1,74 @@
+"""One request of every kind to both services, so that all that they do with the system has been done."""
+
+import base64
+import io
+from typing import Any
+
+import docx
+import httpx
+
+from tests.harness.hostile_files.pdf import text_page
+from tests.harness.observe.bed import Bed
+
+_PROMPT = {"prompt": "The command reads the file and", "max_tokens": 64, "seed": 1}
+
+
+def ask_everything(bed: Bed) -> dict[str, int]:
+    """Sends the requests; gives how many of each service were answered.
+
+    Raises:
+        httpx.HTTPStatusError: a request was not answered as it should be.
+    """
+    headers = {"Authorization": f"Bearer {bed.setup.token}"}
+    answered = {}
+    for name, ask in (("gen", _ask_generation), ("detect", _ask_detection)):
+        with httpx.Client(base_url=bed.url(name), headers=headers, timeout=240) as client:
+            answered[name] = ask(client, bed)
+            for path in ("/healthz", "/readyz", "/metrics"):
+                client.get(path).raise_for_status()
+    return answered
+
+
+def _ask_generation(client: httpx.Client, bed: Bed) -> int:
+    model = {"model": bed.setup.model_id}
+    chat = {**model, "messages": [{"role": "user", "content": "Say something."}], "max_tokens": 16}
+    held = {**chat, "response_format": {"type": "json_object"}}
+    bodies: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/completions", {**model, **_PROMPT}),
+        ("/v1/chat/completions", chat),
+        ("/v1/chat/completions", held),
+        ("/v1/responses", {**model, "input": "Say something.", "max_output_tokens": 16}),
+    ]
+    for path, body in bodies:
+        client.post(path, json=body).raise_for_status()
+    with client.stream("POST", "/v1/completions", json={**model, **_PROMPT, "stream": True}) as response:
+        response.raise_for_status()
+        response.read()
+    client.get("/v1/models").raise_for_status()
+    return len(bodies) + 2
+
+
+def _ask_detection(client: httpx.Client, bed: Bed) -> int:
+    text = "A text of some words that no model of ours has made. " * 40
+    for mode in ("direct", "aligned", "localized"):
+        documents = [{"text": text}, {"text": text.upper()}]
+        client.post(f"/v1/detect/{mode}", json={"inputs": documents}).raise_for_status()
+    files = {
+        "a.txt": text.encode(),
+        "a.html": f"<p>{text}".encode(),
+        "a.docx": _docx(text),
+        "a.pdf": text_page(text[:60].encode()),
+    }
+    for name, content in files.items():
+        body = {"filename": name, "content": base64.b64encode(content).decode()}
+        client.post("/v1/extract", json=body).raise_for_status()
+    client.get("/v1/keys").raise_for_status()
+    client.get("/").raise_for_status()
+    return 3 + len(files) + 2
+
+
+def _docx(text: str) -> bytes:
+    document, buffer = docx.Document(), io.BytesIO()
+    document.add_paragraph(text)
+    document.save(buffer)
+    return buffer.getvalue()

@@ -1,0 +1,152 @@
+"""Both services and the live check as processes on loopback, each with a fault that can be switched on."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from ttmark.services.local.provision import LocalSetup, provision
+
+START_SECONDS = 180.0
+STOP_SECONDS = 120.0
+
+
+class Bed:
+    """Starts `ttmark serve gen|detect|canary` on free ports and stops them when the block is left.
+
+    Args:
+        settings: further TTMARK_* variables.
+        with_faults: starts the services through `tests.harness.observe.faults`, so that `fault` works.
+        launcher: a command that each process is started by, which becomes the command behind it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        model: str = "demo",
+        store_url: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        with_faults: bool = False,
+        launcher: Sequence[str] = (),
+    ) -> None:
+        self.folder = folder
+        self.setup: LocalSetup = provision(model, store_url, folder / "state")
+        self.ports = {name: free_port() for name in ("gen", "detect", "canary")}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._settings = dict(settings or {})
+        self._with_faults = with_faults
+        self._launcher = launcher
+
+    @property
+    def targets(self) -> dict[str, list[str]]:
+        """What Prometheus scrapes, by job."""
+        return {f"ttmark-{name}": [f"127.0.0.1:{self.ports[name]}"] for name in ("gen", "detect", "canary")}
+
+    def url(self, name: str) -> str:
+        """Where a service listens."""
+        return f"http://127.0.0.1:{self.ports[name]}"
+
+    def __enter__(self) -> Self:
+        try:
+            for name in ("gen", "detect"):
+                self.start(name)
+            for name in ("gen", "detect"):
+                self.wait_until_ready(name)
+            self.start("canary")
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for process in self.processes.values():
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def start(self, name: str) -> None:
+        """Starts one process, `gen`, `detect`, `canary`, or a further instance such as `gen-2`."""
+        service = name.split("-")[0]
+        self.ports.setdefault(name, free_port())
+        setup = self.setup
+        environment = os.environ | {
+            "TTMARK_HOST": "127.0.0.1",
+            "TTMARK_STATE": str(setup.state),
+            "TTMARK_MODEL": setup.model,
+            "TTMARK_TOKENIZERS": str(setup.tokenizer_folder),
+            "TTMARK_STORE_URL": setup.store_url,
+            "TTMARK_KEK_FILE": str(setup.kek_file),
+            "TTMARK_DEFAULT_KEY": setup.key_id,
+            "TTMARK_TOKEN_FILE": str(setup.token_file),
+            "TTMARK_GEN_URL": self.url("gen"),
+            "TTMARK_DETECT_URL": self.url("detect"),
+            f"TTMARK_{service.upper()}_PORT": str(self.ports[name]),
+            "TTMARK_FAULTS": str(self.folder),
+            **self._settings,
+        }
+        module = "tests.harness.observe.faults" if self._with_faults else "ttmark.services"
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*self._launcher, sys.executable, "-m", module, "serve", service],
+                cwd=Path(__file__).parents[3],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def stop(self, name: str) -> int:
+        """Sends SIGTERM, waits for the end and gives the exit code."""
+        self.processes[name].terminate()
+        code = self.processes[name].wait(STOP_SECONDS)
+        del self.processes[name]
+        return code
+
+    def wait_until_ready(self, name: str) -> None:
+        """Returns when the service answers /readyz with 200.
+
+        Raises:
+            RuntimeError: it ended, or takes too long; the message is its log.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        while not answers(f"{self.url(name)}/readyz"):
+            if self.processes[name].poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError((self.folder / f"{name}.log").read_text()[-4000:])
+            time.sleep(0.1)
+
+    def fault(self, name: str, *, on: bool) -> None:
+        """Switches a fault of `tests.harness.observe.faults` on or off in the running services."""
+        marker = self.folder / f"fault-{name}"
+        marker.touch() if on else marker.unlink(missing_ok=True)
+
+
+def free_port() -> int:
+    """A TCP port of loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def answers(url: str) -> bool:
+    """Whether a GET is answered 2xx."""
+    try:
+        return httpx.get(url, timeout=2).is_success
+    except httpx.HTTPError:
+        return False

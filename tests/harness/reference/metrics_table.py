@@ -1,0 +1,131 @@
+"""docs/metrics.md, from the metrics that the services register."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
+from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
+from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
+from ttmark.gen_service.api.generation_metrics import GenerationMetrics
+from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.services.canary_metrics import CanaryMetrics
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.key_metrics import watch_keys, watch_volume
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.limits.limit_metrics import LIMITS, LimitMetrics
+from ttmark.shared.observability.http_metrics import HttpMetrics
+from ttmark.shared.observability.readiness_metrics import ReadinessCollector
+from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
+from ttmark.shared.vault.sqlite_store import SqliteStore
+
+HEADER = """\
+# Metrics
+
+What `/metrics` of both services and of the live check shows (written by `python -m tests.harness.reference`).
+Times are in seconds, sizes in tokens or bytes; a counter's name ends in `_total`, a histogram has `_bucket`,
+`_sum` and `_count`. Beside these there are the usual `process_*` metrics (CPU, memory, open files, start).
+"""
+
+# Where the values of a label come from; none of them is written by a client.
+LABELS = {
+    "check": "conditions of `/readyz`",
+    "format": "`text`, `html`, `docx`, `pdf`; anything else is `other`",
+    "kind": "`prefill`, `probe`, `commit`; of tokens `prompt`, `completion`",
+    "limit": ", ".join(f"`{limit}`" for limit in LIMITS),
+    "method": "HTTP methods; anything else is `other`",
+    "mode": "`direct`, `aligned`, `localized`",
+    "model": "names of the served models, set by the operator",
+    "outcome": "how something ended, a fixed list in the code; anything else is `other`",
+    "part": "`forward`, `reweight`, `other`",
+    "python": "one",
+    "reason": "codes of errors, a fixed list in the code; of work "
+    + ", ".join(f"`{one}`" for one in REFUSALS),
+    "route": "route templates; anything else is `unmatched`",
+    "state": "`running`, `waiting`; of key versions their five states",
+    "status": "HTTP status, or the three states of a response's watermark",
+    "step": "`generate`, `detect`",
+    "text": "`generated`, `human`",
+    "verdict": "`watermarked`, `not_detected`, `too_short`",
+    "version": "one",
+}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric as it is exposed."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    text: str
+
+
+def metrics_of(registry: CollectorRegistry) -> list[Metric]:
+    """What is registered, by name."""
+    return sorted(_describe(registry), key=lambda metric: metric.name)
+
+
+def services() -> dict[str, list[Metric]]:
+    """The metrics of both services and of the live check, those that services share apart."""
+    shared, generation, detection, canary = (CollectorRegistry() for _ in range(4))
+    HttpMetrics(shared, "0")
+    ReadinessCollector(dict, shared)
+    ring = KeyRing(SqliteStore(Path("not opened")), KeyEncryptionKey(bytes(KEK_BYTES)))
+    watch_keys(KeyCache(ring), shared)
+    LimitMetrics(shared)
+    GenerationMetrics(generation)
+    EngineMetrics(generation)
+    watch_volume(_NoVolume(), generation)
+    DetectionMetrics(detection)
+    ExtractionMetrics(detection)
+    WorkMetrics(detection, MODES)
+    CanaryMetrics(canary)
+    return {
+        "Both services": metrics_of(shared),
+        "Generation": metrics_of(generation),
+        "Detection": metrics_of(detection),
+        "Live check": metrics_of(canary),
+    }
+
+
+def metrics_page() -> str:
+    """The whole page."""
+    parts = [HEADER]
+    for title, metrics in services().items():
+        parts.append(f"\n## {title}\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+        parts += [
+            f"| `{metric.name}` | {metric.kind} | {', '.join(metric.labels)} | {metric.text} |\n"
+            for metric in metrics
+        ]
+    parts.append("\n## Labels\n\nNo label takes a value from a request, so none can explode.\n\n")
+    parts.append("| label | values |\n|---|---|\n")
+    parts += [f"| {label} | {values} |\n" for label, values in LABELS.items()]
+    return "".join(parts)
+
+
+class _NoVolume:
+    """A counter that has counted nothing."""
+
+    share = 0.0
+    unreported = 0
+
+
+def _describe(registry: CollectorRegistry) -> Iterator[Metric]:
+    collectors: Any = registry._collector_to_names  # no public way to see labels before there are values
+    for collector in collectors:
+        if isinstance(collector, MetricWrapperBase):
+            yield _wrapped(collector)
+        else:
+            for family in collector.describe():
+                yield Metric(family.name, family.type, tuple(family._labelnames), family.documentation)
+
+
+def _wrapped(collector: Any) -> Metric:
+    ending = {"counter": "_total", "info": "_info"}.get(collector._type, "")
+    labels = tuple(collector._labelnames)
+    return Metric(collector._name + ending, collector._type, labels, collector._documentation)

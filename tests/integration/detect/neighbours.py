@@ -1,0 +1,177 @@
+"""What one tenant notices of another that sends the dearest requests there are.
+
+    python tests/integration/detect/neighbours.py [--connections 44] [--seconds 20]
+
+Starts a detection service of one process with two tenants. One sends small direct requests, one after the
+other, first alone and then while 44 connections of the other send `attack.py`'s requests; then those hang up.
+`/healthz` and `/metrics` are asked meanwhile. Prints one JSON object.
+"""
+
+import argparse
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+
+from tests.integration.detect.service_figures import free_port, running, service_environment
+from ttmark.evaluation.inputs import read_human_texts
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
+
+HERE = Path(__file__).parent
+SMALL_TOKENS = 400
+SETTINGS = {"TTMARK_VARIANTS_PER_DOCUMENT": "0", "TTMARK_BLOCKS_PER_MINUTE": "0"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Milliseconds, except for the last."""
+
+    idle_p50: float
+    idle_p99: float
+    busy_p50: float
+    busy_p99: float
+    health_p99: float
+    metrics_p99: float
+    requests: int
+    seconds_until_idle: float
+
+
+async def provision(folder: Path, tokenizer: TextTokenizer) -> dict[str, str]:
+    """A key store with a key and a token for each of two tenants."""
+    kek = KeyEncryptionKey(bytes(32))
+    (folder / "kek").write_text(bytes(32).hex())
+    store = open_store(f"sqlite:///{folder / 'keys.db'}")
+    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
+    tokens = {}
+    for tenant in ("dear", "small"):
+        await KeyRing(store, kek).create(tenant, tenant=tenant, profile=profile)
+        scopes = {Scope.DETECT, Scope.DETECT_EVIDENCE}
+        tokens[tenant], _ = await TokenRegistry(store, kek).create(tenant=tenant, scopes=scopes)
+    await store.close()
+    return tokens
+
+
+def timed(ask: Callable[[], httpx.Response]) -> float:
+    """Milliseconds until the answer, which has to be 200."""
+    began = time.perf_counter()
+    ask().raise_for_status()
+    return (time.perf_counter() - began) * 1000
+
+
+def p99(milliseconds: Sequence[float]) -> float:
+    """The 99th percentile."""
+    return round(float(np.quantile(milliseconds, 0.99)), 1)
+
+
+def cpu(process: psutil.Process) -> float:
+    """CPU seconds of a process so far."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def seconds_until_idle(process: psutil.Process, patience: float) -> float:
+    """How long a process goes on to use more than a fifth of a core."""
+    began = time.perf_counter()
+    idle_since = last = began
+    spent = cpu(process)
+    while (now := time.perf_counter()) - began < patience:
+        time.sleep(0.05)
+        used = cpu(process)
+        if used - spent > 0.2 * (time.perf_counter() - last):
+            idle_since = time.perf_counter()
+        spent, last = used, time.perf_counter()
+        if now - idle_since > 0.5:
+            break
+    return round(idle_since - began, 2)
+
+
+def measure(folder: Path, *, connections: int, seconds: float, kind: str) -> Report:
+    """Starts the service, sends, stops it."""
+    tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
+    tokens = asyncio.run(provision(folder, tokenizer))
+    text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))
+    (folder / "text").write_text(text, encoding="utf-8")
+    ids = tokenizer.encode(text[:200_000])
+    small = [
+        {"inputs": [{"text": tokenizer.decode(ids[i : i + SMALL_TOKENS])}]}
+        for i in range(0, 40 * SMALL_TOKENS, SMALL_TOKENS)
+    ]
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "ttmark.services", "serve", "detect"]
+    with (
+        running(command, port, service_environment(folder, port) | SETTINGS) as service,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        process = psutil.Process(service.pid)
+        headers = {"Authorization": f"Bearer {tokens['small']}"}
+
+        def ask(number: int) -> float:
+            body = small[number % len(small)]
+            return timed(lambda: client.post("/v1/detect/direct", json=body, headers=headers))
+
+        for number in range(100):
+            ask(number)
+        idle = [ask(number) for number in range(300)]
+        attack = [sys.executable, str(HERE / "attack.py"), url, tokens["dear"], str(folder / "text"), kind]
+        attacker = subprocess.Popen([*attack, str(connections)], stdout=subprocess.PIPE)
+        try:
+            assert attacker.stdout is not None
+            attacker.stdout.readline()  # its bodies are made, and sent
+            busy, health, metrics = [], [], []
+            until = time.perf_counter() + seconds
+            while time.perf_counter() < until:
+                busy.append(ask(len(busy)))
+                if len(busy) % 4 == 0:
+                    health.append(timed(lambda: client.get("/healthz")))
+                    metrics.append(timed(lambda: client.get("/metrics")))
+            attacker.send_signal(signal.SIGKILL)
+        finally:
+            attacker.kill()
+            attacker.communicate()  # closes the pipe
+        left = seconds_until_idle(process, patience=30)
+    return Report(
+        idle_p50=round(float(np.median(idle)), 1),
+        idle_p99=p99(idle),
+        busy_p50=round(float(np.median(busy)), 1),
+        busy_p99=p99(busy),
+        health_p99=p99(health),
+        metrics_p99=p99(metrics),
+        requests=len(busy),
+        seconds_until_idle=left,
+    )
+
+
+def main() -> None:
+    """Prints the report."""
+    parser = argparse.ArgumentParser(description="One tenant beside another that sends what is dear.")
+    parser.add_argument("--connections", type=int, default=44)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--kind", default="text", help="text, ids or batch")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        report = measure(
+            Path(name), connections=options.connections, seconds=options.seconds, kind=options.kind
+        )
+    print(json.dumps(asdict(report)))
+
+
+if __name__ == "__main__":
+    main()

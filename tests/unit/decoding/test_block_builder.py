@@ -1,0 +1,141 @@
+"""The joint distribution of a block against an enumeration, with and without a branch budget."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from ttmark.gen_service.decoding.block_builder import BlockBuilder
+from ttmark.gen_service.decoding.randomness import Draws
+from ttmark.gen_service.decoding.support import Support, Tail, choose
+
+VOCAB = 6
+END = 0
+UNLIMITED = 10_000
+DRAWS = 4000
+
+
+@cache
+def conditional(path: tuple[int, ...]) -> Support:
+    """An arbitrary fixed distribution of the next token, which leaves some tokens out."""
+    rng = np.random.default_rng([1, *path])
+    probs = rng.dirichlet(np.full(VOCAB, 0.6)) * (rng.random(VOCAB) < 0.8) + 1e-3
+    order = np.argsort(-probs)
+    return Support(order.astype(np.int64), probs[order] / probs.sum())
+
+
+@cache
+def conditional_with_tail(path: tuple[int, ...]) -> Support:
+    """The same distribution, of which the two likeliest tokens are listed."""
+    whole = conditional(path)
+    row = torch.full((VOCAB,), -torch.inf)
+    row[whole.ids] = torch.log(torch.from_numpy(whole.probs)).float()
+    beyond = float(whole.probs[2:].sum())
+    tail = Tail(beyond, row, peak=float(row.max()), temperature=1.0, window=whole.ids[:2])
+    return Support(whole.ids[:2], whole.probs[:2], tail)
+
+
+def enumerated(size: int, ends: frozenset[int]) -> dict[tuple[int, ...], float]:
+    """Mass of every block by the chain rule; a block ends with an end token."""
+    mass: dict[tuple[int, ...], float] = defaultdict(float)
+    for tokens in product(range(VOCAB), repeat=size):
+        probability, path = 1.0, ()
+        for token in tokens:
+            support = conditional(path)
+            probability *= float(support.probs[support.ids == token].sum())
+            path = (*path, token)
+            if token in ends:
+                break
+        mass[path] = max(mass[path], probability)
+    return dict(mass)
+
+
+def build(
+    size: int,
+    ends: frozenset[int],
+    seed: int = 0,
+    max_branches: int = UNLIMITED,
+    max_blocks: int = UNLIMITED,
+    support_of: Callable[[tuple[int, ...]], Support] = conditional,
+) -> BlockBuilder:
+    builder = BlockBuilder(size, ends, Draws(seed), 0, max_branches, max_blocks)
+    builder.grow([support_of(())])
+    while not builder.complete:
+        assert len(builder.frontier) <= max_branches
+        builder.grow([support_of(tuple(path)) for path in builder.frontier.tolist()])
+    return builder
+
+
+def as_dict(builder: BlockBuilder) -> dict[tuple[int, ...], float]:
+    blocks, mass = builder.joint()
+    return {tuple(t for t in block if t >= 0): m for block, m in zip(blocks.tolist(), mass, strict=True)}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("ends", [frozenset[int](), frozenset({END}), frozenset({END, 3})])
+def test_the_joint_distribution_is_the_product_of_the_conditionals(size: int, ends: frozenset[int]) -> None:
+    expected = enumerated(size, ends)
+    assert as_dict(build(size, ends)) == pytest.approx(expected)
+
+
+def test_an_end_of_text_takes_no_probe_and_is_filled_up() -> None:
+    builder = BlockBuilder(2, frozenset({END}), Draws(0), 0, UNLIMITED)
+    builder.grow([conditional(())])
+    assert END not in builder.frontier
+    blocks, mass = build(2, frozenset({END})).joint()
+    ended = blocks[:, 0] == END
+    assert blocks[ended].tolist() == [[END, -1]]
+    first = conditional(())
+    assert mass[ended] == pytest.approx(first.probs[first.ids == END])
+
+
+def test_a_block_that_can_only_end_is_complete_without_probes() -> None:
+    builder = BlockBuilder(3, frozenset({END}), Draws(0), 0, UNLIMITED)
+    builder.grow([Support(np.array([END]), np.ones(1))])
+    assert builder.complete
+    assert len(builder.frontier) == 0
+    assert builder.joint()[0].tolist() == [[END, -1, -1]]
+
+
+@pytest.mark.parametrize(
+    ("size", "max_branches", "max_blocks"),
+    [
+        (2, 1, UNLIMITED),
+        (2, 4, UNLIMITED),
+        (3, 2, UNLIMITED),
+        (1, UNLIMITED, 2),
+        (2, UNLIMITED, UNLIMITED),
+        (2, UNLIMITED, 5),
+        (3, 3, 7),
+    ],
+)
+@pytest.mark.parametrize("support_of", [conditional, conditional_with_tail])
+def test_blocks_drawn_under_a_budget_follow_the_joint_distribution(
+    size: int, max_branches: int, max_blocks: int, support_of: Callable[[tuple[int, ...]], Support]
+) -> None:
+    """Chi-square at the 0.001 level over 4,000 requests; the seeds are fixed."""
+    ends = frozenset({END})
+    expected = enumerated(size, ends)
+    rng = np.random.default_rng(2)
+    counts = dict.fromkeys(expected, 0)
+    for seed in range(DRAWS):
+        builder = build(size, ends, seed, max_branches, max_blocks, support_of)
+        blocks, mass = builder.joint()
+        row = blocks[choose(mass, rng.random())]
+        counts[tuple(row[row >= 0].tolist())] += 1
+    likely = [block for block, mass in expected.items() if mass * DRAWS >= 5]
+    observed = [counts[block] for block in likely]
+    theory = [expected[block] * DRAWS for block in likely]
+    if sum(theory) < DRAWS - 1:
+        observed, theory = [*observed, DRAWS - sum(observed)], [*theory, DRAWS - sum(theory)]
+    assert chisquare(observed, theory).pvalue > 0.001
+
+
+def test_the_budget_decides_by_the_request_and_not_by_who_asks_again() -> None:
+    first, again = (as_dict(build(2, frozenset({END}), seed=4, max_branches=2)) for _ in range(2))
+    assert first == again

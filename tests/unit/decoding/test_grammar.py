@@ -1,0 +1,136 @@
+"""Masks of a grammar, beside the slow way: for every token, does the grammar take it after the path?"""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from llguidance import LLMatcher, LLTokenizer
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from ttmark.evaluation.bench.random_model import byte_tokenizer
+from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
+from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
+from ttmark.shared.tokenization import TextTokenizer
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "a": {"enum": ["x", "yes", 12]},
+        "b": {"type": "array", "items": {"type": "integer"}, "maxItems": 3},
+        "c": {"type": "string", "maxLength": 4},
+    },
+    "required": ["a", "b", "c"],
+    "additionalProperties": False,
+}
+
+
+def plain_tokenizer() -> Tokenizer:
+    """One token per byte; what a grammar forces has one spelling, so that masks are exactly what it takes."""
+    symbols = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE(vocab={symbol: index for index, symbol in enumerate(symbols)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(["</s>", "</turn>"])
+    return backend
+
+
+def grammars(backend: Tokenizer, ends: set[int]) -> JsonGrammars:
+    return JsonGrammars(TextTokenizer(backend), ends)
+
+
+def accepted(tokenizer: LLTokenizer, tokens: list[int], vocab: int, ends: set[int]) -> set[int]:
+    """What may follow `tokens`, by trying every token on a matcher of its own."""
+    grammar = LLMatcher.grammar_from_json_schema(
+        json.dumps(SCHEMA),
+        overrides={"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"},
+    )
+    before = LLMatcher(tokenizer, grammar, log_level=0)
+    assert before.consume_tokens(tokens)
+    return {
+        token
+        for token in range(vocab)
+        if (before.is_accepting() if token in ends else before.deep_copy().try_consume_tokens([token]))
+    }
+
+
+@pytest.mark.parametrize("whole", ['{"a":"yes","b":[1, -2],"c":"ä\\n"}', '{"a": 12, "b": [], "c": ""}'])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_branch_may_go_on_with_the_tokens_that_the_grammar_takes_after_its_path(
+    whole: str, depth: int
+) -> None:
+    backend = plain_tokenizer()
+    ends = {256, 257}
+    slow = LLTokenizer(backend.to_str(), eos_token=[256])
+    ids = backend.encode(whole).ids
+    state = grammars(backend, ends).compile(SCHEMA).begin()
+    for position in range(0, len(ids) - depth + 1, 3):
+        logits = torch.zeros((2, 260))  # wider than the tokenizer, as padded models are
+        path = tuple(ids[position : position + depth])
+        state.mask(logits, [path, ()])
+        for row, after in zip(logits, ([*ids[:position], *path], ids[:position]), strict=True):
+            assert set(row.isfinite().nonzero()[:, 0].tolist()) == accepted(slow, after, 260, ends)
+        state.advance(ids[position : position + 3])
+
+
+def test_a_mask_of_longer_tokens_is_what_the_grammar_takes_or_the_usual_spelling_of_what_it_forces() -> None:
+    backend = byte_tokenizer()
+    slow = LLTokenizer(backend.to_str(), eos_token=[0])
+    random = np.random.default_rng(1)
+    sizes = set()
+    for _ in range(4):
+        state, tokens = grammars(backend, {0}).compile(SCHEMA).begin(), list[int]()
+        while True:
+            logits = torch.zeros((1, 300))
+            state.mask(logits, [()])
+            mask = set(logits[0].isfinite().nonzero()[:, 0].tolist())
+            takes = accepted(slow, tokens, 300, {0})
+            assert mask == takes or (len(mask) == 1 and mask < takes)
+            sizes.add(len(mask))
+            token = int(random.choice(sorted(mask)))
+            if token == 0:
+                break
+            state.advance([token])
+            tokens.append(token)
+    assert min(sizes) == 1
+    assert max(sizes) > 100
+
+
+def test_only_an_end_of_text_follows_a_complete_text_and_every_one_may() -> None:
+    backend = plain_tokenizer()
+    letter = backend.token_to_id("y")  # an end of text that reads like text
+    ends = {256, 257, letter}
+    with pytest.raises(SchemaRefused, match="no token"):
+        grammars(backend, ends).compile({"enum": ["xyz", "xyy"]})
+    state = grammars(backend, ends).compile({"type": "boolean"}).begin()
+    state.advance(backend.encode("true").ids)
+    logits = torch.zeros((1, 258))
+    state.mask(logits, [()])
+    assert set(logits[0].isfinite().nonzero()[:, 0].tolist()) == ends
+
+
+def test_completions_of_one_request_do_not_share_their_state() -> None:
+    backend = plain_tokenizer()
+    grammar: Grammar = grammars(backend, {256}).compile(SCHEMA)
+    first, second = grammar.begin(), grammar.begin()
+    first.advance(backend.encode('{"a').ids)
+    logits = torch.zeros((1, 258))
+    second.mask(logits, [()])
+    assert logits[0].isfinite().nonzero()[:, 0].tolist() == [backend.token_to_id("{")]
+
+
+def test_a_token_that_the_grammar_forbids_is_not_taken() -> None:
+    backend = plain_tokenizer()
+    state = grammars(backend, {256}).compile(SCHEMA).begin()
+    with pytest.raises(GrammarFailed, match="does not allow"):
+        state.advance(backend.encode("[").ids)
+    with pytest.raises(GrammarFailed, match="too complex"):
+        state.mask(torch.zeros((1, 258)), [()])
+
+
+def test_a_grammar_that_takes_too_long_fails_its_completion(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = plain_tokenizer()
+    state = grammars(backend, {256}).compile(SCHEMA).begin()
+    monkeypatch.setattr("ttmark.gen_service.decoding.grammar._SECONDS_PER_ROW", -1.0)
+    with pytest.raises(GrammarFailed, match="too long"):
+        state.mask(torch.zeros((1, 258)), [()])

@@ -1,0 +1,102 @@
+"""Schemas of strangers: what cannot be kept to, or would take too long, is refused in time."""
+
+import time
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, models
+
+from ttmark.evaluation.bench.random_model import byte_tokenizer
+from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused, TokenizerUnsuitable
+from ttmark.shared.tokenization import TextTokenizer
+
+
+def text(**more: Any) -> dict[str, Any]:
+    return {"type": "string", **more}
+
+
+def only(schema: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
+
+
+def multiple(*values: float) -> dict[str, Any]:
+    return only({"allOf": [{"type": "number", "multipleOf": value} for value in values]})
+
+
+NODE = {"$ref": "#/$defs/n"}
+REFUSED = {
+    "an unknown keyword": ({"type": "array", "uniqueItems": True}, "uniqueItems"),
+    "a negation": ({"not": text()}, "not"),
+    "options of the library": ({"x-guidance": {"lenient": True}, "type": "object"}, "x-guidance"),
+    "an unknown format": (only(text(format="idn-email")), "idn-email"),
+    "a look-around": (only(text(pattern="(?=a)b")), "look-around"),
+    "a remote reference": ({"$ref": "http://example.com/schema"}, "example.com"),
+    "nothing": (only(False), "[Uu]nsatisfiable"),
+    "a reference to itself": ({**NODE, "$defs": {"n": NODE}}, "NoExtension"),
+    "a large enum": (only({"enum": [f"value {i}" for i in range(20_000)]}), "65536 bytes"),
+    "a long constant": (only({"const": "x" * 60_000}), "too many expressions"),
+    "many properties": ({"type": "object", "properties": {str(i): {} for i in range(3000)}}, "1000"),
+    "many optional properties": ({"type": "object", "properties": {str(i): {} for i in range(900)}}, "items"),
+    "many patterns of names": (
+        {"type": "object", "patternProperties": {f"^a{i}x.*$": text() for i in range(900)}},
+        "patternProperties",
+    ),
+    "a large multiple": (multiple(999_983), "multipleOf"),
+    "a huge multiple": (multiple(1e300), "multipleOf"),
+    "a fine multiple": (multiple(1.23456789), "multipleOf"),
+    "multiples of each other": (multiple(97, 89, 83, 79), "multipleOf"),
+    "ambiguous recursion": (
+        {**NODE, "$defs": {"n": {"anyOf": [{"type": "array", "items": NODE} for _ in range(290)]}}},
+        "items",
+    ),
+    "many alternatives": ({"anyOf": [text(maxLength=i) for i in range(500)]}, "300"),
+    "exponential alternatives": (
+        {"allOf": [{"anyOf": [only(text(const=f"{i}{j}")) for j in range(4)]} for i in range(12)]},
+        "too large|nsatisfiable",
+    ),
+    "nested repetitions": (only(text(pattern="(((.{0,1000}){0,1000}){0,1000}c){0,1000}")), "lexer|nsatisf"),
+}
+TAKEN = {
+    "any value": {},
+    "nested objects": only(only(only({"type": ["integer", "null"]}))),
+    "recursion": {**NODE, "$defs": {"n": only({"type": "array", "items": NODE})}},
+    "a long string": only(text(maxLength=100_000)),
+    "a long list": {"type": "array", "items": text(), "minItems": 10**6},
+    "a backtracking pattern": only(text(pattern="^(a+)+$")),
+    "a thousand values": only({"enum": [f"value {i}" for i in range(1000)]}),
+    "a price": multiple(0.01),
+    "pydantic's optional": only({"anyOf": [text(), {"type": "null"}], "default": None, "title": "A"}),
+    "a hundred optional properties": {"type": "object", "properties": {f"p{i}": text() for i in range(100)}},
+}
+
+
+@pytest.fixture(scope="module")
+def grammars() -> JsonGrammars:
+    return JsonGrammars(TextTokenizer(byte_tokenizer()), {0})
+
+
+@pytest.mark.parametrize(("schema", "reason"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_kept_to_is_refused_by_name_and_in_time(
+    grammars: JsonGrammars, schema: dict[str, Any], reason: str
+) -> None:
+    started = time.thread_time()
+    with pytest.raises(SchemaRefused, match=reason) as refusal:
+        grammars.compile(schema)
+    assert time.thread_time() - started < 3.0
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("schema", TAKEN.values(), ids=TAKEN.keys())
+def test_ordinary_schemas_are_taken(grammars: JsonGrammars, schema: dict[str, Any]) -> None:
+    grammars.compile(schema)
+
+
+def test_a_model_without_an_end_of_text_has_no_grammars() -> None:
+    with pytest.raises(TokenizerUnsuitable, match="ends a text"):
+        JsonGrammars(TextTokenizer(byte_tokenizer()), ()).compile({})
+
+
+def test_a_tokenizer_of_words_has_no_grammars() -> None:
+    words = Tokenizer(models.WordLevel({"<unk>": 0, "a": 1}, unk_token="<unk>"))
+    with pytest.raises(TokenizerUnsuitable, match="bytes"):
+        JsonGrammars(TextTokenizer(words), {0}).compile({})

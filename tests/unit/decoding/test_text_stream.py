@@ -1,0 +1,98 @@
+"""Incremental detokenisation and stop strings against decoding at once."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ttmark.evaluation.bench.random_model import byte_tokenizer
+from ttmark.gen_service.decoding.text_stream import TextStream
+from ttmark.shared.tokenization import TextTokenizer
+
+TOKENIZER = TextTokenizer(byte_tokenizer())
+
+
+def stream(ids: list[int], stop: tuple[str, ...] = ()) -> tuple[list[str], bool]:
+    """Pieces of text until a stop string, the held back rest last."""
+    texts = TextStream(TOKENIZER, stop)
+    pieces = []
+    for token in ids:
+        pieces.append(texts.push(token))
+        if texts.stopped:
+            break
+    return [*pieces, texts.finish()], texts.stopped
+
+
+@given(ids=st.lists(st.integers(0, TOKENIZER.vocab_size - 1), max_size=40))
+@settings(max_examples=200, deadline=None)
+def test_the_pieces_of_any_tokens_add_up_to_the_whole_text(ids: list[int]) -> None:
+    assert "".join(stream(ids)[0]) == TOKENIZER.decode(ids)
+
+
+@given(
+    ids=st.lists(
+        st.sampled_from([*TOKENIZER.encode("€🦊 a"), *TOKENIZER.encode("€")[:1], TOKENIZER.vocab_size - 1]),
+        min_size=60,
+        max_size=150,
+    )
+)
+@settings(max_examples=200, deadline=None)
+def test_the_pieces_of_long_broken_texts_add_up_to_the_whole_text(ids: list[int]) -> None:
+    assert "".join(stream(ids)[0]) == TOKENIZER.decode(ids)
+
+
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_an_incomplete_character_repeated_20_000_times_takes_linear_time(part: int) -> None:
+    """Each quarter of the stream takes as long as the first, with a wide margin; it took 17 s for 8,000."""
+    tokens = TOKENIZER.encode("🦊")[:part]
+    texts = TextStream(TOKENIZER, ())
+    pieces, quarters = [], []
+    for _ in range(4):
+        started = time.thread_time()
+        pieces += [texts.push(token) for _ in range(5000 // part) for token in tokens]
+        quarters.append(time.thread_time() - started)
+    pieces.append(texts.finish())
+    assert "".join(pieces) == TOKENIZER.decode(tokens * (5000 // part) * 4)
+    assert max(len(piece) for piece in pieces) <= 4
+    assert quarters[-1] <= 2 * quarters[0] + 0.1
+    assert sum(quarters) <= 5.0
+
+
+@given(text=st.text(max_size=25))
+@settings(max_examples=200, deadline=None)
+def test_no_piece_breaks_a_character(text: str) -> None:
+    ids = TOKENIZER.encode(text)
+    pieces, _ = stream(ids)
+    assert "".join(pieces) == TOKENIZER.decode(ids)
+    if "\ufffd" not in text:
+        assert not any("\ufffd" in piece for piece in pieces)
+
+
+@given(
+    text=st.text(alphabet="abcd é🦊", max_size=30),
+    stop=st.lists(st.text(alphabet="abcd é🦊", min_size=1, max_size=4), min_size=1, max_size=3),
+)
+@settings(max_examples=300, deadline=None)
+def test_text_is_cut_before_the_stop_string_that_is_complete_first(text: str, stop: list[str]) -> None:
+    pieces, stopped = stream(TOKENIZER.encode(text), tuple(stop))
+    found = "".join(pieces)
+    assert stopped == any(each in text for each in stop)
+    assert text.startswith(found)
+    assert not any(each in found for each in stop)
+    if stopped:
+        assert any(text[len(found) :].startswith(each) for each in stop)
+    else:
+        assert found == text
+
+
+def test_text_that_may_become_a_stop_string_is_held_back_and_released() -> None:
+    texts = TextStream(TOKENIZER, ("STOP",))
+    assert "".join(texts.push(token) for token in TOKENIZER.encode("so ST")) == "so "
+    assert "".join(texts.push(token) for token in TOKENIZER.encode("AR")) == "STAR"
+
+
+@pytest.mark.parametrize("text", ["日本語", "🦊🦊", "naïve café"])
+def test_a_character_of_many_tokens_appears_when_it_is_whole(text: str) -> None:
+    pieces, _ = stream(TOKENIZER.encode(text))
+    assert "".join(pieces) == text

@@ -1,0 +1,41 @@
+"""The likeliest tokens by groups against torch's topk on whole rows."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ttmark.gen_service.decoding.top_k import top_k
+
+
+@given(
+    rows=st.integers(1, 4),
+    vocab=st.integers(1, 3000),
+    share=st.floats(0, 1),
+    levels=st.sampled_from([0, 3, 50]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_values_are_those_of_topk_and_the_ids_point_at_them(
+    rows: int, vocab: int, share: float, levels: int, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn((rows, vocab), generator=generator)
+    if levels:
+        logits = torch.round(logits * levels) / levels
+    width = 1 + int(share * min(vocab - 1, 80))
+    values, ids = top_k(logits, width)
+    expected = torch.topk(logits, width, dim=1).values.double().numpy()
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(np.take_along_axis(logits.double().numpy(), ids, axis=1), values)
+    assert all(len(set(row)) == width for row in ids.tolist())
+
+
+@pytest.mark.parametrize("vocab", [100, 4000])
+def test_nan_comes_first(vocab: int) -> None:
+    logits = torch.randn((2, vocab), generator=torch.Generator().manual_seed(0))
+    logits[1, vocab // 2] = float("nan")
+    values, _ = top_k(logits, 5)
+    assert np.isnan(values[1, 0])
+    assert np.isfinite(values[0]).all()

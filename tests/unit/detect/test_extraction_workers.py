@@ -1,0 +1,206 @@
+"""Processes that read files may die: of limits, of signals, because nobody waits any more."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from tests.harness.hostile_files import HOSTILE_FILES
+from ttmark.detect_service.extraction import (
+    Extraction,
+    ExtractionBusy,
+    ExtractionLimits,
+    ExtractionWorkers,
+    LimitExceeded,
+    UnreadableFile,
+)
+from ttmark.detect_service.extraction.messages import AnswerHead, answer_head, line
+
+ENDLESS = HOSTILE_FILES["attributes.html"](4 * 2**20)
+"""Takes minutes, in a library that does not let go of the interpreter."""
+HUNGRY = HOSTILE_FILES["elements.html"](2**20)
+
+
+def limits(**others: float) -> ExtractionLimits:
+    return ExtractionLimits(**({"workers": 1, "queue": 1, "cpu_seconds": 600, "seconds": 600.0} | others))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def workers() -> AsyncIterator[ExtractionWorkers]:
+    async with ExtractionWorkers(limits()) as workers:
+        yield workers
+
+
+@pytest.fixture(autouse=True)
+def others() -> Iterator[None]:
+    """Readers that tests of other files have left behind are not counted."""
+    _OTHERS.update(readers())
+    yield
+    _OTHERS.clear()
+
+
+_OTHERS: set[psutil.Process] = set()
+
+
+def readers() -> set[psutil.Process]:
+    found = set()
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):  # one that has ended and was not waited for has no command line
+            if "extraction.worker" in " ".join(child.cmdline()):
+                found.add(child)
+    return found
+
+
+def children() -> list[psutil.Process]:
+    return list(readers() - _OTHERS)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for what happens in another process, which sets no event here."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def reading(workers: ExtractionWorkers) -> "tuple[asyncio.Task[Extraction], psutil.Process]":
+    """A file that is being read without end, and the process that does."""
+    await workers.extract("a.txt", b"warm")
+    (process,) = children()
+    before = sum(process.cpu_times()[:2])
+    task = asyncio.create_task(workers.extract("a.html", ENDLESS))
+    await until(lambda: sum(process.cpu_times()[:2]) >= before + 0.2)
+    return task, process
+
+
+async def gone(process: psutil.Process) -> None:
+    await until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+
+
+@pytest.mark.parametrize(
+    ("limit", "content", "reason", "words"),
+    [
+        ({"cpu_seconds": 1}, ENDLESS, "cpu", "limit of 1 CPU seconds"),
+        ({"seconds": 3.0}, ENDLESS, "time", "limit of 3 seconds"),
+        ({"memory_bytes": 160 * 2**20}, HUNGRY, "memory", "limit of 160 MiB"),
+        ({"text_bytes": 10}, b"<p>eleven byte", "text", "limit of 10 bytes"),
+    ],
+    ids=["cpu", "time", "memory", "text"],
+)
+async def test_a_limit_ends_a_file_and_the_next_one_is_read(
+    limit: dict[str, float], content: bytes, reason: str, words: str
+) -> None:
+    async with ExtractionWorkers(limits(**limit)) as workers:
+        with pytest.raises(LimitExceeded, match=words) as caught:
+            await workers.extract("a.html", content)
+        assert caught.value.reason == reason
+        assert await workers.extract("a.txt", b"next") == Extraction("next", "utf-8")
+
+
+async def test_a_process_that_dies_over_a_file_takes_no_other_with_it(workers: ExtractionWorkers) -> None:
+    task, process = await reading(workers)
+    next_file = asyncio.create_task(workers.extract("a.txt", b"next"))
+    process.send_signal(signal.SIGSEGV)
+    with pytest.raises(UnreadableFile, match="process that read the file ended") as caught:
+        await task
+    assert caught.value.reason == "crash"
+    assert (await next_file).text == "next"
+
+
+async def test_a_process_that_dies_while_idle_is_replaced(workers: ExtractionWorkers) -> None:
+    await workers.extract("a.txt", b"first")
+    (process,) = children()
+    process.kill()
+    await gone(process)
+    assert (await workers.extract("a.txt", b"second")).text == "second"
+
+
+async def test_one_process_reads_many_files(workers: ExtractionWorkers) -> None:
+    seen = set()
+    for number in range(3):
+        await workers.extract("a.txt", b"%d" % number)
+        seen |= {child.pid for child in children()}
+    assert len(seen) == 1
+
+
+async def test_whoever_no_longer_waits_ends_the_process_that_reads(workers: ExtractionWorkers) -> None:
+    task, process = await reading(workers)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    await gone(process)
+    assert (await workers.extract("a.txt", b"next")).text == "next"
+
+
+async def test_no_more_files_wait_than_may(workers: ExtractionWorkers) -> None:
+    task, _ = await reading(workers)
+    waiting = asyncio.create_task(workers.extract("a.txt", b"waits"))
+    await asyncio.sleep(0)
+    with pytest.raises(ExtractionBusy):
+        await workers.extract("a.txt", b"too many")
+    task.cancel()
+    assert (await waiting).text == "waits"
+
+
+async def test_one_owner_leaves_half_of_the_places_to_others(workers: ExtractionWorkers) -> None:
+    task = asyncio.create_task(workers.extract("a.html", ENDLESS, owner="one"))
+    await asyncio.sleep(0)
+    with pytest.raises(ExtractionBusy):
+        await workers.extract("a.txt", b"more", owner="one")
+    other = asyncio.create_task(workers.extract("a.txt", b"other", owner="two"))
+    await asyncio.sleep(0)
+    task.cancel()
+    assert (await other).text == "other"
+
+
+async def test_an_unknown_format_is_refused_without_a_process(workers: ExtractionWorkers) -> None:
+    with pytest.raises(UnreadableFile, match="txt, md, html, docx or pdf"):
+        await workers.extract("a.exe", b"")
+    assert children() == []
+
+
+async def test_closing_leaves_no_process_behind() -> None:
+    async with ExtractionWorkers(limits()) as workers:
+        await workers.warm()
+        (process,) = children()
+    assert not process.is_running()
+
+
+async def test_a_process_sees_no_secrets_and_writes_no_files(
+    workers: ExtractionWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTMARK_KEK", "secret")
+    await workers.extract("a.txt", b"")
+    (process,) = children()
+    assert set(process.environ()) <= {"PYTHONPATH", "LC_CTYPE"}
+    values = [process.rlimit(kind)[0] for kind in (psutil.RLIMIT_FSIZE, psutil.RLIMIT_CORE)]
+    assert values == [0, 0]
+    assert process.nice() > os.nice(0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"text",
+        b"[]",
+        b"1",
+        b'{"size": -1}',
+        b'{"size": "1"}',
+        b'{"reason": "other"}',
+        b'{"reason": ["cpu"]}',
+        b'{"more": 1}',
+        b'{"message": 1}',
+    ],
+)
+def test_a_head_that_no_worker_writes_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  whatever the message: nobody sees it
+        answer_head(data)
+
+
+def test_heads_come_back_as_they_were() -> None:
+    head = AnswerHead(size=3, encoding="utf-8", message="é\n")
+    assert answer_head(line(head)) == head

@@ -1,0 +1,218 @@
+"""What a token without evidence may ask, what its answers hold, and what attacks on them reach."""
+
+import itertools
+import math
+import random
+import statistics
+from typing import Any
+
+import pytest
+
+from tests.unit.detect.oracle import (
+    FINEST,
+    KEY,
+    RULE,
+    forge,
+    log10_p,
+    marked,
+    oracle,
+    replaceable,
+    scrub,
+    substituted,
+)
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.limits.counters import LocalCounters
+from ttmark.shared.schemas.detection import DetectionResult
+
+MODES = ("direct", "aligned", "localized")
+SHOWN = {"id", "verdict", "tokens", "hypotheses", "tokens_needed", "normalization"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fpr", [0.05, 1e-4, 2e-5, 1e-6, 1e-100])
+async def test_a_rate_that_is_not_the_token_s_is_refused_with_those_that_are(
+    service: Any, mode: str, fpr: float
+) -> None:
+    """By bisecting the rate 14 questions gave away the logarithm of the p-value."""
+    body = {"inputs": [{"text": service.marked("a-one")}], "fpr": fpr}
+    response = await service.post(f"/v1/detect/{mode}", body, "verdict")
+    assert response.status_code == 422
+    assert response.json()["param"] == "fpr"
+    assert "0.01 or 0.001 or 1e-05" in response.json()["detail"]
+    assert (await service.post(f"/v1/detect/{mode}", body)).status_code == 200
+
+
+@pytest.mark.parametrize("fpr", [1e-2, 1e-3, 1e-5])
+async def test_the_token_s_rates_are_answered(service: Any, fpr: float) -> None:
+    response = await service.direct({"inputs": [{"text": "short"}], "fpr": fpr}, "verdict")
+    assert response.status_code == 200
+
+
+async def test_another_beta_than_the_default_needs_evidence(service: Any) -> None:
+    body = {"inputs": [{"text": service.marked("a-one")}], "keys": [KEY], "beta": 4.5}
+    response = await service.post("/v1/detect/aligned", body, "verdict")
+    assert (response.status_code, response.json()["param"]) == (422, "beta")
+    assert (await service.post("/v1/detect/aligned", {**body, "beta": 5}, "verdict")).status_code == 200
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fpr", [1e-2, 1e-5])
+async def test_answers_without_evidence_hold_nothing_finer_than_the_decision(
+    service: Any, mode: str, fpr: float
+) -> None:
+    """Every field but the verdict is the same for a text and for its letters in another order, read once."""
+    text = service.marked("a-one")
+    other = "".join(random.Random(1).sample(text, len(text)))
+    assert len(service.tokenizer.encode(other)) == len(service.tokenizer.encode(text))
+    bodies = []
+    for words in (text, other):
+        body = {"inputs": [{"text": words}], "keys": ["a-one", "a-two"], "fpr": fpr, "normalize": False}
+        response = await service.post(f"/v1/detect/{mode}", body, "verdict")
+        (result,) = response.json()["results"]
+        assert {name for name, value in result.items() if value is not None} <= SHOWN
+        del result["normalization"]  # of the letters alone; in another order there are other doubled spaces
+        bodies.append((result.pop("verdict"), result, sorted(response.headers.keys())))
+    (found, *first), (missed, *second) = bodies
+    assert (found, missed) == ("watermarked", "not_detected")
+    assert first == second
+
+
+async def test_a_token_is_told_its_rates_and_asks_at_them(service: Any) -> None:
+    answer = await service.client.get("/v1/keys", headers=service.headers("verdict"))
+    assert answer.json()["rates"] == [1e-2, 1e-3, 1e-5]
+    answer = await service.client.get("/v1/keys", headers=service.headers("full"))
+    assert answer.json()["rates"] is None
+
+
+async def test_an_exact_repetition_is_answered_again_and_alike(service: Any) -> None:
+    body: dict[str, object] = {"inputs": [{"text": service.marked("a-one")}], "keys": [KEY]}
+    async with oracle(service) as attacker:
+        answers = [(await attacker.post(body)).json()["results"] for _ in range(3 * RULE.limit)]
+        assert all(answer == answers[0] for answer in answers)
+        assert (await attacker.post({**body, "fpr": 1e-2})).status_code == 200
+
+
+def options() -> list[tuple[str, dict[str, object]]]:
+    """Requests about one text that differ in their options alone."""
+    keys = [["a-one"], ["a-two"], ["a-one", "a-two"], ["a-two", "a-one", "a-one"]]
+    common = itertools.product(keys, (1e-2, 1e-3, 1e-5), (False, True))
+    return [
+        (mode, {"keys": chosen, "fpr": rate, "normalize": normalize})
+        for chosen, rate, normalize in common
+        for mode in MODES
+    ]
+
+
+async def test_other_modes_rates_keys_and_readings_are_variants(service: Any) -> None:
+    text = service.marked("a-one")
+    async with oracle(service) as attacker:
+        answers = [
+            await attacker.post({"inputs": [{"text": text}], **chosen}, mode) for mode, chosen in options()
+        ]
+        statuses = [answer.status_code for answer in answers]
+        assert statuses == [200] * RULE.limit + [429] * (len(statuses) - RULE.limit)
+        problem = answers[-1].json()
+        assert problem["param"] == "inputs[0]"
+        assert "detect:evidence" in problem["detail"]
+        assert "hours" in problem["detail"]
+        assert int(answers[-1].headers["retry-after"]) <= RULE.window_seconds
+        assert (await attacker.post({"inputs": [{"text": "another text entirely " * 9}]})).status_code == 200
+
+
+async def test_a_text_and_its_token_ids_are_one_passage(service: Any) -> None:
+    text = service.marked("a-one")
+    ids = service.tokenizer.encode(text)
+    async with oracle(service) as attacker:
+        for number in range(40):
+            prefix = service.tokenizer.encode(f"number {number} is the one before: ")
+            content = {"token_ids": prefix + ids} if number % 2 else {"text": f"number {number}. {text}"}
+            await attacker.post({"inputs": [content], "keys": [KEY]})
+        assert attacker.answered <= RULE.limit + 2
+
+
+async def test_a_flood_through_the_service_frees_no_question(service: Any) -> None:
+    """A tenth of the flood that evicted the counters before; the whole one is in the contract tests."""
+    text, counters = service.marked("a-one"), LocalCounters()
+    async with oracle(service, counters=counters) as attacker:
+        for number in range(RULE.limit):
+            await attacker.post({"inputs": [{"text": f"{text} {number}"}], "keys": [KEY]})
+        for request in range(10):
+            tiny = [{"token_ids": [request, number % 256, number // 2, 7]} for number in range(256)]
+            assert (await attacker.post({"inputs": tiny, "keys": [KEY]})).status_code == 200
+        assert (await attacker.post({"inputs": [{"text": f"{text} more"}], "keys": [KEY]})).status_code == 429
+
+
+async def test_a_moderator_checks_a_thousand_texts(service: Any) -> None:
+    chance = random.Random(5)
+    async with oracle(service) as moderator:
+        for _ in range(20):
+            texts = ["".join(chance.choices("etaoin shrdlu cmfwyp ", k=300)) for _ in range(50)]
+            body: dict[str, object] = {"inputs": [{"text": text} for text in texts]}
+            assert (await moderator.post(body)).status_code == 200
+
+
+async def forged(service: Any, budget: int, seed: int, *, limited: bool) -> float:
+    async with oracle(service, rule=RULE if limited else None) as attacker:
+        return await log10_p(service, await forge(attacker, budget, seed))
+
+
+async def test_a_few_hundred_questions_forge_nothing(service: Any) -> None:
+    assert min([await forged(service, 400, seed, limited=True) for seed in (1, 2)]) > -3
+    assert await forged(service, 400, 1, limited=False) < -3  # the attack works where nothing stops it
+
+
+@pytest.mark.slow
+async def test_ten_thousand_questions_forge_nothing(service: Any) -> None:
+    best = [await forged(service, 10_000, seed, limited=True) for seed in range(3)]
+    print("log10 p after 10,000 questions:", best)
+    assert min(best) > -3
+
+
+async def words_changed(service: Any, seed: int, budget: int) -> tuple[int, int]:
+    """Words that an attacker changed with the oracle's help, and words that must be changed at random."""
+    text = await marked(service, seed, words=160)
+    async with oracle(service) as attacker:
+        attacker.mode = "aligned"
+        _, helped = await scrub(attacker, text, budget, seed)
+    chance = random.Random(seed)
+
+    async def cleared(count: int) -> float:
+        trials = [substituted(text, chance.sample(replaceable(text), count), chance) for _ in range(11)]
+        return statistics.median([await log10_p(service, trial, "aligned") for trial in trials])
+
+    for count in range(1, len(replaceable(text))):
+        if await cleared(count) > math.log10(FINEST):
+            return helped, count
+    return helped, len(replaceable(text))
+
+
+async def test_removal_takes_about_as_many_words_as_changes_at_random(service: Any) -> None:
+    """A dozen answers find out how many words are enough, and spare a few of them; then the answers end."""
+    changed = [await words_changed(service, seed, 100) for seed in range(2)]
+    helped, at_random = map(sum, zip(*changed, strict=True))
+    assert helped >= 0.6 * at_random
+
+
+@pytest.mark.slow
+async def test_ten_thousand_questions_spare_few_words_of_a_removal(service: Any) -> None:
+    changed = [await words_changed(service, seed, 10_000) for seed in range(6)]
+    print("words changed with the oracle's help, at random:", changed)
+    helped, at_random = map(sum, zip(*changed, strict=True))
+    assert helped >= 0.6 * at_random
+
+
+async def test_a_token_s_rates_are_chosen_when_it_is_made(service: Any) -> None:
+    registry: TokenRegistry = service.authenticate.__self__
+    token, info = await registry.create(tenant="a", scopes={Scope.DETECT}, rates=[1e-2, 1e-3, 1e-3])
+    assert info.rates == (1e-2, 1e-3)
+    service.tokens["two rates"] = token
+    (unnamed,) = await service.results("direct", {"inputs": [{"text": "abc"}], "keys": [KEY]}, "two rates")
+    (strict,) = await service.results(
+        "direct", {"inputs": [{"text": "abc"}], "keys": [KEY], "fpr": 1e-3}, "two rates"
+    )
+    assert isinstance(unnamed, DetectionResult)
+    assert unnamed == strict  # the smallest of its own where the default is not one of them
+    refused = await service.direct({"inputs": [{"text": "abc"}], "fpr": 1e-5}, "two rates")
+    assert refused.status_code == 422
+    assert "0.01 or 0.001" in refused.json()["detail"]

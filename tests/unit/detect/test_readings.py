@@ -1,0 +1,142 @@
+"""A text is read as it was sent and as a reader sees it, and the better reading is corrected for the two."""
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+from scipy.stats import binom
+
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.detection import detect
+from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.options import DetectionOptions, Mode
+from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+
+MODES: list[Mode] = ["direct", "aligned", "localized"]
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+WIDE = str.maketrans({letter: chr(ord(letter) + 0xFEE0) for letter in LETTERS})
+
+
+def after_every_letter(hidden: str) -> Callable[[str], str]:
+    return lambda text: "".join(letter + hidden if letter != " " else letter for letter in text)
+
+
+def instead_of_spaces(blank: str) -> Callable[[str], str]:
+    return lambda text: text.replace(" ", blank)
+
+
+SCRUBS = {
+    "doubled spaces": instead_of_spaces("  "),
+    "thin and hair spaces": instead_of_spaces("\u2009\u200a"),
+    "empty Braille cells": instead_of_spaces("\u2800"),
+    "Hangul fillers": instead_of_spaces("\u3164"),
+    "half-width fillers beside spaces": instead_of_spaces("\uffa0 "),
+    "dots below": after_every_letter("\u0323"),
+    "composed dots below": lambda text: text.translate(str.maketrans("aeioutrsdnlkmhb", "ạẹịọụṭṛṣḍṇḷḳṃḥḅ")),
+    "marks of other kinds": after_every_letter("\u0353\u033b"),
+    "dotless letters among number forms": lambda text: text.translate(str.maketrans("ijcdmlvx", "ıȷⅽⅾⅿⅼⅴⅹ")),
+    "soft hyphens": after_every_letter("\u00ad"),
+    "tag characters": after_every_letter("\U000e0061"),
+    "direction controls": after_every_letter("\u202d\u202c"),
+    "control characters": after_every_letter("\x01"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_readers_cannot_see_hides_no_watermark(service, mode: Mode) -> None:
+    text = service.marked("a-one", tokens=100, spaces="single")
+    inputs = [{"id": name, "text": scrub(text)} for name, scrub in {"none": str, **SCRUBS}.items()]
+    body = {"inputs": inputs, "keys": ["a-one"], "fpr": 1e-5}
+    plain, *scrubbed = await service.results(mode, body)
+    assert (plain.verdict, plain.reading) == ("watermarked", "as_sent")
+    for one in scrubbed:
+        assert (one.id, one.verdict, one.reading) == (one.id, "watermarked", "normalized")
+        assert one.log10_p == pytest.approx(plain.log10_p + math.log10(2))
+        assert one.tokens == plain.tokens
+    as_sent = await service.results(mode, {**body, "normalize": False})
+    assert [one.id for one in as_sent if one.verdict == "watermarked"] == ["none"]
+    assert {one.reading for one in as_sent} == {"as_sent"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_text_whose_spaces_mean_something_is_found_as_before(service, mode: Mode) -> None:
+    text = service.marked("a-one", tokens=400, spaces="double")
+    assert TextNormalizer().normalize(text).text != text
+    body = {"inputs": [{"text": text}], "keys": ["a-one"], "evidence": "blocks"}
+    (both,) = await service.results(mode, body)
+    (as_sent,) = await service.results(mode, {**body, "normalize": False})
+    assert (both.verdict, both.reading, as_sent.verdict) == ("watermarked", "as_sent", "watermarked")
+    assert both.log10_p == pytest.approx(as_sent.log10_p + math.log10(2))
+    assert both.hypotheses == 2 * as_sent.hypotheses
+    assert both.evidence == as_sent.evidence
+
+
+async def test_positions_of_the_normalized_reading_are_those_of_the_text_as_it_was_sent(service) -> None:
+    text = service.marked("a-one", tokens=300, spaces="single")
+    scrubbed = text.replace(" ", " \u3164 ")
+    body = {"inputs": [{"text": scrubbed}], "keys": ["a-one"], "evidence": "blocks"}
+    (result,) = await service.results("localized", body)
+    assert result.segments is not None
+    assert result.evidence is not None
+    assert (result.tokens, result.segments[0].end_token <= 300) == (300, True)
+    for block in result.evidence:
+        read = text[block.start_token : block.end_token].rstrip()
+        assert scrubbed[block.start_char : block.end_char].rstrip(" \u3164") == read
+
+
+async def test_a_caller_without_evidence_is_not_told_which_reading_counts(service) -> None:
+    text = service.marked("a-one", tokens=300, spaces="single").replace(" ", "  ")
+    body = {"inputs": [{"text": text}], "keys": ["a-one"]}
+    (result,) = await service.results("direct", body, "verdict")
+    assert (result.verdict, result.reading, result.tokens) == ("watermarked", None, len(text))
+
+
+def test_a_text_without_tricks_is_read_once_and_any_other_at_most_twice() -> None:
+    def readings(normalize: bool, **content: object) -> int:
+        document = Document.model_validate(content)
+        return len(DocumentReader.readings(document, TokenizerSet([]), TextNormalizer(), normalize=normalize))
+
+    assert readings(True, text="def f(x):\n    return x\n") == 1
+    assert readings(True, text="Ein schöner Satz – mit “Zeichen”.") == 1
+    assert readings(True, text="two  spaces\u200b") == 2
+    assert readings(False, text="two  spaces\u200b") == 1
+    assert readings(True, token_ids=[1, 2]) == 1
+
+
+def backends(tokenizer: TextTokenizer, count: int) -> list[DetectionBackend]:
+    """One for each of `count` keys."""
+    profile = Profile.model_validate({"scheme": "gumbel", "tokenizer_fingerprint": tokenizer.fingerprint})
+    generator = random.Random(5)
+    versions = [UnlockedVersion(1, KeyState.PRIMARY, generator.randbytes(16)) for _ in range(count)]
+    keys = [UnlockedKey("k", "a", profile, epoch=1, versions=(version,)) for version in versions]
+    return [
+        DetectionBackend(FixedKeys.of([key]), TokenizerSet([tokenizer]), max_document_tokens=1000)
+        for key in keys
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_readings_give_no_more_false_alarms_than_promised(tokenizer, mode: Mode) -> None:
+    generator = random.Random(3)
+    documents = [
+        Document(text="".join(generator.choices(LETTERS + " ", k=60)).translate(WIDE)) for _ in range(250)
+    ]
+    caller = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
+    log10_p: list[float] = []
+    for backend in backends(tokenizer, 16):
+        request = DetectionOptions(mode=mode, fpr=0.1, phase=0).request(documents)
+        log10_p += [one.log10_p or 0.0 for one in detect(request, caller, backend, "r").results]
+    assert len(log10_p) == 4000
+    for fpr in (1e-2, 1e-3):
+        alarms = sum(one <= math.log10(fpr) for one in log10_p)
+        # One right detector in 10,000 would fail; the keys are the same each time.
+        assert alarms <= binom.isf(1e-4, len(log10_p), fpr)

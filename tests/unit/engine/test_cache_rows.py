@@ -1,0 +1,221 @@
+"""What stays in the cache for later prompts, and how it yields. Plain numbers: no model, no tensors."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tests.harness.fake_job import FakeJob, run
+from ttmark.gen_service.engine.extents import ExtentAllocator
+from ttmark.gen_service.engine.prefixes import Cuts
+from ttmark.gen_service.engine.scheduler import Scheduler
+
+CHUNK = 8
+
+
+def scheduler(capacity: int = 1000, *, exact: bool = True, keeps: bool = True) -> Scheduler[FakeJob]:
+    return Scheduler(
+        ExtentAllocator(capacity),
+        max_sequences=4,
+        step_rows=40,
+        prefill_chunk=CHUNK,
+        growth_tokens=4,
+        cuts=Cuts(CHUNK, exact=exact) if keeps else None,
+    )
+
+
+def job(tokens: list[int], more: int = 4, tenant: str = "acme") -> FakeJob:
+    return FakeJob(len(tokens), len(tokens) + more, tokens=list(tokens), tenant=tenant)
+
+
+def rows_for(jobs: Scheduler[FakeJob], asked: FakeJob) -> int:
+    """Runs a job alone; the rows that were computed for it."""
+    jobs.add(asked)
+    rows = 0
+    while jobs.running or jobs.waiting:
+        step = jobs.plan()
+        rows += sum(work.rows for work in step.works.values())
+        run(step, jobs)
+    return rows
+
+
+def numbers(count: int, start: int = 0) -> list[int]:
+    return list(range(start, start + count))
+
+
+def test_the_second_turn_computes_only_its_new_tokens() -> None:
+    jobs = scheduler(exact=False)
+    first = job(numbers(100), more=20)
+    assert rows_for(jobs, first) == 119
+    second = job([*first.tokens, *numbers(10, 500)], more=5)
+    # The last token of the first completion was never cached.
+    assert rows_for(jobs, second) == 1 + 10 + 4
+    assert second.reused == jobs.reused_tokens == 119
+
+
+def test_exact_reuse_ends_with_the_whole_pieces_of_a_prompt() -> None:
+    jobs = scheduler()
+    first = job(numbers(100), more=20)
+    assert rows_for(jobs, first) == 119
+    assert jobs.prefix_rows == 96
+    second = job([*first.tokens, *numbers(10, 500)], more=5)
+    assert rows_for(jobs, second) == 130 - 96 + 4
+
+
+@pytest.mark.parametrize(("length", "reused"), [(7, 0), (8, 0), (9, 8), (16, 8), (17, 16)])
+def test_at_least_the_last_token_of_a_prompt_is_computed(length: int, reused: int) -> None:
+    jobs = scheduler()
+    rows_for(jobs, job(numbers(40)))
+    again = job(numbers(length))
+    rows_for(jobs, again)
+    assert again.reused == reused
+
+
+def test_nothing_is_reused_across_tenants() -> None:
+    jobs = scheduler(exact=False)
+    rows_for(jobs, job(numbers(40), tenant="acme"))
+    stranger = job(numbers(40), tenant="other")
+    assert rows_for(jobs, stranger) == 40 + 3
+    assert stranger.reused == 0
+
+
+def test_a_prompt_begins_with_the_rows_of_one_that_still_runs() -> None:
+    jobs = scheduler()
+    running = job(numbers(32), more=50)
+    jobs.add(running)
+    while running.cached < 32:
+        run(jobs.plan(), jobs)
+    other = job([*numbers(24), 900])
+    jobs.add(other)
+    step = jobs.plan()
+    assert other.reused == 24
+    assert running.extent is not None
+    assert other.extent is not None
+    (move,) = step.moves
+    assert (move.source, move.target, move.length) == (running.extent.start, other.extent.start, 24)
+
+
+def test_a_prefix_that_is_used_as_a_whole_grows_where_it_is() -> None:
+    jobs = scheduler()
+    rows_for(jobs, job(numbers(32)))
+    jobs.add(job(numbers(40)))
+    assert not jobs.plan().moves
+    assert jobs.prefix_rows == 0
+
+
+def test_a_prefix_of_which_a_part_is_used_stays_for_others() -> None:
+    jobs = scheduler()
+    rows_for(jobs, job(numbers(64)))
+    jobs.add(job([*numbers(16), *numbers(8, 500)]))
+    (move,) = jobs.plan().moves
+    assert move.length == 16
+    assert jobs.prefix_rows == 64
+
+
+def test_the_least_recently_used_prefix_goes_first() -> None:
+    jobs = scheduler(capacity=90)
+    for start in (0, 1000, 2000):
+        rows_for(jobs, job(numbers(25, start)))
+    assert jobs.prefix_rows == 72
+    rows_for(jobs, job([*numbers(16), 7]))  # uses the first of them, and the second has to go
+    rows_for(jobs, job(numbers(20, 3000)))
+    cuts = Cuts(CHUNK, exact=True)
+    known = [
+        jobs._rows._prefixes.longest("acme", cuts.trace(job(numbers(25, start)), 25))[1]
+        for start in (0, 1000, 2000, 3000)
+    ]
+    assert known == [24, 0, 24, 16]
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_prefixes_yield_before_a_running_sequence_does(keeps: bool) -> None:
+    jobs = scheduler(capacity=180, keeps=keeps)
+    for start in range(1000, 6000, 1000):
+        rows_for(jobs, job(numbers(33, start)))
+    assert jobs.prefix_rows == 160 * keeps
+    first, second = job(numbers(8), more=50), job(numbers(8, 100), more=50)
+    jobs.add(first)
+    jobs.add(second)
+    while jobs.running or jobs.waiting:
+        run(jobs.plan(), jobs)
+    assert jobs.preemptions == 0
+    assert (first.token_count, second.token_count) == (58, 58)
+
+
+def test_a_preempted_sequence_goes_on_from_its_own_rows() -> None:
+    jobs = scheduler()
+    asked = job(numbers(30), more=20)
+    jobs.add(asked)
+    while asked.token_count < 40:
+        run(jobs.plan(), jobs)
+    jobs.preempt(asked)
+    assert asked.cached == 0
+    step = jobs.plan()
+    assert asked.cached == 39
+    assert sum(work.rows for work in step.works.values()) == 1
+    assert jobs.reused_tokens == 0
+
+
+def test_what_is_distrusted_is_not_used_again() -> None:
+    jobs = scheduler()
+    rows_for(jobs, job(numbers(40)))
+    rows_for(jobs, job(numbers(40), tenant="other"))
+    broken = job(numbers(40))
+    jobs.add(broken)
+    run(jobs.plan(), jobs)
+    jobs.distrust(broken)
+    jobs.remove(broken)
+    assert rows_for(jobs, job(numbers(40), more=1)) == 40
+    assert rows_for(jobs, job(numbers(40), more=1, tenant="other")) == 8
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_sequence_is_admitted_wherever_the_rows_that_nobody_holds_suffice(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    jobs = scheduler(capacity=200, exact=bool(seed % 2))
+    admitted = 0
+    for _ in range(150):
+        if rng.random() < 0.6 and len(jobs.running) < 4:
+            asked = job(rng.integers(0, 2, int(rng.integers(1, 90))).tolist(), more=40)
+            free = 200 - jobs.reserved_rows
+            jobs.add(asked)
+            jobs.plan()
+            fits = asked.token_count + 4 <= free
+            assert fits == (asked.extent is not None)
+            admitted += fits
+            if not fits:
+                jobs.remove(asked)
+        elif jobs.running:
+            asked = jobs.running[int(rng.integers(len(jobs.running)))]
+            asked.cached = asked.prompt
+            jobs.remove(asked)
+    assert admitted > 20
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_nothing_leaks_and_no_row_has_two_owners_over_a_thousand_requests(exact: bool) -> None:
+    rng = np.random.default_rng(1)
+    jobs = scheduler(capacity=300, exact=exact)
+    everyone: list[FakeJob] = []
+    while len(everyone) < 1000 or jobs.running or jobs.waiting:
+        if len(everyone) < 1000 and len(jobs.waiting) < 3:
+            prompt = [
+                *numbers(int(rng.integers(1, 60))),
+                *rng.integers(0, 9, int(rng.integers(1, 9))).tolist(),
+            ]
+            everyone.append(job(prompt, int(rng.integers(1, 30)), tenant=str(rng.integers(3))))
+            jobs.add(everyone[-1])
+        if jobs.running and rng.random() < 0.1:
+            victim = jobs.running[int(rng.integers(len(jobs.running)))]
+            (jobs.preempt if rng.random() < 0.5 else jobs.remove)(victim)
+        run(jobs.plan(), jobs)
+        kept = [prefix.extent for prefix in jobs._rows._prefixes._kept]
+        held = sorted((e.start, e.stop) for e in [*kept, *(j.extent for j in jobs.running if j.extent)])
+        assert all(one[1] <= other[0] for one, other in pairwise(held))
+        assert sum(stop - start for start, stop in held) == 300 - jobs._rows._allocator.free_rows
+    assert jobs.reserved_rows == 0
+    assert jobs.reused_tokens > 1000
+    assert jobs.prefix_rows > 0
+    for tenant in "012":
+        jobs._rows.forget_prefixes(tenant)
+    assert jobs._rows._allocator.free_rows == 300

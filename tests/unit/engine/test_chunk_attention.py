@@ -1,0 +1,60 @@
+"""Attention of a prompt's chunk against one softmax over everything that it sees."""
+
+import pytest
+import torch
+
+from ttmark.gen_service.engine.chunk_attention import Chunk, attend_chunk, visible
+from ttmark.gen_service.engine.kv_cache import Arena, KvCache
+
+HEADS, KV_HEADS, DIM, SCALE = 6, 2, 16, 0.25
+BASE = 7
+
+
+def arena_of(length: int, dtype: torch.dtype) -> Arena:
+    generator = torch.Generator().manual_seed(length)
+    rows = torch.randn(length, 2, KV_HEADS, DIM, generator=generator).to(dtype)
+    return KvCache(length + 2 * BASE).write(0, torch.arange(BASE, BASE + length), rows)
+
+
+def reference(query: torch.Tensor, arena: Arena, end: int, window: int | None) -> torch.Tensor:
+    """[n, heads, dim] in float64, each query head with its own copy of the keys."""
+    keys, values = (
+        side[0, :, BASE : BASE + end].double().repeat_interleave(HEADS // KV_HEADS, dim=0)
+        for side in (arena.keys, arena.values)
+    )
+    scores = query.double().transpose(0, 1) @ keys.transpose(1, 2) * SCALE
+    scores.masked_fill_(~visible(end - len(query), end, 0, window), -torch.inf)
+    return (scores.softmax(-1) @ values).transpose(0, 1)
+
+
+@pytest.mark.parametrize("window", [None, 20, 500])
+@pytest.mark.parametrize(("position", "length"), [(0, 1), (0, 64), (64, 1), (64, 64), (130, 50), (300, 64)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+def test_a_chunk_attends_to_the_prefix_and_causally_to_itself(
+    position: int, length: int, window: int | None, dtype: torch.dtype, tolerance: float
+) -> None:
+    end = position + length
+    arena = arena_of(end, dtype)
+    query = torch.randn(length + 5, HEADS, DIM, generator=torch.Generator().manual_seed(1)).to(dtype)
+    chunk = Chunk(3, 3 + length, BASE, position)
+    out = attend_chunk(chunk, query, arena, SCALE, window)
+    expected = reference(query[3 : 3 + length], arena, end, window)
+    assert (out.double() - expected).abs().max() < tolerance
+
+
+def test_a_later_chunk_takes_no_mask_and_repeats_no_key() -> None:
+    """No operation takes as much memory as a mask in float32, or as keys for every query head."""
+    position, length = 2000, 64
+    arena = arena_of(position + length, torch.float32)
+    query = torch.randn(length, HEADS, DIM)
+    with torch.autograd.profiler.profile(use_cpu=True, profile_memory=True) as profile:
+        attend_chunk(Chunk(0, length, BASE, position), query, arena, SCALE, None)
+    taken = max(event.cpu_memory_usage for event in profile.function_events)
+    assert taken < 4 * position * min(length, HEADS * DIM)
+
+
+def test_on_a_cpu_the_cached_rows_of_a_head_lie_together() -> None:
+    arena = arena_of(9, torch.float32)
+    assert arena.keys[0, 1].is_contiguous()
+    assert arena.values[0, 1].is_contiguous()
+    assert torch.equal(arena.rows[BASE : BASE + 9, 0].transpose(0, 1), arena.keys[0, :, BASE : BASE + 9])

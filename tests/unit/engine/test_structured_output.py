@@ -1,0 +1,216 @@
+"""Completions under a grammar: always valid, still watermarked, distributed as the constrained model says."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.gen_service.engine import (
+    Delta,
+    Engine,
+    EngineSettings,
+    GenerationRequest,
+    Marking,
+    SamplingParams,
+    SequenceFailed,
+)
+from ttmark.shared.watermark import Watermark, detect_direct
+
+KEY = bytes(range(16))
+SCHEMAS: list[dict[str, Any]] = [
+    {"enum": ["red", "green", {"a": None}, [1, 2]]},
+    {"type": "array", "items": {"type": "integer", "minimum": -20, "maximum": 300}, "maxItems": 6},
+    {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 2, "maxLength": 12},
+            "kind": {"anyOf": [{"const": "dog"}, {"type": "null"}]},
+            "at": {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}$"},
+        },
+        "required": ["name", "at"],
+        "additionalProperties": False,
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def grammars(engine: Engine) -> JsonGrammars:
+    return JsonGrammars(engine.tokenizer, engine.eos_token_ids)
+
+
+@pytest.fixture
+def cramped(tiny_model: Path) -> Iterator[Engine]:
+    """An engine whose cache is too small for what it has in hand, so that it preempts."""
+    engine = Engine.load(str(tiny_model), EngineSettings(kv_tokens=256))
+    engine._stepper._scheduler._growth_tokens = 8
+    engine.start()
+    yield engine
+    engine.stop(0)
+
+
+def ask(
+    engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], block_size: int | None, **params: Any
+) -> GenerationRequest:
+    values = {"max_tokens": 200, "top_k": 30, "seed": 1, **params}
+    mark = Marking("key", 1, "profile", Watermark("synthid", block_size), KEY) if block_size else None
+    prompt = tuple(engine.tokenizer.encode("The quick brown fox"))
+    return GenerationRequest("id", prompt, SamplingParams(**values), mark, grammar=grammars.compile(schema))
+
+
+async def collect(engine: Engine, request: GenerationRequest) -> list[Delta]:
+    return [delta async for delta in engine.generate(request)]
+
+
+def tokens(deltas: list[Delta]) -> tuple[int, ...]:
+    return tuple(token for delta in deltas for token in delta.token_ids)
+
+
+def text(deltas: list[Delta]) -> str:
+    return "".join(delta.text for delta in deltas)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=["values", "list", "object"])
+@pytest.mark.parametrize("block_size", [None, 1, 2, 3])
+async def test_every_completion_is_valid_and_ends_by_itself(
+    engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], block_size: int | None
+) -> None:
+    for options in ({}, {"temperature": 2.0, "top_k": 0}, {"temperature": 0.0}, {"presence_penalty": 2.0}):
+        requests = [ask(engine, grammars, schema, block_size, seed=seed, **options) for seed in range(4)]
+        for deltas in await asyncio.gather(*(collect(engine, request) for request in requests)):
+            assert deltas[-1].finish_reason == "stop"
+            assert tokens(deltas)[-1] == 0
+            jsonschema.validate(json.loads(text(deltas)), schema)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+async def test_preemption_changes_nothing(
+    engine: Engine, cramped: Engine, grammars: JsonGrammars, block_size: int
+) -> None:
+    integer = {"type": "integer", "minimum": 0, "maximum": 999}
+    schema = {"type": "array", "items": integer, "minItems": 20, "maxItems": 25}
+    requests = [ask(engine, grammars, schema, block_size, seed=seed, max_tokens=150) for seed in range(6)]
+    alone = [tokens(await collect(engine, request)) for request in requests]
+    together = await asyncio.gather(*(collect(cramped, request) for request in requests))
+    assert cramped.stats.preemptions > 0
+    assert [tokens(deltas) for deltas in together] == alone
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+async def test_the_watermark_of_a_long_constrained_text_is_found(
+    engine: Engine, grammars: JsonGrammars, block_size: int
+) -> None:
+    schema = {"type": "array", "items": {"type": "string", "minLength": 150}, "minItems": 1}
+    deltas = await collect(engine, ask(engine, grammars, schema, block_size))
+    watermark = Watermark("synthid", block_size)
+    assert detect_direct(watermark, KEY, tokens(deltas)).log10_p < -8
+    assert detect_direct(watermark, KEY[::-1], tokens(deltas)).log10_p > -3
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+async def test_over_random_keys_the_text_follows_the_constrained_model(
+    engine: Engine, grammars: JsonGrammars, block_size: int
+) -> None:
+    """Each first token forced and the rest renormalised among what the grammar leaves, at every step."""
+    schema = {"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 2, "maxItems": 3}
+    prompt = ask(engine, grammars, schema, None).prompt_ids
+    expected = _constrained(engine, grammars, schema, prompt)
+    assert sum(expected.values()) == pytest.approx(1.0, abs=1e-3)
+    drawn = Counter[tuple[int, ...]]()
+    random = np.random.default_rng(block_size)
+    base = ask(engine, grammars, schema, block_size, top_k=0, seed=None)
+    watermark = Watermark("synthid", block_size, context_width=1)
+    for _ in range(20):
+        marks = [Marking("key", 1, "profile", watermark, random.bytes(16)) for _ in range(30)]
+        answers = await asyncio.gather(*(collect(engine, replace(base, marking=mark)) for mark in marks))
+        drawn.update(map(tokens, answers))
+    assert set(drawn) <= set(expected)
+    likely = [path for path, mass in expected.items() if mass * 600 >= 5]
+    counts = [drawn[path] for path in likely]
+    masses = [expected[path] * 600 for path in likely]
+    rest = 600 - sum(counts), 600 - sum(masses)
+    if rest[1] > 1.0:
+        counts, masses = [*counts, rest[0]], [*masses, rest[1]]
+    assert chisquare(counts, np.array(masses) * sum(counts) / sum(masses)).pvalue > 0.001
+
+
+def _constrained(
+    engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], prompt: tuple[int, ...]
+) -> dict[tuple[int, ...], float]:
+    """Every text that the schema allows, with its probability under the model held to it, token by token."""
+    from ttmark.gen_service.engine.ragged import Append
+
+    whole: dict[tuple[int, ...], float] = {}
+    open_paths: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+    while open_paths:
+        path, mass = open_paths.pop()
+        ids = [*prompt, *path]
+        piece = Append(base=0, position=0, tokens=ids, is_chunk=True, wants_logits=True)
+        state = grammars.compile(schema).begin()
+        with torch.inference_mode():
+            logits = engine._runner.forward([piece])[0].clone()
+            state.advance(path)
+            state.mask(logits, [()])
+        probs = torch.softmax(logits[0].double(), dim=0)
+        for token in probs.nonzero()[:, 0].tolist():
+            extended, weight = (*path, token), mass * float(probs[token])
+            if token in engine.eos_token_ids:
+                whole[extended] = weight
+            else:
+                open_paths.append((extended, weight))
+    return whole
+
+
+async def test_a_text_that_max_tokens_cuts_says_so(engine: Engine, grammars: JsonGrammars) -> None:
+    deltas = await collect(engine, ask(engine, grammars, SCHEMAS[2], 2, max_tokens=9))
+    assert deltas[-1].finish_reason == "length"
+    assert len(tokens(deltas)) == 9
+
+
+async def test_a_stop_string_cuts_a_constrained_text_too(engine: Engine, grammars: JsonGrammars) -> None:
+    deltas = await collect(engine, ask(engine, grammars, SCHEMAS[2], 2, stop=('":',)))
+    assert (text(deltas), deltas[-1].finish_reason) == ('{"name', "stop")
+
+
+async def test_logit_bias_chooses_among_what_is_allowed_and_allows_nothing_else(
+    engine: Engine, grammars: JsonGrammars
+) -> None:
+    quote = engine.tokenizer.encode("g")[0]
+    bias = dict.fromkeys(range(engine.vocab_size), -100.0) | {quote: 100.0}
+    deltas = await collect(engine, ask(engine, grammars, {"enum": ["red", "green"]}, 2, logit_bias=bias))
+    assert text(deltas) == '"green"'
+
+
+async def test_a_text_that_cannot_go_on_fails_alone(
+    engine: Engine, grammars: JsonGrammars, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = ask(engine, grammars, SCHEMAS[2], 2), ask(engine, grammars, SCHEMAS[2], 2, seed=2)
+    expected = tokens(await collect(engine, good))
+    assert bad.grammar is not None
+    begin = bad.grammar.begin
+
+    def begin_spoilt() -> Any:
+        state = begin()
+        state._ends = np.arange(engine.vocab_size)  # so that nothing may come before the text is complete
+        return state
+
+    monkeypatch.setattr(bad.grammar, "begin", begin_spoilt)
+    results = await asyncio.gather(collect(engine, good), collect(engine, bad), return_exceptions=True)
+    assert isinstance(results[0], list)
+    assert tokens(results[0]) == expected
+    assert isinstance(results[1], SequenceFailed)
+    assert "grammar" in str(results[1])
+
+
+def test_a_text_cannot_go_on_past_its_grammar(engine: Engine, grammars: JsonGrammars) -> None:
+    with pytest.raises(ValueError, match="ignore_eos"):
+        ask(engine, grammars, SCHEMAS[0], 2, ignore_eos=True)

