@@ -35,7 +35,9 @@ class Job:
         has_turn: whether it counts as running.
     """
 
-    def __init__(self, turns: Turns, tenant: str, cost: float, work: Callable[[], Callable[[], None]]) -> None:
+    def __init__(
+        self, turns: Turns, tenant: str, cost: float, work: Callable[[], Callable[[], None]]
+    ) -> None:
         self.tenant = tenant
         self.cost = cost
         self.work = work

@@ -65,13 +65,18 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """A pass over `rows` rows: seconds of its products in each layout, and of reading the weights."""
+    """A pass over `rows` rows: seconds of its products in each layout, and of reading the weights.
+
+    Attributes:
+        packed: for oneDNN; None where the model's are not.
+    """
 
     name: str
     rows: int
     products: float
     inputs_first: float
     outputs_first: float
+    packed: float | None
     memory: float
 
 
@@ -101,11 +106,12 @@ class Roofline(EngineOptions):
             max_branches=_SERVICE_BRANCHES,
             reproducible=False,
         )
-        watched = WatchedAcceleration()
-        engine = Engine(replace(load_model(folder, settings), acceleration=watched), settings)
+        loaded = load_model(folder, settings)
+        watched = WatchedAcceleration(packed=loaded.acceleration.packed)
+        engine = Engine(replace(loaded, acceleration=watched), settings)
         (runner,) = watched.made
         with torch.inference_mode():
-            products = Products(runner.products)
+            products = Products(runner.products, packed=runner.packed)
             times = [products.measure(rows) for rows in usual_rows(_MOST_ROWS)]
         memory = products.weight_bytes / read_bandwidth()
         ours = OurEngine(engine)
@@ -129,7 +135,9 @@ class Roofline(EngineOptions):
 
 
 def _floor(times: ProductTimes, memory: float) -> Floor:
-    return Floor(f"{times.rows} rows", times.rows, times.best, *times.layouts, memory)
+    inputs_first, outputs_first, *rest = times.layouts
+    packed = rest[0] if rest else None
+    return Floor(f"{times.rows} rows", times.rows, times.best, inputs_first, outputs_first, packed, memory)
 
 
 def _floor_table(floors: Sequence[Floor]) -> Table:
@@ -138,6 +146,7 @@ def _floor_table(floors: Sequence[Floor]) -> Table:
         "products, ms": lambda item: f"{1e3 * item.products:.2f}",
         "[in, out] only": lambda item: f"{1e3 * item.inputs_first:.2f}",
         "[out, in] only": lambda item: f"{1e3 * item.outputs_first:.2f}",
+        "packed only": lambda item: "-" if item.packed is None else f"{1e3 * item.packed:.2f}",
         "weights read once, ms": lambda item: f"{1e3 * item.memory:.2f}",
     }
     note = "Processor time of all matrix products of a pass; each in its faster layout, or all in one."

@@ -76,8 +76,10 @@ class WatchedAcceleration(Acceleration):
     made: list[WatchedRunner] = field(default_factory=list)
 
     def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> WatchedRunner:
-        """On torch's own operators."""
-        self.made.append(WatchedRunner(model, cache, reproducible=reproducible, tree_kernel=False))
+        """On a CPU's operators."""
+        self.made.append(
+            WatchedRunner(model, cache, reproducible=reproducible, tree_kernel=False, packed=self.packed)
+        )
         return self.made[-1]
 
 

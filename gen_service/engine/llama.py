@@ -5,7 +5,9 @@ that read the same input are one product, residuals are added by the product tha
 are turned as complex numbers in place, and nothing is transposed for the attention function.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -13,37 +15,43 @@ from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM
 from transformers.models.mistral.modeling_mistral import MistralAttention
 
 from ttmark.gen_service.engine.attention import AttentionPlan, attend
+from ttmark.gen_service.engine.matrix import Matrix
 
 _RELATIVES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM)
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Weights of one layer; matrices are [in, out]."""
+    """Weights of one layer."""
 
     attention_norm: torch.Tensor
-    query_key_value: torch.Tensor
+    query_key_value: Matrix
     bias: torch.Tensor | None
-    output: torch.Tensor
+    output: Matrix
     feed_norm: torch.Tensor
-    gate_up: torch.Tensor
-    down: torch.Tensor
+    gate_up: Matrix
+    down: Matrix
     window: int | None
 
 
 class FusedLlama:
-    """Computes what the model computes, up to rounding."""
+    """Computes what the model computes, up to rounding.
 
-    def __init__(self, model: Any) -> None:
+    Args:
+        packed: whether matrices are packed for oneDNN, which is a second copy of the weights.
+    """
+
+    def __init__(self, model: Any, *, packed: bool = False) -> None:
+        matrix = Matrix.pack if packed else Matrix
         config = model.config
         self._heads: int = config.num_attention_heads
         self._kv_heads: int = config.num_key_value_heads
         self._epsilon: float = config.rms_norm_eps * config.hidden_size
         self._activation = model.model.layers[0].mlp.act_fn
         self._embedding: torch.Tensor = model.model.embed_tokens.weight
-        self._head = _head(model)
+        self._head = matrix(_head(model))
         self._norm = _norm(model.model.norm)
-        self._layers = [_fuse(layer) for layer in model.model.layers]
+        self._layers = [_fuse(layer, matrix) for layer in model.model.layers]
         self._dim: int = model.model.layers[0].self_attn.head_dim
         rotary = model.model.rotary_emb
         self._frequencies: torch.Tensor = rotary.inv_freq
@@ -68,7 +76,7 @@ class FusedLlama:
     def products(self) -> list[torch.Tensor]:
         """The matrices of a pass [in, out], in its order."""
         of_layers = ((each.query_key_value, each.output, each.gate_up, each.down) for each in self._layers)
-        return [*(matrix for layer in of_layers for matrix in layer), self._head]
+        return [matrix.plain for matrix in (*chain.from_iterable(of_layers), self._head)]
 
     @property
     def windows(self) -> set[int | None]:
@@ -87,21 +95,21 @@ class FusedLlama:
         for index, layer in enumerate(self._layers):
             normed = self._normalize(hidden, layer.attention_norm)
             attended = self._attention(index, layer, normed, turns, plan)
-            hidden = torch.addmm(hidden, attended, layer.output)
-            gate, up = (self._normalize(hidden, layer.feed_norm) @ layer.gate_up).chunk(2, dim=1)
-            hidden = torch.addmm(hidden, self._activation(gate).mul_(up), layer.down)
+            hidden = layer.output.added_to(hidden, attended)
+            gate, up = layer.gate_up(self._normalize(hidden, layer.feed_norm)).chunk(2, dim=1)
+            hidden = layer.down.added_to(hidden, self._activation(gate).mul_(up))
         return hidden
 
     def logits(self, hidden: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
         """[len(keep), vocab] of the rows `keep` of `hidden`."""
-        return self._normalize(hidden[keep], self._norm) @ self._head
+        return self._head(self._normalize(hidden[keep], self._norm))
 
     def _attention(
         self, index: int, layer: _Layer, normed: torch.Tensor, turns: torch.Tensor, plan: AttentionPlan
     ) -> torch.Tensor:
         """[rows, width] -> [rows, heads * dim]"""
         rows, dim = len(normed), self._dim
-        packed = normed @ layer.query_key_value
+        packed = layer.query_key_value(normed)
         if layer.bias is not None:
             packed += layer.bias
         turned = self._heads + self._kv_heads
@@ -141,18 +149,18 @@ def _turn(heads: torch.Tensor, turns: torch.Tensor) -> None:
     pairs.copy_(torch.view_as_real(turned))
 
 
-def _fuse(layer: Any) -> _Layer:
+def _fuse(layer: Any, matrix: Callable[[torch.Tensor], Matrix]) -> _Layer:
     attention, feed = layer.self_attn, layer.mlp
     query_key_value = (attention.q_proj, attention.k_proj, attention.v_proj)
     biases = [linear.bias for linear in query_key_value if linear.bias is not None]
     return _Layer(
         attention_norm=_norm(layer.input_layernorm),
-        query_key_value=_share(*query_key_value),
+        query_key_value=matrix(_share(*query_key_value)),
         bias=torch.cat(biases) if biases else None,
-        output=_share(attention.o_proj),
+        output=matrix(_share(attention.o_proj)),
         feed_norm=_norm(layer.post_attention_layernorm),
-        gate_up=_share(feed.gate_proj, feed.up_proj),
-        down=_share(feed.down_proj),
+        gate_up=matrix(_share(feed.gate_proj, feed.up_proj)),
+        down=matrix(_share(feed.down_proj)),
         window=_window(attention),
     )
 

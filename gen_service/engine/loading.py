@@ -15,6 +15,8 @@ from ttmark.gen_service.engine.choices import Choice, ChoiceFile, choice_key
 from ttmark.gen_service.engine.cost_curve import fastest
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.llama import FusedLlama
+from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
@@ -28,20 +30,35 @@ _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 _BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 _CHECK_TOKENS = 24
 _CHECK_CHUNK = 9
+_PACKED_SHARE = 0.25  # of the free memory, which the packed copy of the weights may take
 _TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.15, torch.float16: 0.05}
 
 
 @dataclass(frozen=True, slots=True)
 class Acceleration:
-    """What a runner uses on a GPU: the Triton kernel for tree rows, and CUDA graphs over it."""
+    """What makes a runner fast.
+
+    Attributes:
+        tree_kernel: on a GPU, the Triton kernel attends for tree rows.
+        graphs: CUDA graphs over it.
+        packed: on a CPU, matrices are packed for oneDNN.
+    """
 
     tree_kernel: bool = False
     graphs: bool = False
+    packed: bool = False
 
     def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> Runner:
         """A runner with it; graphs are for the models that `FusedLlama` computes."""
         capture = GpuCapture() if self.graphs else None
-        return Runner(model, cache, reproducible=reproducible, tree_kernel=self.tree_kernel, capture=capture)
+        return Runner(
+            model,
+            cache,
+            reproducible=reproducible,
+            tree_kernel=self.tree_kernel,
+            capture=capture,
+            packed=self.packed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +107,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         vocab_size=int(text.vocab_size),
         eos_token_ids=_eos_token_ids(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
-        acceleration=Acceleration(runner.tree_kernel, runner.uses_graphs),
+        acceleration=Acceleration(runner.tree_kernel, runner.uses_graphs, runner.packed),
     )
 
 
@@ -155,7 +172,7 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
         loaded = loaded.to(_device(device)).eval()
     except Exception as error:
         raise ModelLoadError(f"{model}: {_first_line(error)}") from error
-    *faster, plainest = _accelerations(_device(device))
+    *faster, plainest = _accelerations(loaded)
     for acceleration in faster:
         try:
             return _compared_runner(model, loaded, acceleration)
@@ -165,10 +182,22 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
     return _compared_runner(model, loaded, plainest)
 
 
-def _accelerations(device: torch.device) -> list[Acceleration]:
-    """What may be tried there, the fastest first; the last one needs nothing but torch."""
-    kernels = [Acceleration(True, True), Acceleration(True, False)] if has_tree_kernel(device) else []
-    return [*kernels, Acceleration()]
+def _accelerations(model: Any) -> list[Acceleration]:
+    """What may be tried with the model, the fastest first; the last one needs nothing but torch."""
+    if has_tree_kernel(model.device):
+        return [Acceleration(True, True), Acceleration(True, False), Acceleration()]
+    return [Acceleration(packed=True), Acceleration()] if _can_pack(model) else [Acceleration()]
+
+
+def _can_pack(model: Any) -> bool:
+    """Whether oneDNN is there for the model, and memory for a second copy of its weights."""
+    size = sum(weight.nbytes for weight in model.parameters())
+    return (
+        model.device.type == "cpu"
+        and FusedLlama.suits(model)
+        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and size <= _PACKED_SHARE * available_memory()
+    )
 
 
 def _compared_runner(name: str, model: Any, acceleration: Acceleration) -> Runner:

@@ -25,6 +25,7 @@ class Runner:
             together, and what was probed is kept for the commit. On a GPU it changes nothing.
         tree_kernel: whether the Triton kernel attends; None takes it where it can run.
         capture: records CUDA graphs of passes that the kernel attends for; None: none are used.
+        packed: whether matrices are packed for oneDNN, for the models that `FusedLlama` computes on a CPU.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Runner:
         reproducible: bool = True,
         tree_kernel: bool | None = None,
         capture: Capture | None = None,
+        packed: bool = False,
     ) -> None:
         self.model = model
         self.cache = cache
@@ -44,7 +46,8 @@ class Runner:
         self.device: torch.device = next(model.parameters()).device
         self.reproducible = reproducible or self.device.type != "cpu"
         self.tree_kernel = has_tree_kernel(self.device) if tree_kernel is None else tree_kernel
-        self._fused = FusedLlama(model) if FusedLlama.suits(model) else None
+        self._fused = FusedLlama(model, packed=packed) if FusedLlama.suits(model) else None
+        self.packed = packed and self._fused is not None
         self._graphs: TreeGraphs | None = None
         if self._fused is not None and self.tree_kernel and capture is not None:
             self._graphs = TreeGraphs(self._fused, cache, self.device, capture)

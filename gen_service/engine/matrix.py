@@ -1,0 +1,50 @@
+"""A matrix of the model, and the fastest way to multiply a few rows with it."""
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix that rows are multiplied with.
+
+    oneDNN multiplies faster with a matrix that it has packed for its own kernels: in two thirds of the time
+    in bf16 for any number of rows, in half of it in float32 for 2 to 32. One row in float32 is a sum over
+    rows of the matrix, which the plain one does fastest.
+
+    Attributes:
+        plain: [in, out], in any layout.
+        packed: the same for oneDNN, a second copy; None: there is none.
+    """
+
+    plain: torch.Tensor
+    packed: torch.Tensor | None = None
+
+    @classmethod
+    def pack(cls, plain: torch.Tensor) -> "Matrix":
+        """A matrix with its packed copy.
+
+        Raises:
+            RuntimeError, AttributeError: oneDNN does not pack it on this machine.
+        """
+        return cls(plain, torch.ops.mkldnn._reorder_linear_weight(plain.t().contiguous(), None))
+
+    def __call__(self, rows: torch.Tensor) -> torch.Tensor:
+        """[rows, in] -> [rows, out]"""
+        if self._is_plain_for(rows):
+            return rows @ self.plain
+        product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(rows, self.packed, None, "none", [], "")
+        return product
+
+    def added_to(self, residual: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """`residual` [rows, out] and the product of `rows` [rows, in]."""
+        if self._is_plain_for(rows):
+            return torch.addmm(residual, rows, self.plain)
+        total: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(
+            rows, residual, self.packed, None, "add"
+        )
+        return total
+
+    def _is_plain_for(self, rows: torch.Tensor) -> bool:
+        return self.packed is None or (len(rows) == 1 and rows.dtype == torch.float32)
