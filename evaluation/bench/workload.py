@@ -72,11 +72,12 @@ class Stopwatch:
 
 PAIRS = "ours, r = 2"
 UNMARKED = "ours, no watermark"
-PEERS = (UNMARKED, "transformers generate", "transformers generate, SynthID")
+VLLM = "vLLM"
+PEERS = (UNMARKED, "transformers generate", "transformers generate, SynthID", VLLM)
 
 
 def ratio_table(measured: Iterable[Measurement]) -> Table:
-    """Throughput of pairs, under each budget, as a multiple of what they are compared with; by CPU second."""
+    """Our throughput, plain and of pairs under each budget, as a multiple of others'; by CPU second."""
     rates: dict[tuple[int, str], dict[str, float]] = {}
     for item in measured:
         if item.rates is not None:
@@ -86,7 +87,7 @@ def ratio_table(measured: Iterable[Measurement]) -> Table:
         (str(sequences), filters, system, *(_ratio(rate, found.get(peer)) for peer in PEERS))
         for (sequences, filters), found in rates.items()
         for system, rate in found.items()
-        if system.startswith(PAIRS)
+        if system.startswith((UNMARKED, PAIRS))
     ]
     columns = ("sequences", "filters", "system", *(f"over {peer}" for peer in PEERS))
     return Table("Tokens per CPU second, as a multiple", columns, tuple(rows))

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 import torch
+from torch.nn import functional
 from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM
 from transformers.models.mistral.modeling_mistral import MistralAttention
 
@@ -46,11 +47,11 @@ class FusedLlama:
         config = model.config
         self._heads: int = config.num_attention_heads
         self._kv_heads: int = config.num_key_value_heads
-        self._epsilon: float = config.rms_norm_eps * config.hidden_size
+        self._epsilon: float = config.rms_norm_eps
         self._activation = model.model.layers[0].mlp.act_fn
         self._embedding: torch.Tensor = model.model.embed_tokens.weight
         self._head = matrix(_head(model))
-        self._norm = _norm(model.model.norm)
+        self._norm: torch.Tensor = model.model.norm.weight.detach()
         self._layers = [_fuse(layer, matrix) for layer in model.model.layers]
         self._dim: int = model.model.layers[0].self_attn.head_dim
         rotary = model.model.rotary_emb
@@ -108,7 +109,7 @@ class FusedLlama:
         self, index: int, layer: _Layer, normed: torch.Tensor, turns: torch.Tensor, plan: AttentionPlan
     ) -> torch.Tensor:
         """[rows, width] -> [rows, heads * dim]"""
-        rows, dim = len(normed), self._dim
+        rows, dim = normed.shape[0], self._dim
         packed = layer.query_key_value(normed)
         if layer.bias is not None:
             packed += layer.bias
@@ -130,11 +131,8 @@ class FusedLlama:
         return torch.polar(torch.full_like(angles, self._rotary_scale), angles)[:, None]
 
     def _normalize(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """RMS normalisation of [rows, width] in half the operations of torch's; see `_norm`."""
-        length = torch.linalg.vector_norm(hidden, dim=1, keepdim=True, dtype=torch.float32)
-        scale = length.square_().add_(self._epsilon).rsqrt_()
-        normed: torch.Tensor = (hidden * scale).to(hidden.dtype).mul_(weight)
-        return normed
+        """RMS normalisation of [rows, width]."""
+        return functional.rms_norm(hidden, weight.shape, weight, self._epsilon)
 
 
 def _turn(heads: torch.Tensor, turns: torch.Tensor) -> None:
@@ -154,21 +152,15 @@ def _fuse(layer: Any, matrix: Callable[[torch.Tensor], Matrix]) -> _Layer:
     query_key_value = (attention.q_proj, attention.k_proj, attention.v_proj)
     biases = [linear.bias for linear in query_key_value if linear.bias is not None]
     return _Layer(
-        attention_norm=_norm(layer.input_layernorm),
+        attention_norm=layer.input_layernorm.weight.detach(),
         query_key_value=matrix(_share(*query_key_value)),
         bias=torch.cat(biases) if biases else None,
         output=matrix(_share(attention.o_proj)),
-        feed_norm=_norm(layer.post_attention_layernorm),
+        feed_norm=layer.post_attention_layernorm.weight.detach(),
         gate_up=matrix(_share(feed.gate_proj, feed.up_proj)),
         down=matrix(_share(feed.down_proj)),
         window=_window(attention),
     )
-
-
-def _norm(module: Any) -> torch.Tensor:
-    """The weight of a normalisation by the root of the sum, not the mean, of squares."""
-    weight: torch.Tensor = module.weight.detach() * len(module.weight) ** 0.5
-    return weight
 
 
 @torch.no_grad()

@@ -47,4 +47,4 @@ class Matrix:
         return total
 
     def _is_plain_for(self, rows: torch.Tensor) -> bool:
-        return self.packed is None or (len(rows) == 1 and rows.dtype == torch.float32)
+        return self.packed is None or (rows.shape[0] == 1 and rows.dtype == torch.float32)

