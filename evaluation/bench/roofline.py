@@ -107,7 +107,7 @@ class Roofline(EngineOptions):
             reproducible=False,
         )
         loaded = load_model(folder, settings)
-        watched = WatchedAcceleration(packed=loaded.acceleration.packed)
+        watched = WatchedAcceleration(packed=loaded.acceleration.packed, fused=loaded.acceleration.fused)
         engine = Engine(replace(loaded, acceleration=watched), settings)
         (runner,) = watched.made
         with torch.inference_mode():

@@ -78,7 +78,14 @@ class WatchedAcceleration(Acceleration):
     def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> WatchedRunner:
         """On a CPU's operators."""
         self.made.append(
-            WatchedRunner(model, cache, reproducible=reproducible, tree_kernel=False, packed=self.packed)
+            WatchedRunner(
+                model,
+                cache,
+                reproducible=reproducible,
+                tree_kernel=False,
+                packed=self.packed,
+                fused=self.fused,
+            )
         )
         return self.made[-1]
 

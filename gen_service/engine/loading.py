@@ -1,6 +1,6 @@
 """Loads a transformers model, refuses what the engine cannot serve, and checks what it computes."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,13 @@ class Acceleration:
         tree_kernel: on a GPU, the Triton kernel attends for tree rows.
         graphs: CUDA graphs over it.
         packed: on a CPU, matrices are packed for oneDNN.
+        fused: the model's matrices as an earlier runner has them, so that they are not made again.
     """
 
     tree_kernel: bool = False
     graphs: bool = False
     packed: bool = False
+    fused: FusedLlama | None = field(default=None, compare=False, repr=False)
 
     def runner(self, model: Any, cache: KvCache, *, reproducible: bool = True) -> Runner:
         """A runner with it; graphs are for the models that `FusedLlama` computes."""
@@ -58,6 +60,7 @@ class Acceleration:
             tree_kernel=self.tree_kernel,
             capture=capture,
             packed=self.packed,
+            fused=self.fused,
         )
 
 
@@ -107,7 +110,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         vocab_size=int(text.vocab_size),
         eos_token_ids=_eos_token_ids(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
-        acceleration=Acceleration(runner.tree_kernel, runner.uses_graphs, runner.packed),
+        acceleration=Acceleration(runner.tree_kernel, runner.uses_graphs, runner.packed, runner.fused),
     )
 
 
@@ -178,7 +181,9 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
             return _compared_runner(model, loaded, acceleration)
         except ModelLoadError as error:
             log = structlog.get_logger("ttmark.engine")
-            log.warning("acceleration_unusable", model=model, error=str(error), **asdict(acceleration))
+            log.warning(
+                "acceleration_unusable", model=model, acceleration=str(acceleration), error=str(error)
+            )
     return _compared_runner(model, loaded, plainest)
 
 

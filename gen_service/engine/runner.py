@@ -26,6 +26,7 @@ class Runner:
         tree_kernel: whether the Triton kernel attends; None takes it where it can run.
         capture: records CUDA graphs of passes that the kernel attends for; None: none are used.
         packed: whether matrices are packed for oneDNN, for the models that `FusedLlama` computes on a CPU.
+        fused: the matrices of another runner of the model; None: they are made.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Runner:
         tree_kernel: bool | None = None,
         capture: Capture | None = None,
         packed: bool = False,
+        fused: FusedLlama | None = None,
     ) -> None:
         self.model = model
         self.cache = cache
@@ -46,11 +48,13 @@ class Runner:
         self.device: torch.device = next(model.parameters()).device
         self.reproducible = reproducible or self.device.type != "cpu"
         self.tree_kernel = has_tree_kernel(self.device) if tree_kernel is None else tree_kernel
-        self._fused = FusedLlama(model, packed=packed) if FusedLlama.suits(model) else None
-        self.packed = packed and self._fused is not None
+        self.fused = fused
+        if fused is None and FusedLlama.suits(model):
+            self.fused = FusedLlama(model, packed=packed)
+        self.packed = packed and self.fused is not None
         self._graphs: TreeGraphs | None = None
-        if self._fused is not None and self.tree_kernel and capture is not None:
-            self._graphs = TreeGraphs(self._fused, cache, self.device, capture)
+        if self.fused is not None and self.tree_kernel and capture is not None:
+            self._graphs = TreeGraphs(self.fused, cache, self.device, capture)
 
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
@@ -69,8 +73,8 @@ class Runner:
     @property
     def products(self) -> list[torch.Tensor]:
         """The matrices that a pass multiplies with [in, out], in its order."""
-        if self._fused is not None:
-            return self._fused.products
+        if self.fused is not None:
+            return self.fused.products
         linears = (module for module in self.model.modules() if isinstance(module, torch.nn.Linear))
         return [linear.weight.detach().t() for linear in linears]
 
@@ -101,17 +105,17 @@ class Runner:
 
     def _logits(self, batch: RaggedBatch, keep: torch.Tensor) -> torch.Tensor:
         """Logits [len(keep), vocab] of the rows `keep` of a batch."""
-        if self._fused is not None and self._graphs is not None:
+        if self.fused is not None and self._graphs is not None:
             hidden = self._graphs.hidden(batch)
             if hidden is not None:
-                return self._fused.logits(hidden, keep)
+                return self.fused.logits(hidden, keep)
         plan = batch.attention_plan(
             self.cache, self.device, tree_kernel=self.tree_kernel, reproducible=self.reproducible
         )
         tokens, positions = self._tensor(batch.tokens), self._tensor(batch.positions)
         logits: torch.Tensor
-        if self._fused is not None:
-            logits = self._fused(tokens, positions, keep, plan)
+        if self.fused is not None:
+            logits = self.fused(tokens, positions, keep, plan)
         else:
             logits = self.model(
                 input_ids=tokens[None],

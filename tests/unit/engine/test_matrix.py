@@ -1,0 +1,58 @@
+"""Matrices that oneDNN has packed multiply as the plain ones do."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from ttmark.gen_service.engine import EngineSettings, loading
+from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.loading import load_model
+from ttmark.gen_service.engine.matrix import Matrix
+
+ROUNDING = {torch.float32: 2e-6, torch.bfloat16: 1e-2}
+
+
+@pytest.mark.parametrize("dtype", list(ROUNDING), ids=str)
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 33, 128])
+def test_a_packed_product_is_the_product(dtype: torch.dtype, rows: int) -> None:
+    torch.manual_seed(rows)
+    plain = (torch.randn(96, 160) / 10).to(dtype)
+    inputs, residual = torch.randn(rows, 96).to(dtype), torch.randn(rows, 160).to(dtype)
+    packed = Matrix.pack(plain)
+    assert packed.packed is not None
+    expected = inputs.double() @ plain.double()
+    for made, exact in (
+        (packed(inputs), expected),
+        (packed.added_to(residual, inputs), residual.double() + expected),
+    ):
+        assert made.dtype == dtype
+        assert float((made.double() - exact).abs().max()) <= ROUNDING[dtype] * float(exact.abs().max())
+
+
+def test_rows_that_are_part_of_wider_ones_are_multiplied_too() -> None:
+    wide = torch.randn(5, 200)
+    plain = torch.randn(100, 32)
+    packed = Matrix.pack(plain)
+    assert torch.allclose(packed(wide[:, 100:]), wide[:, 100:] @ plain, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_model_is_packed_and_its_matrices_are_made_once(tiny_model: Path, dtype: str) -> None:
+    loaded = load_model(str(tiny_model), EngineSettings(device="cpu", dtype=dtype))
+    assert loaded.acceleration.packed
+    runners = [loaded.acceleration.runner(loaded.model, KvCache(8)) for _ in range(2)]
+    assert runners[0].fused is runners[1].fused
+
+
+def test_a_packed_model_gives_the_logits_of_a_plain_one(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = EngineSettings(device="cpu", dtype="float32")
+    logits = []
+    for free in (2**40, 0):
+        monkeypatch.setattr(loading, "available_memory", lambda free=free: free)
+        loaded = load_model(str(tiny_model), settings)
+        assert loaded.acceleration.packed == bool(free), "a second copy needs memory"
+        logits.append(loaded.acceleration.runner(loaded.model, KvCache(8)).probe_once(7))
+    assert float((logits[0] - logits[1]).abs().max()) <= 1e-5
