@@ -31,10 +31,21 @@ class CostCurve:
         run: Callable[[int], object],
         most_rows: int,
         clock: Callable[[], float] = time.perf_counter,
+        *,
+        beyond_knee: bool = True,
     ) -> "CostCurve":
-        """Times `run(rows)` for powers of two up to `most_rows`; the fastest of three runs counts."""
+        """Times `run(rows)` for powers of two up to `most_rows`; the fastest of three runs counts.
+
+        Args:
+            beyond_knee: whether to go on where a pass costs more than twice that of one row.
+        """
+        seconds: list[float] = []
         rows = tuple(1 << power for power in range(most_rows.bit_length()))
-        return cls(rows, tuple(seconds_of(run, n, clock) for n in rows))
+        for count in rows:
+            seconds.append(seconds_of(run, count, clock))
+            if not beyond_knee and seconds[-1] > _SLACK * seconds[0]:
+                break
+        return cls(rows[: len(seconds)], tuple(seconds))
 
     @property
     def knee(self) -> int:

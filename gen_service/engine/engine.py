@@ -140,7 +140,7 @@ class Engine:
         most = min(self._settings.max_branches or self._settings.step_rows, self._settings.step_rows)
         if not self._settings.adaptive_branches:
             return lambda: most
-        curve = self.cost_curve(self._settings.step_rows)
+        curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows, beyond_knee=False)
         return lambda: min(most, curve.branch_budget(len(scheduler.running)))
 
     def _check_length(self, request: GenerationRequest) -> None:

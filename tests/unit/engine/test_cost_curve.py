@@ -2,6 +2,7 @@
 
 import pytest
 
+from ttmark.gen_service.engine import cost_curve
 from ttmark.gen_service.engine.cost_curve import CostCurve
 
 CURVE = CostCurve((1, 2, 4, 8, 16, 32, 64, 128), (1.0, 1.0, 1.1, 1.2, 1.4, 1.9, 2.9, 5.0))
@@ -25,3 +26,9 @@ def test_every_power_of_two_up_to_the_limit_is_timed() -> None:
     curve = CostCurve.measure(seen.append, 20)
     assert curve.rows == (1, 2, 4, 8, 16)
     assert sorted(set(seen)) == [1, 2, 4, 8, 16]
+
+
+def test_a_service_measures_no_further_than_the_knee(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost_curve, "seconds_of", lambda run, rows, clock: 1.0 + rows / 4)
+    curve = CostCurve.measure(lambda rows: None, 512, beyond_knee=False)
+    assert (curve.rows, curve.knee) == ((1, 2, 4, 8), 4)
