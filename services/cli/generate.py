@@ -43,7 +43,12 @@ def generate(
     top_k: Annotated[
         int | None, typer.Option(min=0, help="0 is off. Default: the service's, which is off.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same text.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="The same seed gives the same text; on a busy service only with TTMARK_REPRODUCIBLE."
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="Model id as GET /v1/models lists it. Default: the only one.")
     ] = None,

@@ -47,7 +47,9 @@ class SamplingFields(RequestPart):
     min_p: float | None = Field(default=None, ge=0, le=1, description="0 by default: off.")
     stop: Stop = Field(default=None, description="Strings that end a completion; not part of it.")
     seed: Annotated[int, WholeNumber] | None = Field(
-        default=None, description="The same seed, modulo 2^63, gives the same completion."
+        default=None,
+        description="The same seed, modulo 2^63, gives the same completion; beside other requests only with "
+        "TTMARK_REPRODUCIBLE.",
     )
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
