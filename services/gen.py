@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.models import Models
@@ -51,7 +52,12 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         await models.stop(0)
 
     app = create_generation_app(
-        GenerationBackend(models.served, access.cache, settings.default_key),
+        GenerationBackend(
+            models.served,
+            access.cache,
+            settings.default_key,
+            receipts=ReceiptRule(settings.detectability_fpr, settings.detectability_for),
+        ),
         AppOptions(
             authenticate=access.tokens.authenticate,
             admit=allowance.admit,

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from ttmark.services.origins import Origins
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
+from ttmark.shared.schemas.detection import DEFAULT_FPR
 
 
 class ServiceSettings(BaseSettings):
@@ -76,6 +77,16 @@ class GenerationSettings(ServiceSettings):
         default=(),
         description="Key id used when a request names none; several models may need several, separated by "
         "commas; left out: the tenant's only key.",
+    )
+    detectability_fpr: float = Field(
+        default=DEFAULT_FPR,
+        ge=1e-100,
+        le=0.1,
+        description="False positive rate at which answers are called detectable: that of your detection.",
+    )
+    detectability_for: Literal["everyone", "evidence"] = Field(
+        default="everyone",
+        description="Who is told how detectable an answer is: every caller, or tokens with detect:evidence.",
     )
     key_max_age_seconds: float = Field(
         default=900.0,

@@ -11,6 +11,7 @@ from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Ending, Outcomes
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.receipt import ReceiptRule, scored
 from ttmark.gen_service.api.watermark_block import watermark_block
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_id import request_id
@@ -29,11 +30,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Accounting:
-    """Where the use of tokens and keys is granted and recorded."""
+    """Where the use of tokens and keys is granted and recorded, and receipts are made out."""
 
     metrics: GenerationMetrics
     audit: AuditSink
     allowance: TokenAllowance | None
+    receipts: ReceiptRule
 
     async def open(self, plan: Plan, caller: Principal, request: Request) -> "Account":
         """Grants the most that the plan can come to, and records the use of its key.
@@ -74,13 +76,27 @@ class Account:
                         yield None
                         continue
                     self._outcomes.add(indexed)
+                    if indexed.delta.finish_reason:
+                        await self._score(indexed.index)
                     yield Progress(indexed, self._end() if self._outcomes.finished else None)
         finally:
             self._settle(self._outcomes.completion_tokens)
 
+    async def _score(self, index: int) -> None:
+        """How detectable a completion that has ended is."""
+        outcome, books = self._outcomes.completions[index], self._books
+        outcome.log10_p = await scored(self._plan.requests[index], outcome.token_ids)
+        word = books.receipts.word(outcome.log10_p)
+        books.metrics.receipt(self._plan.model_id, len(outcome.token_ids), word, outcome.log10_p)
+
     def _end(self) -> Ending:
         plan, tokens = self._plan, self._outcomes.completion_tokens
-        block = watermark_block(plan.marking, self._outcomes.reports)
+        receipts = self._books.receipts.receipts(
+            [outcome.log10_p for outcome in self._outcomes.completions],
+            self._caller,
+            dictated=any(request.grammar is not None for request in plan.requests),
+        )
+        block = watermark_block(plan.marking, self._outcomes.reports, receipts)
         self._books.metrics.watermark(block.status, block.watermarked_blocks, block.reasons)
         structlog.get_logger("ttmark.generation").info(
             "generated",
@@ -89,7 +105,7 @@ class Account:
             completions=len(plan.requests),
             prompt_tokens=plan.prompt_tokens,
             completion_tokens=tokens,
-            **block.model_dump(exclude={"blocks"}),
+            **block.model_dump(exclude={"blocks", "log10_p", "choices"}),
         )
         usage = Usage(
             prompt_tokens=plan.prompt_tokens,

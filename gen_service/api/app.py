@@ -26,9 +26,9 @@ def create_generation_app(
     app = create_app(
         options, title="TTMark generation", error_style="openai", readiness=lambda: _readiness(backend)
     )
-    metrics = GenerationMetrics(options.registry)
+    metrics = GenerationMetrics(options.registry, backend.models)
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
-    accounting = Accounting(metrics, options.audit, allowance)
+    accounting = Accounting(metrics, options.audit, allowance, backend.receipts)
     pipeline = Pipeline(backend, Observer(metrics, tracer), accounting)
     app.include_router(generation_router(backend, pipeline))
     describe_events(app, *EVENT_PAYLOADS)

@@ -1,13 +1,20 @@
 """Prometheus metrics of the generation service's API."""
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from ttmark.shared.schemas.watermark_block import Detectability
+
 _FIRST_TOKEN_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _PER_TOKEN_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 _TOTAL_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_DECADES_BUCKETS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 50.0, 100.0)
+_LENGTHS_FROM = (50, 100, 200, 400)
+LENGTHS = ("0-49", "50-99", "100-199", "200-399", "400-")
+DETECTABILITIES: tuple[Detectability, ...] = ("strong", "weak", "none")
 OUTCOMES = frozenset({"stop", "length", "cancelled", "failed", "rejected"})
 REASONS = frozenset({"warm_up", "repeated_context", "greedy", "odd_end", "disabled", "too_short", "confined"})
 _OTHER = "other"
@@ -16,7 +23,8 @@ _OTHER = "other"
 class GenerationMetrics:
     """Completions by outcome, tokens, latencies as a client sees them, and what became of the watermark."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, models: Collection[str] = ()) -> None:
+        """`models` are the names under which models are served."""
         counter = partial(Counter, registry=registry)
         histogram = partial(Histogram, registry=registry)
         self._completions = counter("ttmark_gen_completions", "Completions by how they ended.", ["outcome"])
@@ -43,7 +51,23 @@ class GenerationMetrics:
         self._blocks = counter(
             "ttmark_gen_blocks", "Blocks of tokens by what became of their watermark.", ["outcome"]
         )
+        self._evidence = histogram(
+            "ttmark_gen_evidence_decades",
+            "-log10 p of each completion that was to be marked, under its own key.",
+            ["model"],
+            buckets=_DECADES_BUCKETS,
+        )
+        self._receipts = counter(
+            "ttmark_gen_receipts",
+            "Completions by length in tokens and by how detectable they are.",
+            ["model", "length", "detectability"],
+        )
 
+        for model in models:
+            self._evidence.labels(model)
+            for length in LENGTHS:
+                for word in DETECTABILITIES:
+                    self._receipts.labels(model, length, word)
         for outcome in sorted(OUTCOMES):
             self._completions.labels(outcome)
         for outcome in ("watermarked", *sorted(REASONS)):
@@ -81,3 +105,9 @@ class GenerationMetrics:
         self._blocks.labels("watermarked").inc(watermarked_blocks)
         for reason, blocks in reasons.items():
             self._blocks.labels(reason if reason in REASONS else _OTHER).inc(blocks)
+
+    def receipt(self, model: str, tokens: int, word: Detectability, log10_p: float | None) -> None:
+        """A completion of so many tokens ended; `log10_p` is None where it was not to be marked."""
+        self._receipts.labels(model, LENGTHS[bisect_right(_LENGTHS_FROM, tokens)], word).inc()
+        if log10_p is not None:
+            self._evidence.labels(model).observe(-log10_p)

@@ -12,7 +12,11 @@ from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 @dataclass(slots=True)
 class Outcome:
-    """One completion as far as it has come."""
+    """One completion as far as it has come.
+
+    Attributes:
+        log10_p: its exact p-value, once it has ended; None where it was not to be marked.
+    """
 
     text: str = ""
     token_ids: list[int] = field(default_factory=list)
@@ -20,6 +24,7 @@ class Outcome:
     finish_reason: FinishReason | None = None
     report: MarkReport | None = None
     reused_tokens: int = 0
+    log10_p: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ttmark.gen_service.api.key_selection import MarkingChoice
+from ttmark.gen_service.api.receipt import Receipts
 from ttmark.gen_service.engine import MarkReport
 from ttmark.shared.schemas.watermark_block import WatermarkBlock, WatermarkStatus
 
@@ -11,7 +12,9 @@ from ttmark.shared.schemas.watermark_block import WatermarkBlock, WatermarkStatu
 _BY_DESIGN = frozenset({"warm_up", "odd_end"})
 
 
-def watermark_block(choice: MarkingChoice, reports: Sequence[MarkReport]) -> WatermarkBlock:
+def watermark_block(
+    choice: MarkingChoice, reports: Sequence[MarkReport], receipts: Receipts
+) -> WatermarkBlock:
     """One block for all completions of a response."""
     blocks = sum(report.blocks for report in reports)
     marked = sum(report.watermarked_blocks for report in reports)
@@ -27,6 +30,9 @@ def watermark_block(choice: MarkingChoice, reports: Sequence[MarkReport]) -> Wat
         profile=marking.profile_id if marking else None,
         blocks=blocks,
         watermarked_blocks=marked,
+        detectability=receipts.hardest.detectability,
+        log10_p=receipts.hardest.log10_p,
+        choices=receipts.choices,
     )
 
 

@@ -12,6 +12,7 @@ from ttmark.services.runtime import StartupError
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.chat import ChatResponse
 from ttmark.shared.schemas.completions import CompletionChoice, CompletionResponse
+from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 
 def generate(
@@ -82,7 +83,7 @@ def generate(
     between = "\n\n" if chat else ""
     typer.echo(text + between + written if echo else written)
     if mark is not None:
-        typer.echo(f"[{mark.status}, key {mark.key_id} version {mark.key_version}]", err=True)
+        typer.echo(f"[{_summary(mark)}]", err=True)
 
 
 def prompt_text(argument: str | None) -> str:
@@ -119,6 +120,16 @@ def only_model(client: Client) -> str:
     if not served:
         raise StartupError("the service serves no model")
     raise StartupError(f"several models are served, choose one with --model: {', '.join(served)}")
+
+
+def _summary(mark: WatermarkBlock) -> str:
+    """What became of the watermark; an older service does not say how detectable the text is."""
+    parts = [f"{mark.status}, key {mark.key_id} version {mark.key_version}"]
+    if mark.detectability is not None:
+        parts.append(f"detectability {mark.detectability}")
+    if mark.log10_p is not None:
+        parts.append(f"log10 p {mark.log10_p:.1f}")
+    return ", ".join(parts)
 
 
 def read_answer(answer: ChatResponse | CompletionResponse) -> str:

@@ -4,9 +4,11 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from ttmark.shared.schemas.fields import is_none
 from ttmark.shared.schemas.request_part import RequestPart
 
 WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
+Detectability = Literal["strong", "weak", "none"]
 
 
 class WatermarkOptions(RequestPart):
@@ -23,7 +25,25 @@ class WatermarkOptions(RequestPart):
     )
 
 
-class WatermarkBlock(BaseModel):
+class Receipt(BaseModel):
+    """How detectable one completion is, by its exact p-value under the key that marked it."""
+
+    detectability: Detectability | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Whether direct detection with this key alone finds the token ids at the service's false "
+        "positive rate: `strong`: at a thousandth of it; `weak`: at the rate; `none`: not. Left out beside "
+        "`response_format`, and where the service tells it to tokens with detect:evidence only.",
+    )
+    log10_p: float | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="The p-value's logarithm, for tokens with the scope detect:evidence; left out where "
+        "nothing was to be marked.",
+    )
+
+
+class WatermarkBlock(Receipt):
     """Whether and how the completions of a response carry a watermark."""
 
     status: WatermarkStatus = Field(
@@ -40,3 +60,9 @@ class WatermarkBlock(BaseModel):
     profile: str | None = None
     blocks: int = Field(description="Blocks of all completions of the response.")
     watermarked_blocks: int
+    choices: list[Receipt] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Detectability of each choice, where there are several; that of the response is of the "
+        "choice that is the hardest to detect.",
+    )

@@ -62,6 +62,11 @@ PRINCIPALS = {
     "author": Principal("tok-author", "acme", frozenset({Scope.GENERATE})),
     "operator": Principal("tok-operator", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED})),
     "chooser": Principal("tok-chooser", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_BIAS})),
+    "auditor": Principal(
+        "tok-auditor",
+        "acme",
+        frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED, Scope.DETECT_EVIDENCE}),
+    ),
     "detector": Principal("tok-detector", "acme", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})),
     "keyless": Principal("tok-keyless", "initech", frozenset({Scope.GENERATE})),
     "undecided": Principal("tok-undecided", "umbrella", frozenset({Scope.GENERATE})),
@@ -412,3 +417,9 @@ def service(request: pytest.FixtureRequest) -> Iterator[Service]:
 def fake(fake_service: Service) -> Iterator[Service]:
     """For what only a fake does on demand."""
     yield from _clean(fake_service)
+
+
+@pytest.fixture
+def real(engine_service: Service) -> Iterator[Service]:
+    """For what only an engine does: it marks its text."""
+    yield from _clean(engine_service)

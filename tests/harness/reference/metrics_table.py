@@ -11,7 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
 from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
-from ttmark.gen_service.api.generation_metrics import GenerationMetrics
+from ttmark.gen_service.api.generation_metrics import DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.canary_metrics import CanaryMetrics
 from ttmark.shared.keys.cache import KeyCache
@@ -34,8 +34,10 @@ Times are in seconds, sizes in tokens or bytes; a counter's name ends in `_total
 # Where the values of a label come from; none of them is written by a client.
 LABELS = {
     "check": "conditions of `/readyz`",
+    "detectability": ", ".join(f"`{word}`" for word in DETECTABILITIES),
     "format": "`text`, `html`, `docx`, `pdf`; anything else is `other`",
     "kind": "`prefill`, `probe`, `commit`; of tokens `prompt`, `completion`",
+    "length": "tokens: " + ", ".join(f"`{length}`" for length in LENGTHS),
     "limit": ", ".join(f"`{limit}`" for limit in LIMITS),
     "method": "HTTP methods; anything else is `other`",
     "mode": "`direct`, `aligned`, `localized`",

@@ -80,6 +80,20 @@ def test_the_completion_alone_is_printed_and_the_status_apart(generate: Generate
     assert result.stderr == "[watermarked, key main version 1]\n"
 
 
+@pytest.mark.parametrize(
+    ("receipt", "said"),
+    [
+        ({"detectability": "weak"}, ", detectability weak"),
+        ({"detectability": "strong", "log10_p": -12.345}, ", detectability strong, log10 p -12.3"),
+    ],
+)
+def test_it_says_how_detectable_the_text_is(
+    generate: Generate, monkeypatch: pytest.MonkeyPatch, receipt: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setitem(ANSWER, "watermark", {**MARK, **receipt})
+    assert generate("The command").stderr == f"[watermarked, key main version 1{said}]\n"
+
+
 def test_echo_prints_the_prompt_too(generate: Generate) -> None:
     assert generate("The command", "--echo").stdout == "The command reads it.\n"
     assert generate("A question?", "--echo", "--chat").stdout == "A question?\n\nAn answer.\n"

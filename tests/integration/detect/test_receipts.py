@@ -1,0 +1,175 @@
+"""Receipts: what generation says of a completion is what detection says of its token ids."""
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel, create_generation_app
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
+from ttmark.gen_service.engine import Engine, EngineSettings
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.watermark import scheme_names
+
+FPR = 1e-5
+PROFILES = [(scheme, block_size) for scheme in sorted(scheme_names()) for block_size in (1, 2, 3)]
+
+
+@dataclass
+class Keys:
+    """One key for each profile, as a cache holds them."""
+
+    keys: dict[str, UnlockedKey]
+    ready: bool = True
+
+    def get(self, key_id: str) -> UnlockedKey | None:
+        return self.keys.get(key_id)
+
+    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
+        return list(self.keys.values())
+
+
+def _keys(fingerprint: str) -> Keys:
+    drawn = np.random.default_rng(38)
+    keys = {}
+    for scheme, block_size in PROFILES:
+        profile = Profile.model_validate(
+            {"scheme": scheme, "block_size": block_size, "tokenizer_fingerprint": fingerprint}
+        )
+        version = UnlockedVersion(1, KeyState.PRIMARY, drawn.bytes(16))
+        name = f"{scheme}-{block_size}"
+        keys[name] = UnlockedKey(name, "acme", profile, 1, (version,))
+    return Keys(keys)
+
+
+async def _authenticate(token: str) -> Principal:
+    scopes = {Scope.GENERATE, Scope.DETECT, Scope.DETECT_EVIDENCE}
+    return Principal(token, "acme", frozenset(scopes))
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    engine = Engine.load(str(DEMO_MODEL_PATH), EngineSettings(model_id="demo", threads=1, device="cpu"))
+    engine.start()
+    yield engine
+    engine.stop(0)
+
+
+@dataclass(frozen=True)
+class Services:
+    """Both services in one process, with the same keys."""
+
+    generation: httpx.AsyncClient
+    detection: httpx.AsyncClient
+
+    async def choices(self, profile: tuple[str, int], **fields: Any) -> list[dict[str, Any]]:
+        """Completions, each with the receipt that came with it."""
+        key_id = f"{profile[0]}-{profile[1]}"
+        body = {"model": "demo", "watermark": {"key_id": key_id}, "return_token_ids": True}
+        response = await self.generation.post("/v1/completions", json=body | fields)
+        assert response.status_code == 200, response.text
+        answer = response.json()
+        receipts = answer["watermark"]["choices"]
+        return [choice | receipt for choice, receipt in zip(answer["choices"], receipts, strict=True)]
+
+    async def detected(
+        self, key_id: str, documents: list[dict[str, Any]], fpr: float
+    ) -> list[dict[str, Any]]:
+        """Direct detection's results under one key."""
+        body = {"inputs": documents, "keys": [key_id], "fpr": fpr}
+        response = await self.detection.post("/v1/detect/direct", json=body)
+        assert response.status_code == 200, response.text
+        results: list[dict[str, Any]] = response.json()["results"]
+        return results
+
+
+@pytest.fixture
+async def services(engine: Engine) -> AsyncIterator[Services]:
+    keys = _keys(engine.tokenizer.fingerprint)
+    generation = create_generation_app(
+        GenerationBackend({"demo": ServedModel(engine)}, keys, limits=RequestLimits(max_completions=64)),
+        AppOptions(authenticate=_authenticate),
+    )
+    workers = ExtractionWorkers(ExtractionLimits(workers=1))
+    detection = create_detection_app(
+        DetectionBackend(keys, TokenizerSet([engine.tokenizer]), max_document_tokens=5_000),
+        AppOptions(authenticate=_authenticate),
+        readiness=lambda: Readiness({}),
+        workers=workers,
+    )
+    headers = {"Authorization": "Bearer any"}
+    async with (
+        httpx.AsyncClient(
+            transport=httpx.ASGITransport(generation), base_url="http://gen", headers=headers, timeout=600
+        ) as gen,
+        httpx.AsyncClient(
+            transport=httpx.ASGITransport(detection), base_url="http://detect", headers=headers, timeout=600
+        ) as detect,
+    ):
+        yield Services(gen, detect)
+    await workers.close()
+
+
+async def compare(services: Services, *, prompts: int, n: int, max_tokens: int) -> Counter[str]:
+    """Completions whose receipt detection confirms to the last bit, and counts by word.
+
+    Words are held to the verdicts at the rate and at a thousandth of it. `text of a strong one` counts
+    strong completions that the detector finds from their text alone, with its defaults.
+    """
+    beginnings = [json.loads(line)["prompt"] for line in PROMPTS_PATH.read_text().splitlines()]
+    counts: Counter[str] = Counter()
+    for number, profile in enumerate(PROFILES):
+        key_id = f"{profile[0]}-{profile[1]}"
+        choices = await services.choices(
+            profile,
+            prompt=beginnings[number * prompts : (number + 1) * prompts],
+            n=n,
+            seed=number,
+            temperature=1.0,
+            top_k=8,
+            max_tokens=max_tokens - number,  # lengths that blocks of two and three do not divide
+        )
+        ids = [{"token_ids": choice["token_ids"]} for choice in choices]
+        at_rate = await services.detected(key_id, ids, FPR)
+        at_thousandth = await services.detected(key_id, ids, FPR / 1000)
+        texts = [{"text": choice["text"]} for choice in choices]
+        from_text = await services.detected(key_id, texts, FPR)
+        for choice, weak, strong, text in zip(choices, at_rate, at_thousandth, from_text, strict=True):
+            found = [result["verdict"] == "watermarked" for result in (weak, strong)]
+            word = {0: "none", 1: "weak", 2: "strong"}[sum(found)]
+            assert choice["detectability"] == word
+            counts[word] += 1
+            counts["equal"] += choice["log10_p"] == weak["log10_p"]
+            counts[f"text of a {word} one"] += text["verdict"] == "watermarked"
+    return counts
+
+
+async def test_receipts_are_what_detection_says(services: Services) -> None:
+    counts = await compare(services, prompts=1, n=5, max_tokens=60)
+    assert counts["equal"] == 60
+    assert min(counts["none"], counts["weak"], counts["strong"]) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+async def test_a_thousand_receipts_are_what_detection_says(services: Services) -> None:
+    total: Counter[str] = Counter()
+    total += await compare(services, prompts=4, n=15, max_tokens=60)
+    total += await compare(services, prompts=2, n=12, max_tokens=200)
+    print(total)
+    assert total["equal"] == 1008
+    assert total["text of a strong one"] > 0.95 * total["strong"]
