@@ -14,7 +14,7 @@ from ttmark.shared.watermark import Watermark
 
 REQUESTS = 10_000
 AT_ONCE = 32
-WARM_UP = 2_000
+WARM_UP = 3_000
 MOST_GROWTH = 1.02
 
 
