@@ -33,6 +33,7 @@ def best_reading(findings: Sequence[Finding], fpr: float) -> tuple[int, Finding]
         log10_p=corrected(finding.log10_p, count),
         hypotheses=sum(one.hypotheses for one in findings),
         segments=segments,
+        fired=tuple(one + step for one in finding.fired if one + step <= math.log10(fpr)),
         reach=tuple(chance.among(count) for one in findings for chance in one.reach),
         null_log10_p=findings[0].null_log10_p,
     )

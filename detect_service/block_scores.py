@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.detectors import Tokens
-from ttmark.detect_service.pipeline import Finding
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from ttmark.shared.watermark import DirectEvidence
+from ttmark.detect_service.pipeline import Finding, FoundSegment
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.watermark import DirectEvidence, Watermark
 from ttmark.shared.watermark.detectors.alignment import alignment_path
 from ttmark.shared.watermark.detectors.positions import position_scores
 
@@ -34,7 +34,7 @@ def block_scores(
 ) -> list[BlockScores]:
     """The blocks that a finding rests on: one run of blocks, or one for each segment and the rest.
 
-    Outside of segments the blocks are those of the finding's own key version.
+    Outside of segments the blocks are those of the finding's own key.
 
     Args:
         beta: what the alignment pays for a skipped token.
@@ -44,26 +44,27 @@ def block_scores(
     if isinstance(evidence, DirectEvidence):
         return [BlockScores(evidence.starts, evidence.scores, size)]
 
-    known: dict[tuple[str, int], BlockScores] = {}
+    known: dict[tuple[str, int, int], BlockScores] = {}
 
-    def aligned(key: UnlockedKey, version: UnlockedVersion) -> BlockScores:
-        name = key.key_id, version.version
+    def aligned(made_with: Finding | FoundSegment) -> BlockScores:
+        key, version = made_with.key, made_with.version
+        name = key.key_id, version.version, made_with.pool_key
         if name not in known:
-            known[name] = _aligned_blocks(key, version, token_ids(key), beta)
+            prf_key = version.prf_keys[made_with.pool_key]
+            known[name] = _aligned_blocks(key.profile.watermark(), prf_key, token_ids(key), beta)
         return known[name]
 
     runs = []
-    rest = aligned(finding.key, finding.version)
+    rest = aligned(finding)
     for segment in finding.segments or ():
-        run = aligned(segment.key, segment.version)
+        run = aligned(segment)
         runs.append(_where(run, (run.starts >= segment.start) & (run.starts + run.size <= segment.end)))
         rest = _where(rest, (rest.starts + size <= segment.start) | (rest.starts >= segment.end))
     return sorted([rest, *runs], key=lambda run: int(run.starts[0]) if run.starts.size else 0)
 
 
-def _aligned_blocks(key: UnlockedKey, version: UnlockedVersion, tokens: Tokens, beta: float) -> BlockScores:
-    watermark = key.profile.watermark()
-    scores = position_scores(watermark, version.prf_key, tokens)
+def _aligned_blocks(watermark: Watermark, prf_key: bytes, tokens: Tokens, beta: float) -> BlockScores:
+    scores = position_scores(watermark, prf_key, tokens)
     path = alignment_path(scores, watermark.block_size, beta)
     return BlockScores(path + watermark.context_width, scores[path], watermark.block_size)
 

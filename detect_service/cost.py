@@ -41,6 +41,11 @@ _CALL = 1_200.0
 _TAIL = 100.0
 _TAIL_POINT = 0.2
 _WINDOW_TAILS = 5
+# Of a pool of keys: exact tails for each phase, and tokens up to which a document's windows are searched
+# under all keys at once, so that those of a few keys are searched one by one.
+_POOL_TAILS = 3
+_WINDOWS_TOGETHER = 2_700
+_WINDOWS_APART = 24
 # Before a text is read its tokens are not known. Most texts have fewer.
 _BYTES_IN_A_TOKEN = 3
 
@@ -65,9 +70,10 @@ def request_cost(
     known: dict[tuple[object, ...], float] = {}  # keys with one profile cost the same
     for key in keys:
         watermark, lengths = key.profile.watermark(), tuple(tokens(key))
-        name = (watermark.null.name, watermark.block_size, watermark.context_width, lengths)
+        pool = key.profile.pool
+        name = (watermark.null.name, watermark.block_size, watermark.context_width, pool, lengths)
         if name not in known:
-            of_version = _version_cost(request, documents, watermark)
+            of_version = _version_cost(request, documents, watermark, pool)
             known[name] = sum(of_version(index, length) for index, length in enumerate(lengths))
         total += len(key.detectable) * (_CALL + known[name])
     fingerprints = {key.profile.tokenizer_fingerprint: key for key in keys}
@@ -86,8 +92,9 @@ def estimated_tokens(document: Document, most: int) -> int:
 
 
 def _version_cost(
-    request: DetectionRequest, documents: Sequence[Document], watermark: Watermark
+    request: DetectionRequest, documents: Sequence[Document], watermark: Watermark, keys: int
 ) -> DocumentCost:
+    """Of a version with a pool of so many keys: each hashes and aligns all tokens, decoys are drawn once."""
     size, null = watermark.block_size, watermark.null
     draw = _DECOY_PASS * _passes(null)
 
@@ -97,14 +104,17 @@ def _version_cost(
     match request:
         case DirectRequest():
             phases = [size if request.phase_of(document) == "any" else 1 for document in documents]
-            return lambda index, tokens: phases[index] * (_tail(null, tokens // size) + tokens / size)
+            tails = 1 if keys == 1 else _POOL_TAILS
+            return lambda index, tokens: (
+                phases[index] * (tails * _tail(null, tokens // size) + keys * tokens / size)
+            )
         case AlignedRequest():
             beta = request.beta
 
             @cache
             def aligned_cost(tokens: int) -> float:
                 decoys = aligned.needs_decoys(watermark, beta, positions(tokens))
-                each = 1.0 + _ALIGN_TOKEN + (_DECOY_ALIGNMENTS + draw if decoys else 0.0)
+                each = keys * (1.0 + _ALIGN_TOKEN) + (_DECOY_ALIGNMENTS + draw if decoys else 0.0)
                 return _DOCUMENT + tokens * each
 
             return lambda _, tokens: aligned_cost(tokens)
@@ -113,7 +123,7 @@ def _version_cost(
             @cache
             def scan_cost(tokens: int) -> float:
                 decoys = localized.needs_decoys(watermark, "scan", positions(tokens))
-                each = 1.0 + _ALIGN_TOKEN + (_DECOY_SCANS + draw if decoys else 0.0)
+                each = keys * (1.0 + _ALIGN_TOKEN) + (_DECOY_SCANS + draw if decoys else 0.0)
                 return _DOCUMENT + tokens * each
 
             return lambda _, tokens: scan_cost(tokens)
@@ -122,9 +132,10 @@ def _version_cost(
             @cache
             def windows_cost(tokens: int) -> float:
                 decoys = localized.needs_decoys(watermark, "waterseeker", positions(tokens))
-                each = 1.0 + _ALIGN_TOKEN + (_DECOY_WINDOWS + draw if decoys else 0.0)
-                tails = _WINDOW_TAILS + (DECOYS if decoys else 0)
-                return _DOCUMENT_WINDOWS + tokens * each + tails * _tail(null, tokens // size)
+                each = keys * (1.0 + _ALIGN_TOKEN) + (_DECOY_WINDOWS + draw if decoys else 0.0)
+                tails = keys * _WINDOW_TAILS + (DECOYS if decoys else 0)
+                apart = keys if tokens > _WINDOWS_TOGETHER else min(keys, _WINDOWS_APART)
+                return apart * _DOCUMENT_WINDOWS + tokens * each + tails * _tail(null, tokens // size)
 
             return lambda _, tokens: windows_cost(tokens)
         case _:

@@ -45,13 +45,13 @@ class DetectionObserver(Protocol):
 
 def detector_for(request: DetectionRequest, documents: Sequence[Document], versions: int) -> BatchDetector:
     """The detector with the request's options, when `versions` key versions are tried on each document."""
+    limit = math.log10(request.fpr) - math.log10(max(1, versions))
     match request:
         case DirectRequest():
-            return direct([request.phase_of(document) for document in documents])
+            return direct([request.phase_of(document) for document in documents], limit)
         case AlignedRequest():
-            return aligned(request.beta)
+            return aligned(request.beta, limit)
         case LocalizedRequest():
-            limit = math.log10(request.fpr) - math.log10(max(1, versions))
             return localized(request.method, limit)
         case _:
             raise TypeError(f"no detector for {type(request).__name__}")

@@ -10,6 +10,8 @@ from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEv
 
 Tokens = NDArray[np.int64]
 Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence
+Pool = Sequence[bytes]
+"""The PRF keys of one key version, by number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +19,24 @@ class Tried:
     """What one key version says about one document.
 
     Attributes:
-        evidence: of the best of the hypotheses; its p-value is corrected for their number.
+        evidence: of the best of the hypotheses; its p-value and E-values are corrected for their number.
         first_log10_p: p-value under the first hypothesis alone: chosen without looking, so uniform over texts
             without the watermark.
         blocks: the most blocks that count at once under any of the hypotheses.
+        pool_key: number of the key that the evidence was found with.
+        fired: log10 p-values, of localized detection E-values, of the pool's keys that are within the
+            detector's limit, each corrected for the number of hypotheses; smallest first.
     """
 
     evidence: Evidence
     first_log10_p: float
     blocks: int
+    pool_key: int
+    fired: tuple[float, ...]
 
 
-BatchDetector = Callable[[Watermark, Sequence[bytes], Sequence[Tokens]], list[list[Tried]]]
-"""Watermark, PRF keys, documents -> what was found [documents][keys]."""
+BatchDetector = Callable[[Watermark, Sequence[Pool], Sequence[Tokens]], list[list[Tried]]]
+"""Watermark, key versions, documents -> what was found [documents][versions]."""
 
 
 def batches(rows: Sequence[int], size: int) -> Iterator[slice]:

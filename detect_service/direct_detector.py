@@ -1,34 +1,37 @@
 """The core's direct detector over many documents at once."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.detectors import BatchDetector, Tokens, Tried, batches
+from ttmark.detect_service.detectors import BatchDetector, Pool, Tokens, Tried, batches
 from ttmark.shared.schemas.detection import Phase
 from ttmark.shared.watermark import DirectEvidence, Watermark, corrected, key_lanes, scored_positions
 from ttmark.shared.watermark.detectors.tokens import context_and_block
 from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.pool_scores import scores_under_each
 
 # Rows that are scored together: enough to hide the cost of a call, few enough to stay in the cache.
 _ROWS = 8192
 
 Starts = NDArray[np.int64]
+Scores = NDArray[np.float64]
 
 
-def direct(phase_of_each: Sequence[Phase]) -> BatchDetector:
+def direct(phase_of_each: Sequence[Phase], log10_limit: float = -2.0) -> BatchDetector:
     """`ttmark.shared.watermark.detect_direct`, with the blocks of many documents scored in one call.
 
     A call over the 200 blocks of a usual document costs about as much as one over 8,000.
 
     Args:
         phase_of_each: the phase of each document that the detector will be given.
+        log10_limit: the corrected p-value within which a key of a pool counts as found.
     """
 
     def detect_all(
-        watermark: Watermark, prf_keys: Sequence[bytes], documents: Sequence[Tokens]
+        watermark: Watermark, versions: Sequence[Pool], documents: Sequence[Tokens]
     ) -> list[list[Tried]]:
         size, width = watermark.block_size, watermark.context_width
         placed: list[list[Starts]] = []
@@ -39,49 +42,127 @@ def direct(phase_of_each: Sequence[Phase]) -> BatchDetector:
                 placed[-1].append(scored_positions(tokens, size, width, p))
         tried: list[list[Tried]] = []
         for batch in batches([sum(map(len, starts)) for starts in placed], _ROWS):
-            tried += _detect_direct(watermark, prf_keys, documents[batch], placed[batch])
+            rows = _Rows(watermark, documents[batch], placed[batch])
+            by_version = [rows.tried(pool, log10_limit) for pool in versions]
+            tried += [[found[index] for found in by_version] for index in range(len(documents[batch]))]
         return tried
 
     return detect_all
 
 
-def _detect_direct(
-    watermark: Watermark,
-    prf_keys: Sequence[bytes],
-    documents: Sequence[Tokens],
-    placed: Sequence[Sequence[Starts]],
-) -> list[list[Tried]]:
-    rows = [
-        context_and_block(watermark, tokens, starts)
-        for tokens, phases in zip(documents, placed, strict=True)
-        for starts in phases
-    ]
-    contexts = np.concatenate([context for context, _ in rows])
-    blocks = np.concatenate([block for _, block in rows])
-    ends = np.cumsum([len(block) for _, block in rows])[:-1]
-    # An iterator for each key: documents take their phases' scores [blocks] from it in turn.
-    scores = [
-        iter(np.split(watermark.score(key_lanes(prf_key), contexts, blocks), ends)) for prf_key in prf_keys
-    ]
-    return [
-        [_try(watermark, tokens, phases, [next(of_key) for _ in phases]) for of_key in scores]
-        for tokens, phases in zip(documents, placed, strict=True)
-    ]
+class _Rows:
+    """The blocks of some documents at all of their phases, to be scored together under any keys."""
+
+    def __init__(
+        self, watermark: Watermark, documents: Sequence[Tokens], placed: Sequence[Sequence[Starts]]
+    ) -> None:
+        rows = [
+            context_and_block(watermark, tokens, starts)
+            for tokens, phases in zip(documents, placed, strict=True)
+            for starts in phases
+        ]
+        self._watermark = watermark
+        self._documents = documents
+        self._placed = placed
+        self._contexts = np.concatenate([context for context, _ in rows])
+        self._blocks = np.concatenate([block for _, block in rows])
+        self._sizes = np.array([len(block) for _, block in rows], dtype=np.int64)
+
+    def tried(self, pool: Pool, log10_limit: float) -> list[Tried]:
+        """What the keys of one version say about each document."""
+        if len(pool) == 1:
+            chosen = [_Chosen(1, 0, None, ()) for _ in self._documents]
+        else:
+            ends = np.cumsum([len(phases) for phases in self._placed])[:-1]
+            totals = np.split(self._totals(pool), ends, axis=1)
+            chosen = [
+                _choose(self._watermark, phases, of_document, log10_limit)
+                for phases, of_document in zip(self._placed, totals, strict=True)
+            ]
+        scores = iter(np.split(self._scores(pool, chosen), np.cumsum(self._sizes)[:-1]))
+        return [
+            _try(self._watermark, tokens, phases, [next(scores) for _ in phases], choice, log10_limit)
+            for tokens, phases, choice in zip(self._documents, self._placed, chosen, strict=True)
+        ]
+
+    def _totals(self, pool: Pool) -> Scores:
+        """The sum of each phase's scores under each key [keys, phases of all documents]."""
+        totals = np.zeros((len(pool), self._sizes.size))
+        filled = np.flatnonzero(self._sizes)
+        firsts = (np.cumsum(self._sizes) - self._sizes)[filled]
+        if filled.size:
+            for keys, scores in scores_under_each(self._watermark, pool, self._contexts, self._blocks):
+                totals[keys, filled] = np.add.reduceat(scores, firsts, axis=1)
+        return totals
+
+    def _scores(self, pool: Pool, chosen: Sequence["_Chosen"]) -> Scores:
+        """The scores of all blocks [N], each document's under its own key."""
+        lanes = np.array([key_lanes(pool[choice.key]) for choice in chosen])
+        phases = [len(phases) for phases in self._placed]
+        of_each = np.repeat(np.repeat(lanes, phases, axis=0), self._sizes, axis=0)
+        return self._watermark.score(of_each, self._contexts, self._blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """A key of a pool.
+
+    Attributes:
+        of: so many keys.
+        first_log10_p: p-value under the pool's first key at the first phase, where that is known already.
+        fired: log10 p-values of the keys within the limit.
+    """
+
+    of: int
+    key: int
+    first_log10_p: float | None
+    fired: tuple[float, ...]
+
+
+def _choose(watermark: Watermark, phases: Sequence[Starts], totals: Scores, log10_limit: float) -> _Chosen:
+    """The key with the smallest p-value at any phase, from the sums of a document's scores [keys, phases].
+
+    At one phase p falls as the sum grows, so that few tails are needed.
+    """
+    pause()
+    tries = totals.size
+    smallest: dict[int, float] = {}
+    for starts, sums in zip(phases, totals.T, strict=True):
+        for key in np.argsort(-sums, kind="stable").tolist():
+            log10_p = watermark.log10_p_value(float(sums[key]), starts.size)
+            smallest[key] = min(log10_p, smallest.get(key, 0.0))
+            if corrected(log10_p, tries) > log10_limit:
+                break
+    own = sorted(corrected(log10_p, tries) for log10_p in smallest.values())
+    return _Chosen(
+        len(totals),
+        min(smallest, key=lambda key: (smallest[key], key)),
+        watermark.log10_p_value(float(totals[0, 0]), phases[0].size),
+        tuple(log10_p for log10_p in own if log10_p <= log10_limit),
+    )
 
 
 def _try(
-    watermark: Watermark, tokens: Tokens, phases: Sequence[Starts], scores: Sequence[NDArray[np.float64]]
+    watermark: Watermark,
+    tokens: Tokens,
+    phases: Sequence[Starts],
+    scores: Sequence[Scores],
+    chosen: _Chosen,
+    log10_limit: float,
 ) -> Tried:
-    """The best of a document's phases under one key."""
+    """The best of a document's phases under the key that was chosen."""
     pause()
     alone = [
         DirectEvidence.of_scores(watermark, tokens, starts, of_phase, phase=phase, phases=1)
         for phase, (starts, of_phase) in enumerate(zip(phases, scores, strict=True))
     ]
-    count = len(alone)
-    best = min(alone, key=lambda one: corrected(one.log10_p, count))
+    tries = chosen.of * len(alone)
+    best = min(alone, key=lambda one: corrected(one.log10_p, tries))
+    log10_p = corrected(best.log10_p, tries)
     return Tried(
-        replace(best, log10_p=corrected(best.log10_p, count), hypotheses=count),
-        first_log10_p=alone[0].log10_p,
+        replace(best, log10_p=log10_p, hypotheses=tries),
+        first_log10_p=alone[0].log10_p if chosen.first_log10_p is None else chosen.first_log10_p,
         blocks=max(one.scored_blocks for one in alone),
+        pool_key=chosen.key,
+        fired=chosen.fired or ((log10_p,) if log10_p <= log10_limit else ()),
     )

@@ -18,6 +18,7 @@ class FoundSegment:
 
     Attributes:
         log10_e: corrected for all versions tried.
+        pool_key: number of the key in the version's pool.
     """
 
     start: int
@@ -25,6 +26,7 @@ class FoundSegment:
     log10_e: float
     key: UnlockedKey
     version: UnlockedVersion
+    pool_key: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,13 @@ class Finding:
     Attributes:
         key: the key whose version gave the evidence.
         version: that version.
+        pool_key: number of the key in the version's pool.
+        fired: corrected log10 p-values, of localized detection E-values, of the version's keys that are
+            within the rate asked for, each by itself: one in a text from one completion, several in one that
+            was put together from pieces.
         evidence: the detector's result under it; its own p-value counts its own hypotheses only.
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
-        hypotheses: versions x phases tried on this document.
+        hypotheses: versions x keys of their pools x phases tried on this document.
         segments: in order and disjoint; None unless the detector looks for segments.
         reach: one for each profile that was tried.
         null_log10_p: p-value under one hypothesis that was chosen without looking, the first phase of the
@@ -64,6 +70,8 @@ class Finding:
 
     key: UnlockedKey
     version: UnlockedVersion
+    pool_key: int
+    fired: tuple[float, ...]
     evidence: Evidence
     log10_p: float
     hypotheses: int
@@ -95,9 +103,8 @@ def best_findings(
     attempts: list[list[Attempt]] = []  # [versions][documents]
     for key in keys:
         versions = key.detectable
-        by_document = detector(
-            key.profile.watermark(), [version.prf_key for version in versions], token_ids(key)
-        )
+        pools = [version.prf_keys for version in versions]
+        by_document = detector(key.profile.watermark(), pools, token_ids(key))
         for index, version in enumerate(versions):
             attempts.append([(tried[index], key, version) for tried in by_document])
     return [_best(tried) for tried in zip(*attempts, strict=True)] if attempts else None
@@ -110,7 +117,7 @@ def _best(tried: Sequence[Attempt]) -> Finding:
     segments = None
     if isinstance(evidence, LocalizedEvidence):
         found = [
-            FoundSegment(one.start, one.end, one.log10_e + math.log10(len(tried)), key, version)
+            FoundSegment(one.start, one.end, one.log10_e + math.log10(len(tried)), key, version, one.pool_key)
             for attempt, key, version in tried
             if isinstance(attempt.evidence, LocalizedEvidence)
             for one in attempt.evidence.segments
@@ -120,6 +127,8 @@ def _best(tried: Sequence[Attempt]) -> Finding:
     return Finding(
         key=key,
         version=version,
+        pool_key=best.pool_key,
+        fired=tuple(log10_p + math.log10(len(tried)) for log10_p in best.fired),
         evidence=evidence,
         log10_p=corrected(evidence.log10_p, len(tried)),
         hypotheses=sum(attempt.evidence.hypotheses for attempt, _, _ in tried),

@@ -6,7 +6,6 @@ from ttmark.detect_service.block_scores import block_scores
 from ttmark.detect_service.decision import Decision
 from ttmark.detect_service.pipeline import Finding, FoundSegment
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import (
     BlockEvidence,
     DetectedKey,
@@ -64,7 +63,8 @@ def with_evidence(
             "log10_p": finding.log10_p,
             "z": finding.z,
             "scored_blocks": finding.evidence.scored_blocks,
-            "key": _shown_key(finding.key, finding.version) if found else None,
+            "key": _shown_key(finding) if found else None,
+            "pool_keys_found": len(finding.fired) if found and finding.key.profile.pool > 1 else None,
             "segments": None if segments is None else [_shown_segment(s, reader) for s in segments],
             "evidence": None if block_beta is None else _block_evidence(finding, reader, block_beta),
         }
@@ -94,8 +94,14 @@ def _result_json(result: DetectionResult) -> str:
     return f"{head}{name[:-1]}{','.join(parts)}]{tail}"
 
 
-def _shown_key(key: UnlockedKey, version: UnlockedVersion) -> DetectedKey:
-    return DetectedKey(key_id=key.key_id, version=version.version, profile=key.profile.profile_id)
+def _shown_key(made_with: Finding | FoundSegment) -> DetectedKey:
+    profile = made_with.key.profile
+    return DetectedKey(
+        key_id=made_with.key.key_id,
+        version=made_with.version.version,
+        profile=profile.profile_id,
+        pool_key=made_with.pool_key if profile.pool > 1 else None,
+    )
 
 
 def _shown_segment(segment: FoundSegment, reader: DocumentReader) -> Segment:
@@ -106,7 +112,7 @@ def _shown_segment(segment: FoundSegment, reader: DocumentReader) -> Segment:
         start_char=first,
         end_char=last,
         log10_e_value=segment.log10_e,
-        key=_shown_key(segment.key, segment.version),
+        key=_shown_key(segment),
     )
 
 

@@ -47,6 +47,7 @@ def _shown(key: UnlockedKey, backend: DetectionBackend) -> DetectionKey:
         profile=key.profile.profile_id,
         scheme=key.profile.scheme,
         block_size=key.profile.block_size,
+        pool=key.profile.pool,
         tokenizer_fingerprint=key.profile.tokenizer_fingerprint,
         tokenizer_available=key.profile.tokenizer_fingerprint in backend.tokenizers,
         versions=[

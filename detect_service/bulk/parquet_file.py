@@ -23,6 +23,7 @@ def output_schema() -> pa.Schema:
             ("log10_e_value", pa.float64()),
             ("key_id", pa.string()),
             ("key_version", pa.int64()),
+            ("pool_key", pa.int64()),
         ]
     )
     return pa.schema(
@@ -40,6 +41,8 @@ def output_schema() -> pa.Schema:
             ("key_id", pa.string()),
             ("key_version", pa.int64()),
             ("profile", pa.string()),
+            ("pool_key", pa.int64()),
+            ("pool_keys_found", pa.int64()),
             ("segments", pa.list_(segment)),
             ("error", pa.string()),
         ]

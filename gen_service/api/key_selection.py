@@ -1,6 +1,6 @@
 """Which key, if any, a request's completions are watermarked with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generator import Generator
@@ -21,12 +21,15 @@ class MarkingChoice:
     """The marking, or why there is none.
 
     Attributes:
+        marking: with the first key of the version's pool.
         block_size: tokens of a block: those of the key, even where it is not used, else one.
+        pool: the keys of the version's pool, one of which each completion is marked with.
     """
 
     marking: Marking | None
     unmarked_reason: str | None = None
     block_size: int = 1
+    pool: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 def choose_marking(
@@ -57,11 +60,14 @@ def choose_marking(
         key = _named(options.key_id, caller, backend, generator)
     else:
         key = _implied(caller, backend, generator)
-    marking = _marking(key)
-    block_size = marking.watermark.block_size
+    version = key.primary
+    if version is None:
+        raise NoUsableKey("The watermark key has no version in use.")
+    profile = key.profile
     if temperature == 0:
-        return MarkingChoice(None, GREEDY, block_size)
-    return MarkingChoice(marking, block_size=block_size)
+        return MarkingChoice(None, GREEDY, profile.block_size)
+    marking = Marking(key.key_id, version.version, profile.profile_id, profile.watermark(), version.prf_key)
+    return MarkingChoice(marking, block_size=profile.block_size, pool=version.prf_keys)
 
 
 def usable_keys(tenant: str, backend: GenerationBackend, generator: Generator) -> list[UnlockedKey]:
@@ -96,11 +102,3 @@ def _implied(caller: Principal, backend: GenerationBackend, generator: Generator
     if len(usable) > 1:
         raise BadRequest("Your tenant has several watermark keys for this model: name one.", param=_KEY_FIELD)
     return usable[0]
-
-
-def _marking(key: UnlockedKey) -> Marking:
-    version = key.primary
-    if version is None:
-        raise NoUsableKey("The watermark key has no version in use.")
-    profile = key.profile
-    return Marking(key.key_id, version.version, profile.profile_id, profile.watermark(), version.prf_key)

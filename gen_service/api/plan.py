@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.confinement import without_confined_marks
 from ttmark.gen_service.api.key_selection import MarkingChoice, choose_marking
+from ttmark.gen_service.api.pool import markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
 from ttmark.gen_service.api.response_grammar import response_grammar
 from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
@@ -165,12 +166,15 @@ def _plan(
         body, max_tokens=max_tokens, logprobs=logprobs, vocab_size=model.generator.vocab_size
     )
     response_id = f"{kind}{uuid.uuid4().hex}"
+    marked_with = [
+        one for prompt in prompts for one in markings(marking, sampling.seed, prompt.token_ids, choices)
+    ]
     requests = [
         GenerationRequest(
             request_id=f"{response_id}-{index}",
             prompt_ids=prompts[index // choices].token_ids,
             sampling=replace(sampling, seed=seed_of_choice(sampling.seed, index % choices)),
-            marking=marking.marking,
+            marking=marked_with[index],
             unmarked_reason=marking.unmarked_reason,
             unmarked_block_size=marking.block_size,
             grammar=grammar,

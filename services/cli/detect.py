@@ -25,6 +25,11 @@ FOUND = (
     "changed since."
 )
 
+SEVERAL = (
+    "Several keys of a pool: the text holds passages of several completions, as a collection of answers "
+    "does, and a forgery that was stitched from stolen pieces."
+)
+
 
 def detect(
     files: Annotated[
@@ -134,9 +139,22 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
     table = Table("file", "verdict", "p-value", "tokens", "key", "passages")
     for result in results:
         p_value = "" if result.p_value is None else f"{result.p_value:.2g}"
-        name = f"{result.key.key_id} v{result.key.version}" if result.key else ""
+        name = _made_with(result)
         passages = ", ".join(f"{s.start_char}-{s.end_char}" for s in result.segments or [])
         table.add_row(result.id, result.verdict, p_value, str(result.tokens), name, passages)
     Console().print(table)
     if any(result.verdict == "watermarked" for result in results):
         typer.echo(FOUND)
+    if any((result.pool_keys_found or 0) > 1 for result in results):
+        typer.echo(SEVERAL)
+
+
+def _made_with(result: DetectionResult) -> str:
+    key = result.key
+    if key is None:
+        return ""
+    name = f"{key.key_id} v{key.version}"
+    if key.pool_key is None:
+        return name
+    more = (result.pool_keys_found or 1) - 1
+    return f"{name} #{key.pool_key}" + (f" and {more} more" if more else "")

@@ -15,7 +15,7 @@ from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.keys.records import KeyInfo
 from ttmark.shared.keys.upkeep import rotate_due
 from ttmark.shared.keys.volume import volume_name
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import MAX_POOL, Profile
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.key_store_errors import ReplicasBehind
 
@@ -42,10 +42,19 @@ def create(
     param: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the scheme; may be repeated.")
     ] = None,
+    pool: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MAX_POOL,
+            metavar="KEYS",
+            help="Keys of each version; one marks a completion. More: texts vary more, detection costs more.",
+        ),
+    ] = 1,
     as_json: JsonOutput = False,
 ) -> None:
     """Create a key whose first version is in use at once."""
-    profile = _profile(scheme, block_size, context_width, tokenizer, param or [])
+    profile = _profile(scheme, block_size, context_width, tokenizer, param or [], pool)
     _show_one(run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile)), as_json=as_json)
 
 
@@ -135,7 +144,12 @@ app.command()(verify)
 
 
 def _profile(
-    scheme: str, block_size: int, context_width: int | None, tokenizer: Path, parameters: list[str]
+    scheme: str,
+    block_size: int,
+    context_width: int | None,
+    tokenizer: Path,
+    parameters: list[str],
+    pool: int,
 ) -> Profile:
     try:
         fingerprint = TextTokenizer.load(tokenizer).fingerprint
@@ -146,6 +160,7 @@ def _profile(
                 "context_width": context_width,
                 "parameters": dict(map(_parameter, parameters)),
                 "tokenizer_fingerprint": fingerprint,
+                "pool": pool,
             }
         )
     except TokenizerMissing as error:
@@ -190,6 +205,7 @@ def _show(keys: list[KeyInfo], volumes: Volumes | None = None, *, as_json: bool)
             if volumes is None
             else str(volumes.get(volume_name(key.key_id, version.version), 0)),
             "LIMIT": str(key.rotate_after_tokens or "-") if version == key.primary else "-",
+            "POOL": str(key.profile.pool),
             "CREATED (UTC)": moment(version.created_at),
             "CHANGED (UTC)": moment(version.changed_at),
         }

@@ -1,7 +1,9 @@
 """Between the body of an envelope and a key: sealing new secrets, opening them, showing the rest."""
 
 import base64
+import hmac
 import os
+import struct
 from datetime import datetime
 
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -55,7 +57,7 @@ def unlock(envelope: Envelope) -> UnlockedKey:
         name = _secret_name(record.key_id, version.version, record.profile, version.epoch)
         secret = envelope.data_key.open(base64.b64decode(version.sealed_secret), name)
         versions.append(
-            UnlockedVersion(version.version, version.state, derive_prf_key(secret, record.profile))
+            UnlockedVersion(version.version, version.state, *derive_prf_keys(secret, record.profile))
         )
     return UnlockedKey(
         record.key_id,
@@ -80,9 +82,9 @@ def load_record(envelope: Envelope) -> KeyRecord:
 
 
 def dump_record(record: KeyRecord) -> dict[str, object]:
-    """The body of the envelope; a limit that is not set is left out, as programs before it read it."""
+    """The body of the envelope; what is not set is left out, as programs before it read it."""
     unset = {"rotate_after_tokens"} if record.rotate_after_tokens is None else None
-    return record.model_dump(mode="json", exclude=unset)
+    return {**record.model_dump(mode="json", exclude=unset), "profile": record.profile.stored()}
 
 
 def describe(envelope: Envelope) -> KeyInfo:
@@ -92,9 +94,18 @@ def describe(envelope: Envelope) -> KeyInfo:
     return KeyInfo.model_validate({**dict(record), "epoch": envelope.epoch, "versions": versions})
 
 
-def derive_prf_key(secret: bytes, profile: Profile) -> bytes:
-    """16-byte PRF key: HKDF-SHA256 (RFC 5869), no salt, info = the profile's canonical form.
+def derive_prf_keys(secret: bytes, profile: Profile) -> tuple[bytes, ...]:
+    """The 16-byte PRF keys of the profile's pool [pool]: HKDF-SHA256 (RFC 5869), no salt.
 
-    Two profiles never share a PRF key, even when they share a secret.
+    Info is the profile's canonical form, in a pool of several followed by a zero byte and the key's number
+    (`docs/spec.md`). Two profiles never share a PRF key, even when they share a secret.
     """
-    return HKDF(algorithm=SHA256(), length=PRF_KEY_BYTES, salt=None, info=profile.canonical()).derive(secret)
+    info = profile.canonical()
+    if profile.pool == 1:
+        return (HKDF(algorithm=SHA256(), length=PRF_KEY_BYTES, salt=None, info=info).derive(secret),)
+    prk = hmac.digest(bytes(SHA256.digest_size), secret, "sha256")
+    return tuple(
+        # HKDF-Expand of no more than one digest.
+        hmac.digest(prk, info + struct.pack("<xI", number) + b"\x01", "sha256")[:PRF_KEY_BYTES]
+        for number in range(profile.pool)
+    )

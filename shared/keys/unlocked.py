@@ -8,14 +8,19 @@ from ttmark.shared.vault.confidential import Confidential
 
 
 class UnlockedVersion(Confidential):
-    """A version with its 16-byte PRF key for the key's profile."""
+    """A version with its 16-byte PRF keys for the key's profile, one for each number of the pool."""
 
-    __slots__ = ("prf_key", "state", "version")
+    __slots__ = ("prf_keys", "state", "version")
 
-    def __init__(self, version: int, state: KeyState, prf_key: bytes) -> None:
+    def __init__(self, version: int, state: KeyState, *prf_keys: bytes) -> None:
         self.version = version
         self.state = state
-        self.prf_key = prf_key
+        self.prf_keys = prf_keys
+
+    @property
+    def prf_key(self) -> bytes:
+        """The first of the pool: the only one, unless the profile has a pool of several."""
+        return self.prf_keys[0]
 
     def __repr__(self) -> str:
         return f"<UnlockedVersion {self.version} {self.state}>"

@@ -20,6 +20,7 @@ _SENSITIVE_NAMES = frozenset(
         "password",
         "plain",
         "prf_key",
+        "prf_keys",
         "prompt",
         "secret",
         "text",

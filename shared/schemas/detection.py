@@ -125,6 +125,9 @@ class DetectedKey(AnswerModel):
     key_id: str
     version: int
     profile: str
+    pool_key: int | None = Field(
+        default=None, description="Which key of its pool, from 0 on; null where the pool is one key."
+    )
 
 
 class BlockEvidence(AnswerModel):
@@ -173,7 +176,8 @@ class DetectionResult(AnswerModel):
         description="Of the reading that counts; without the scope, of the text as it was sent."
     )
     hypotheses: int = Field(
-        description="Keys, versions, phases and readings tried; `p_value` is corrected for them."
+        description="Versions, keys of their pools, phases and readings tried; `p_value` is corrected for "
+        "them."
     )
     tokens_needed: int | None = Field(
         default=None, description="With `too_short`: how many tokens could be enough at this fpr."
@@ -183,6 +187,12 @@ class DetectionResult(AnswerModel):
     z: float | None = None
     scored_blocks: int | None = None
     key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
+    pool_keys_found: int | None = Field(
+        default=None,
+        description="With `watermarked` and a pool: how many keys of the pool reach `fpr`, each by itself. "
+        "One completion has one of them. Several: the text holds passages of several completions, as a "
+        "collection of answers does, and a forgery that was stitched from stolen pieces.",
+    )
     segments: list[Segment] | None = Field(
         default=None, description="Localized detection: the passages found, in order; they do not overlap."
     )
@@ -222,6 +232,7 @@ class DetectionKey(AnswerModel):
     profile: str
     scheme: str
     block_size: int
+    pool: int = Field(default=1, description="Keys of each version; one of them made each completion.")
     tokenizer_fingerprint: str
     tokenizer_available: bool
     versions: list[DetectionKeyVersion]

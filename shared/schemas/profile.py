@@ -11,15 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ttmark.shared.watermark import Watermark
 
 SPEC_VERSION: Final = 1
+MAX_POOL: Final = 4096
 
 Fingerprint = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Profile(BaseModel):
-    """Scheme, block size, context width, parameters and tokenizer; see `docs/spec.md`.
+    """Scheme, block size, context width, parameters, tokenizer and pool of keys; see `docs/spec.md`.
 
     Parameters that are left out take the scheme's defaults, so two profiles that mean the same
     compare and serialise the same.
+
+    Attributes:
+        pool: keys that each version has; a completion is marked with one of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -30,6 +34,7 @@ class Profile(BaseModel):
     context_width: int = Field(ge=1, le=64)
     parameters: Mapping[str, int | float | bool]
     tokenizer_fingerprint: Fingerprint
+    pool: int = Field(default=1, ge=1, le=MAX_POOL)
 
     @model_validator(mode="before")
     @classmethod
@@ -57,8 +62,12 @@ class Profile(BaseModel):
         return Watermark(self.scheme, self.block_size, self.context_width, self.parameters)
 
     def canonical(self) -> bytes:
-        """Canonical JSON (sorted keys, no white space): the HKDF info of the profile's PRF keys."""
-        return orjson.dumps(self.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS)
+        """Canonical JSON (sorted keys, no white space): what the profile's PRF keys are derived from."""
+        return orjson.dumps(self.stored(), option=orjson.OPT_SORT_KEYS)
+
+    def stored(self) -> dict[str, object]:
+        """As JSON values; a pool of one key is left out, as programs before it wrote and read it."""
+        return self.model_dump(mode="json", exclude={"pool"} if self.pool == 1 else None)
 
     @cached_property
     def profile_id(self) -> str:

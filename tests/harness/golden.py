@@ -1,4 +1,4 @@
-"""Golden vectors: inputs and outputs of every scheme, block size and detector, for other implementations.
+"""Golden vectors: inputs and outputs of every scheme, block size and detector, and PRF keys from secrets.
 
 `python -m tests.harness.golden` writes them anew.
 """
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.keys.key_codec import derive_prf_keys
+from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import ContextTracker, Watermark, detect_direct, key_lanes
 from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.detectors.alignment import aligned_score
@@ -18,8 +20,15 @@ from ttmark.shared.watermark.detectors.localized import METHODS, find_peaks
 from ttmark.shared.watermark.detectors.positions import position_scores
 from ttmark.shared.watermark.prf import absorb_context, prf_words
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "watermark.json"
+GOLDEN = Path(__file__).parents[1] / "golden"
 KEY = bytes(range(16))
+SECRET = bytes(range(100, 132))
+PROFILES: list[dict[str, Any]] = [
+    *[{"scheme": "synthid", "block_size": 2, "pool": pool} for pool in (1, 2, 16, 4096)],
+    {"scheme": "dipmark", "block_size": 1, "context_width": 5, "parameters": {"alpha": 0.25}},
+    {"scheme": "mcmark", "block_size": 3, "parameters": {"blend": 0.00002}, "pool": 64},
+    {"scheme": "gumbel", "block_size": 2, "parameters": {"blend": 1}, "pool": 256},
+]
 CANDIDATES = 6
 PROBS = [0.4, 0.25, 0.2, 0.1, 0.05, 0.0]
 TEXT_TOKENS = 120
@@ -38,7 +47,29 @@ def golden_vectors() -> list[dict[str, Any]]:
 
 def write_golden() -> None:
     """Write the vectors to `tests/golden/`."""
-    GOLDEN.write_text(json.dumps({"key": KEY.hex(), "watermarks": golden_vectors()}, indent=1) + "\n")
+    _write_file("watermark", {"key": KEY.hex(), "watermarks": golden_vectors()})
+    _write_file("keys", {"secret": SECRET.hex(), "profiles": key_vectors()})
+
+
+def key_vectors() -> list[dict[str, Any]]:
+    """One record per profile: its canonical form, and PRF keys of its pool by their numbers."""
+    records = []
+    for given in PROFILES:
+        profile = Profile.model_validate({"tokenizer_fingerprint": "0f" * 32, **given})
+        keys = derive_prf_keys(SECRET, profile)
+        numbers = sorted({0, len(keys) // 2, len(keys) - 1})
+        records.append(
+            {
+                "profile": profile.stored(),
+                "canonical": profile.canonical().decode(),
+                "prf_keys": {str(number): keys[number].hex() for number in numbers},
+            }
+        )
+    return records
+
+
+def _write_file(name: str, content: dict[str, Any]) -> None:
+    (GOLDEN / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
 def _record(watermark: Watermark) -> dict[str, Any]:

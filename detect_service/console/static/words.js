@@ -24,7 +24,14 @@ function superscript(power) {
   return [...String(power)].map((digit) => SUPERSCRIPTS[Number(digit)]).join("");
 }
 
-export const keyName = (key) => `${key.key_id}, version ${key.version}`;
+export const keyName = (key) =>
+  `${key.key_id}, version ${key.version}${key.pool_key == null ? "" : `, pool key ${key.pool_key}`}`;
+
+/** What several keys of a pool in one text mean; empty for one. */
+const severalKeys = (result) =>
+  (result.pool_keys_found ?? 0) > 1
+    ? ` ${count(result.pool_keys_found)} keys of the pool were found: passages of several completions, as in a collection of answers, or in a forgery stitched from stolen pieces.`
+    : "";
 
 const RATES = { "1e-3": "1 in 1,000", "1e-5": "1 in 100,000", "1e-7": "1 in 10 million" };
 
@@ -42,7 +49,7 @@ export function verdictWords(check) {
     const where = passages > 1 ? ` in ${count(passages)} passages` : passages === 1 ? " in one passage" : "";
     return {
       headline: `Watermark found${where}`,
-      explanation: `This text contains passages made with ${makers(result)}. ${CHANGED_SINCE} The answer is held to a false alarm rate: ${promise}.`,
+      explanation: `This text contains passages made with ${makers(result)}. ${CHANGED_SINCE} The answer is held to a false alarm rate: ${promise}.${severalKeys(result)}`,
       advice: mode === "direct" ? "" : "The passage limits are estimates; a few words more or less may belong to them.",
     };
   }

@@ -1,7 +1,7 @@
 """Aligned detection: finds the watermark again after edits (paper, Algorithm 2)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,7 +52,8 @@ def detect_aligned(
     tokens = check_tokens(tokens)
     scores = position_scores(watermark, prf_key, tokens)
     score = aligned_score(scores, watermark.block_size, beta) if scores.size else 0.0
-    return aligned_evidence(watermark, prf_key, tokens, scores.size, score, beta)
+    null = aligned_null(watermark, prf_key, tokens, scores.size, beta)
+    return null.evidence(watermark, tokens, score)
 
 
 def check_beta(beta: float) -> None:
@@ -61,25 +62,43 @@ def check_beta(beta: float) -> None:
         raise ValueError(f"beta must be a number of at least 0, not {beta}")
 
 
-def aligned_evidence(
-    watermark: Watermark,
-    prf_key: bytes,
-    tokens: NDArray[np.int64],
-    positions: int,
-    score: float,
-    beta: float,
-) -> AlignedEvidence:
-    """What `score`, the `aligned_score` of the text's `positions` scores, amounts to."""
+@dataclass(frozen=True, slots=True)
+class AlignmentNull:
+    """What alignments of a text reach without a watermark, whatever the key is.
+
+    Attributes:
+        positions: scores that are aligned.
+        log10_p: of an alignment's score.
+    """
+
+    positions: int
+    source: NullSource
+    log10_p: Callable[[float], float]
+
+    def evidence(self, watermark: Watermark, tokens: NDArray[np.int64], score: float) -> AlignedEvidence:
+        """What `score`, the `aligned_score` of the text's positions under one key, amounts to."""
+        if self.positions == 0:
+            return AlignedEvidence(0.0, 0.0, tokens.size, 0, 1, self.source)
+        z = score / math.sqrt(tokens.size // watermark.block_size)
+        return AlignedEvidence(self.log10_p(score), z, tokens.size, self.positions, 1, self.source)
+
+
+def aligned_null(
+    watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int64], positions: int, beta: float
+) -> AlignmentNull:
+    """From the null table of the watermark where that covers beta and length, else from decoys.
+
+    `prf_key` chooses the decoys; those of one key serve for every key.
+    """
     if positions == 0:
-        return AlignedEvidence(0.0, 0.0, tokens.size, 0, 1, "none")
-    null: NullSource = "table"
-    log10_p = _from_table(watermark, beta, positions, score)
-    if log10_p is None:
-        null = "decoys"
-        chunks = decoy_scores(watermark, prf_key, tokens, positions)
-        log10_p = decoy_log10_p(score, aligned_scores(chunks, watermark.block_size, beta, DECOYS))
-    z = score / math.sqrt(tokens.size // watermark.block_size)
-    return AlignedEvidence(log10_p, z, tokens.size, positions, 1, null)
+        return AlignmentNull(0, "none", lambda _: 0.0)
+    if not needs_decoys(watermark, beta, positions):
+        return AlignmentNull(
+            positions, "table", lambda score: _from_table(watermark, beta, positions, score) or 0.0
+        )
+    chunks = decoy_scores(watermark, prf_key, tokens, positions)
+    decoys = aligned_scores(chunks, watermark.block_size, beta, DECOYS)
+    return AlignmentNull(positions, "decoys", lambda score: decoy_log10_p(score, decoys))
 
 
 def needs_decoys(watermark: Watermark, beta: float, positions: int) -> bool:

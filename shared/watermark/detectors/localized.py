@@ -1,5 +1,6 @@
 """Localized detection: which spans of a document carry the watermark."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -59,34 +60,54 @@ def detect_localized(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     tokens = check_tokens(tokens)
     scores = position_scores(watermark, prf_key, tokens)
-    return localized_evidence(watermark, prf_key, tokens, scores, method, log10_e_limit)
+    null = segment_null(watermark, method, prf_key, tokens, scores.size)
+    return localized_evidence(watermark, tokens, scores, method, log10_e_limit, null)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentNull:
+    """What segments of a text reach without a watermark, whatever the key is."""
+
+    source: NullSource
+    log10_e: ExpectedSegments
+
+
+def segment_null(
+    watermark: Watermark, method: Method, prf_key: bytes, tokens: NDArray[np.int64], positions: int
+) -> SegmentNull:
+    """From the null table of the watermark, else from decoys.
+
+    `prf_key` chooses the decoys; those of one key serve for every key.
+    """
+    if positions == 0:
+        return SegmentNull("none", lambda _: math.inf)
+    expected = _from_table(watermark, method, positions)
+    if expected is not None:
+        return SegmentNull("table", expected)
+    return SegmentNull("decoys", _from_decoys(watermark, method, prf_key, tokens, positions))
 
 
 def localized_evidence(
     watermark: Watermark,
-    prf_key: bytes,
     tokens: NDArray[np.int64],
     scores: NDArray[np.float64],
     method: Method,
     log10_e_limit: float,
+    null: SegmentNull,
 ) -> LocalizedEvidence:
-    """What the text's `position_scores` amount to."""
+    """What the text's `position_scores` under one key amount to."""
     if scores.size == 0:
-        return LocalizedEvidence(0.0, tokens.size, 0, 1, "none", ())
-    expected = _from_table(watermark, method, scores.size)
-    source: NullSource = "table" if expected else "decoys"
-    if expected is None:
-        expected = _from_decoys(watermark, method, prf_key, tokens, scores.size)
+        return LocalizedEvidence(0.0, tokens.size, 0, 1, null.source, ())
+    expected = null.log10_e
     peaks = find_peaks(watermark, method, scores, lambda score: expected(score) <= log10_e_limit)
-    best = expected(peaks[0].score) if peaks else 0.0
     segments = tuple(
         # The context of the first block is part of what the generator wrote.
         Segment(peak.start, peak.end + watermark.context_width, peak.score, expected(peak.score))
         for peak in disjoint(peaks)
         if expected(peak.score) <= log10_e_limit
     )
-    log10_p = log10_family(best) if peaks else 0.0
-    return LocalizedEvidence(log10_p, tokens.size, scores.size, 1, source, segments)
+    log10_p = log10_family(expected(peaks[0].score)) if peaks else 0.0
+    return LocalizedEvidence(log10_p, tokens.size, scores.size, 1, null.source, segments)
 
 
 def find_peaks(

@@ -1,6 +1,6 @@
 """Scores of the blocks that start at every position of a text, for the detectors that align."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.contexts import occurrence_numbers
 from ttmark.shared.watermark.detectors.tokens import context_and_block
 from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.pool_scores import scores_under_each
 from ttmark.shared.watermark.prf import key_lanes
 from ttmark.shared.watermark.watermark import Watermark
 
@@ -63,10 +64,16 @@ class PositionRows:
         occurrences = _occurrences_within(np.repeat(np.arange(sizes.size), sizes), rows)
         return cls(rows[:, :width], rows[:, width:], occurrences, ends)
 
-    def scores(self, watermark: Watermark, prf_key: bytes) -> NDArray[np.float64]:
-        """The `position_scores` of the texts, one after the other [N]."""
-        lanes = key_lanes(prf_key)
-        return watermark.standardize(watermark.score(lanes, self.contexts, self.blocks, self.occurrences))
+    def scores_under_each(
+        self, watermark: Watermark, prf_keys: Sequence[bytes], rows: int
+    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """The `position_scores` of the texts, one after the other, under some keys at a time.
+
+        Which keys, and scores [keys, N]: about `rows` in all, but those of one key at least.
+        """
+        parts = self.contexts, self.blocks, self.occurrences
+        for keys, scores in scores_under_each(watermark, prf_keys, *parts, rows=rows):
+            yield keys, watermark.standardize(scores)
 
 
 def _occurrences_within(texts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -41,6 +41,8 @@ class Segment:
     score: float
     log10_e: float
     """log10 of the number of segments with such a score expected in this document by chance."""
+    pool_key: int = 0
+    """Number of the key, in its pool, that it was found with."""
 
 
 def disjoint(spans: Iterable[AnySpan]) -> Iterator[AnySpan]:

@@ -1,14 +1,15 @@
 """How well the estimated cost of a request follows the CPU time that it takes.
 
-    python tests/integration/detect/cost_figures.py
+    python tests/integration/detect/cost_figures.py [SCHEME ...]
 
 Each row is a request: mode, scheme, documents x tokens x key versions, its estimate in hashed blocks, its CPU
 time in milliseconds (the least of three), and nanoseconds for each block over the median of all rows.
 """
 
+import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -40,6 +41,8 @@ SCHEMES: dict[str, dict[str, Any]] = {
     "gumbel": {"scheme": "gumbel"},
     "mcmark": {"scheme": "mcmark"},
     "dipmark": {"scheme": "dipmark"},
+    "synthid, pool of 16": {"scheme": "synthid", "pool": 16},
+    "gumbel, pool of 256": {"scheme": "gumbel", "pool": 256},
 }
 MODES: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {
     "direct, phase 0": (DirectRequest, {"phase": 0}),
@@ -55,7 +58,13 @@ SIZES = ((1, 400, 1), (1, 400, 10), (1, 2_000, 1), (1, 8_000, 1), (64, 200, 2))
 
 def key_of(profile: dict[str, Any], fingerprint: str, versions: int) -> UnlockedKey:
     """A key with `versions` versions that were not stored."""
-    made = [SimpleNamespace(version=i, prf_key=bytes([i + 1] * 16), state="primary") for i in range(versions)]
+    pool = profile.get("pool", 1)
+    made = [
+        SimpleNamespace(
+            version=i, prf_keys=[struct.pack("<QQ", i, number) for number in range(pool)], state="primary"
+        )
+        for i in range(versions)
+    ]
     parsed = Profile.model_validate({**profile, "tokenizer_fingerprint": fingerprint})
     return cast(UnlockedKey, SimpleNamespace(key_id="k", profile=parsed, detectable=made))
 
@@ -73,12 +82,14 @@ def measured(backend: DetectionBackend, request: DetectionRequest) -> float:
     return least
 
 
-def figures() -> Iterator[tuple[str, int, float]]:
-    """What was asked, the estimate in blocks, CPU time in seconds."""
+def figures(schemes: Sequence[str]) -> Iterator[tuple[str, int, float]]:
+    """What was asked, the estimate in blocks, CPU time in seconds; of all schemes where none is named."""
     tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
     text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))
     ids = tokenizer.encode(text[:1_000_000])
     for scheme, profile in SCHEMES.items():
+        if schemes and scheme not in schemes:
+            continue
         for mode, (kind, options) in MODES.items():
             for documents, tokens, versions in SIZES:
                 key = key_of(profile, tokenizer.fingerprint, versions)
@@ -100,7 +111,7 @@ def figures() -> Iterator[tuple[str, int, float]]:
 def main() -> None:
     """Prints a row for each request, and the spread."""
     rows = []
-    for row in figures():
+    for row in figures(sys.argv[1:]):
         rows.append(row)
         print(row, file=sys.stderr, flush=True)
     rates = np.array([seconds / blocks * 1e9 for _, blocks, seconds in rows])

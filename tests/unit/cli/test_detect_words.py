@@ -4,7 +4,7 @@ import pytest
 
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show
-from ttmark.shared.schemas.detection import DetectionResult, Document, Verdict
+from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Document, Verdict
 
 
 def output(verdict: Verdict, capsys: pytest.CaptureFixture[str], *, as_json: bool = False) -> str:
@@ -25,6 +25,31 @@ def test_nothing_is_said_of_passages_where_none_were_found(
     verdict: Verdict, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "passages made" not in output(verdict, capsys)
+
+
+@pytest.mark.parametrize(("pool_key", "found", "words"), [(None, None, "k v2"), (5, 1, "k v2 #5")])
+def test_a_finding_names_the_key_of_a_pool(
+    capsys: pytest.CaptureFixture[str], pool_key: int | None, found: int | None, words: str
+) -> None:
+    show([_made_with(pool_key, found)], as_json=False)
+    shown = capsys.readouterr().out
+    assert words in shown
+    assert "Several keys" not in shown
+    assert ("#" in shown) == (pool_key is not None)
+
+
+def test_several_keys_of_a_pool_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    show([_made_with(5, 3)], as_json=False)
+    shown = capsys.readouterr().out
+    assert "#5 and 2 more" in shown
+    assert "a forgery that was stitched from stolen pieces" in shown
+
+
+def _made_with(pool_key: int | None, found: int | None) -> DetectionResult:
+    key = DetectedKey(key_id="k", version=2, profile="p", pool_key=pool_key)
+    return DetectionResult(
+        id="a", verdict="watermarked", tokens=9, hypotheses=1, key=key, pool_keys_found=found
+    )
 
 
 def test_programs_read_json_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,6 +119,9 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
     mine = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
     foreign = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "f" * 64})
+    pooled = Profile.model_validate(
+        {"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint, "pool": 16}
+    )
     with pytest.MonkeyPatch.context() as patch:
         # The same secrets in every run: at a false positive rate of 1 % one run in a hundred would fail.
         patch.setattr("ttmark.shared.keys.key_codec.os.urandom", random.Random(SEED).randbytes)
@@ -128,6 +131,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
             ("a-foreign", "a", foreign),
             ("b-one", "b", mine),
             ("c-foreign", "c", foreign),
+            ("d-pool", "d", pooled),
         ):
             await ring.create(key_id, tenant=tenant, profile=profile)
     scopes = {
@@ -138,7 +142,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     tokens = {
         name: (await registry.create(tenant="a", scopes=granted))[0] for name, granted in scopes.items()
     }
-    for tenant in ("c", "empty"):
+    tokens["pool"], _ = await registry.create(tenant="d", scopes=scopes["full"])
+    for tenant in ("c", "d", "empty"):
         tokens[tenant] = (await registry.create(tenant=tenant, scopes={Scope.DETECT}))[0]
     cache = KeyCache(ring)
     await cache.start()
@@ -150,7 +155,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
     )
-    keys = {key_id: await ring.open(key_id) for key_id in ("a-one", "a-two", "b-one")}
+    keys = {key_id: await ring.open(key_id) for key_id in ("a-one", "a-two", "b-one", "d-pool")}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
         yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens)
     await workers.close()

@@ -61,6 +61,17 @@ def test_the_life_of_a_key_from_the_command_line(folder: Path) -> None:
     assert "retired" in invoke("keys list").stdout
 
 
+def test_a_key_with_a_pool_from_the_command_line(folder: Path) -> None:
+    created = invoke("keys create k --tokenizer model --pool 16 --json")
+    assert created.exit_code == 0, created.output
+    assert json.loads(created.stdout)["profile"]["pool"] == 16
+    invoke("keys create one --tokenizer model")
+    header, *rows = invoke("keys list").stdout.splitlines()
+    assert "POOL" in header
+    assert [row.split()[7] for row in rows] == ["16", "1"]
+    assert [key["profile"]["pool"] for key in json.loads(invoke("keys list --json").stdout)] == [16, 1]
+
+
 def test_a_token_is_printed_once_and_listed_without_its_secret(folder: Path) -> None:
     plain = invoke("tokens create --tenant t --scope detect --expires-in-days 1").stdout.strip()
     assert plain.startswith("ttm_")
@@ -103,6 +114,8 @@ def test_what_fails_is_one_line_and_exit_code_1(folder: Path, arguments: str, me
         "keys create k --tokenizer model --block-size 9",
         "keys create k --tokenizer model --param depth",
         "keys create k --tokenizer model --param nope=1",
+        "keys create k --tokenizer model --pool 0",
+        "keys create k --tokenizer model --pool 4097",
         "keys promote k x",
         "tokens create --scope nope",
         "tokens create --expires-in-days -1",

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ttmark.shared.keys.key_codec import derive_prf_key
+from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.records import KeyInfo, KeyState
 from ttmark.shared.schemas.profile import Profile
@@ -176,7 +176,7 @@ def test_two_profiles_never_share_a_prf_key() -> None:
         for size in (1, 2)
         for digit in "ab"
     ]
-    assert len({derive_prf_key(bytes(32), profile) for profile in profiles}) == len(profiles)
+    assert len({derive_prf_keys(bytes(32), profile) for profile in profiles}) == len(profiles)
 
 
 def test_states_are_the_documented_words() -> None:

@@ -1,0 +1,161 @@
+"""A text made with one key of a pool is found in every mode, and the answer names the key."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.unit.detect.conftest import Service, watermarked_text
+from ttmark.detect_service.bulk.examiner import Examiner
+from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.cost import request_cost
+from ttmark.detect_service.detectors import BatchDetector
+from ttmark.detect_service.direct_detector import direct
+from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.position_detectors import aligned, localized
+from ttmark.shared.schemas.detection import AlignedRequest, DetectionRequest, DirectRequest, LocalizedRequest
+from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct
+
+POOL = 16
+MODES = [
+    ("direct", {}),
+    ("direct", {"phase": 0}),
+    ("aligned", {}),
+    ("localized", {}),
+    ("localized", {"method": "waterseeker"}),
+]
+
+
+def marked(service: Service, number: int, tokens: int = 300) -> str:
+    """A text made with the pool key of that number."""
+    key = service.keys["d-pool"]
+    assert key.primary is not None
+    return watermarked_text(service.tokenizer, key.profile.watermark(), key.primary.prf_keys[number], tokens)
+
+
+@pytest.mark.parametrize(("mode", "options"), MODES)
+@pytest.mark.parametrize("number", [0, 11])
+async def test_a_genuine_text_is_found_in_every_mode_on_its_own_key_alone(service, mode, options, number):
+    body = {"inputs": [{"text": marked(service, number)}], "evidence": "blocks", **options}
+    (result,) = await service.results(mode, body, "pool")
+    assert result.verdict == "watermarked"
+    assert (result.key.key_id, result.key.pool_key, result.pool_keys_found) == ("d-pool", number, 1)
+    assert result.hypotheses == POOL * (2 if (mode, options) == ("direct", {}) else 1)
+    assert {segment.key.pool_key for segment in result.segments or ()} <= {number}
+    assert np.mean([block.score for block in result.evidence]) > 1.0
+
+
+async def test_the_p_value_is_that_of_the_key_times_the_size_of_the_pool(service):
+    text = marked(service, 3)
+    key = service.keys["d-pool"]
+    tokens, watermark, prf_key = (
+        service.tokenizer.encode(text),
+        key.profile.watermark(),
+        key.primary.prf_keys[3],
+    )
+    for mode, alone in (
+        ("direct", detect_direct(watermark, prf_key, tokens, phase="any")),
+        ("aligned", detect_aligned(watermark, prf_key, tokens)),
+    ):
+        (result,) = await service.results(mode, {"inputs": [{"text": text}]}, "pool")
+        assert result.log10_p == pytest.approx(corrected(alone.log10_p, POOL))
+        assert result.z == pytest.approx(alone.z)
+
+
+async def test_a_text_stitched_from_pieces_of_several_keys_fires_on_several(service):
+    text = "".join(marked(service, number, 260) for number in (2, 9, 14))
+    for mode, options in MODES[1:]:
+        (result,) = await service.results(mode, {"inputs": [{"text": text}], **options}, "pool")
+        assert (result.verdict, result.pool_keys_found) == ("watermarked", 3), mode
+        if result.segments is not None:
+            assert [segment.key.pool_key for segment in result.segments] == [2, 9, 14]
+
+
+async def test_a_caller_without_the_scope_learns_no_pool_key(service):
+    inputs = [{"text": marked(service, 5)}, {"text": marked(service, 6) + marked(service, 7)}]
+    response = await service.direct({"inputs": inputs, "normalize": False}, "d")
+    results = response.json()["results"]
+    assert [result["verdict"] for result in results] == ["watermarked"] * 2
+    assert all(result["key"] is None and result["pool_keys_found"] is None for result in results)
+    assert len({result["hypotheses"] for result in results}) == 1
+
+
+async def test_a_key_without_a_pool_has_no_pool_key(service):
+    (result,) = await service.results("direct", {"inputs": [{"text": service.marked("a-one")}]})
+    assert (result.verdict, result.key.pool_key, result.pool_keys_found) == ("watermarked", None, None)
+
+
+async def test_a_larger_pool_needs_a_longer_text(service):
+    body = {"inputs": [{"token_ids": [97, 98, 99, 100, 101, 102, 103, 104]}], "fpr": 1e-20}
+    (result,) = await service.results("direct", body, "pool")
+    watermark = service.keys["d-pool"].profile.watermark()
+    blocks = watermark.blocks_needed(-20 - np.log10(POOL))
+    assert (result.verdict, result.tokens_needed) == ("too_short", 2 * (watermark.warmup_blocks + blocks))
+
+
+async def test_the_size_of_a_pool_is_listed_and_bulk_rows_name_the_pool_key(service):
+    listed = await service.client.get("/v1/keys", headers=service.headers("pool"))
+    assert [key["pool"] for key in listed.json()["keys"]] == [POOL]
+    examiner = Examiner(service.backend, "d", DetectionOptions(mode="localized"))
+    row = InputRow(1, json.dumps({"text": marked(service, 8)}).encode())
+    (output,) = examiner.output_rows([row])
+    assert (output["key_id"], output["pool_key"], output["pool_keys_found"]) == ("d-pool", 8, 1)
+    assert [segment["pool_key"] for segment in output["segments"]] == [8]
+
+
+@pytest.mark.parametrize("kind", [DirectRequest, AlignedRequest, LocalizedRequest])
+async def test_a_request_costs_as_many_times_more_as_the_pool_has_keys(service, kind):
+    request: DetectionRequest = kind.model_validate({"inputs": [{"token_ids": [97]}]})
+    key = service.keys["d-pool"]
+
+    def cost(pool: int) -> int:
+        pooled = replace(key, profile=key.profile.model_copy(update={"pool": pool}))
+        return request_cost(request, request.inputs, [pooled], lambda _: [8_000])
+
+    assert (cost(4096) - cost(256)) == pytest.approx(16 * (cost(256) - cost(16)), rel=0.01)
+    assert 100 * cost(1) < cost(256) < 256 * cost(1)
+
+
+def false_positives(detector: BatchDetector, keys: int, texts: int, tokens: int, limit: float) -> int:
+    """How many texts of random tokens reach `limit` under some key of a pool."""
+    generator = np.random.default_rng(keys)
+    pool = [generator.bytes(16) for _ in range(keys)]
+    documents = list(generator.integers(0, 5_000, (texts, tokens)))
+    found = detector(Watermark("gumbel", 2), [pool], documents)
+    assert all(bool(tried.fired) == (tried.evidence.log10_p <= limit) for (tried,) in found)
+    return sum(tried.evidence.log10_p <= limit for (tried,) in found)
+
+
+@pytest.mark.parametrize(("keys", "texts", "tokens"), [(16, 2_000, 60), (256, 1_000, 30)])
+def test_false_positives_keep_to_their_rate_under_a_pool(keys, texts, tokens):
+    detector = direct([0] * texts, -2.0)
+    found = false_positives(detector, keys, texts, tokens, -2.0)
+    # The scores are continuous and the keys' independent: the rate is reached, within four deviations.
+    # Without the correction a text in seven would be found with 16 keys, nearly all with 256.
+    expected = texts * (1 - (1 - 0.01 / keys) ** keys)
+    assert abs(found - expected) < 4 * np.sqrt(expected)
+
+
+@pytest.mark.parametrize("mode", ["aligned", "scan"])
+def test_false_positives_of_alignments_keep_to_their_rate_under_a_pool(mode):
+    detector = aligned(5.0, -2.0) if mode == "aligned" else localized("scan", -2.0)
+    assert false_positives(detector, 16, 400, 60, -2.0) <= 4 + 4 * np.sqrt(4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["direct", "direct, any", "aligned", "scan", "waterseeker"])
+@pytest.mark.parametrize("keys", [16, 256])
+def test_false_positives_keep_to_their_rate_in_all_modes(mode, keys):
+    texts = 4_000 if mode != "waterseeker" else 400
+    detector = {
+        "direct": direct([0] * texts, -2.0),
+        "direct, any": direct(["any"] * texts, -2.0),
+        "aligned": aligned(5.0, -2.0),
+        "scan": localized("scan", -2.0),
+        "waterseeker": localized("waterseeker", -2.0),
+    }[mode]
+    expected = 0.01 * texts
+    found = false_positives(detector, keys, texts, 150, -2.0)
+    print(mode, keys, found, texts)
+    assert found <= expected + 4 * np.sqrt(expected)

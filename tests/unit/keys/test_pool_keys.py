@@ -1,0 +1,77 @@
+"""PRF keys from secrets: golden vectors, derived again here in the words of the specification."""
+
+import hashlib
+import hmac
+import json
+import struct
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from tests.harness.golden import GOLDEN, key_vectors
+from ttmark.shared.keys.key_codec import KIND, derive_prf_keys
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.envelope import open_envelope
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.store import RecordStore
+
+FILE = json.loads((Path(GOLDEN) / "keys.json").read_text())
+
+
+def with_pool(pool: object) -> Profile:
+    return Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32, "pool": pool})
+
+
+def hkdf(secret: bytes, info: bytes) -> bytes:
+    """RFC 5869 with SHA-256, no salt, 16 bytes."""
+    extracted = hmac.new(bytes(32), secret, hashlib.sha256).digest()
+    return hmac.new(extracted, info + b"\x01", hashlib.sha256).digest()[:16]
+
+
+def test_golden_keys_are_reproduced() -> None:
+    assert key_vectors() == FILE["profiles"]
+
+
+@pytest.mark.parametrize("record", FILE["profiles"], ids=lambda record: str(record["profile"].get("pool")))
+def test_golden_keys_follow_from_the_specification_alone(record: dict[str, object]) -> None:
+    secret, canonical = bytes.fromhex(FILE["secret"]), record["canonical"].encode()
+    assert json.loads(canonical) == record["profile"]
+    pooled = "pool" in record["profile"]
+    for number, key in record["prf_keys"].items():
+        info = canonical + b"\x00" + struct.pack("<I", int(number)) if pooled else canonical
+        assert hkdf(secret, info).hex() == key
+
+
+def test_a_profile_without_a_pool_is_what_it_was() -> None:
+    assert with_pool(1) == Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
+    assert with_pool(1).canonical() == (
+        b'{"block_size":2,"context_width":4,"parameters":{"blend":1.0,"depth":30,"weighted":false},'
+        b'"scheme":"synthid","spec_version":1,"tokenizer_fingerprint":"' + b"ab" * 32 + b'"}'
+    )
+
+
+def test_all_keys_of_all_pools_differ() -> None:
+    keys = [key for pool in (1, 2, 16, 4096) for key in derive_prf_keys(bytes(32), with_pool(pool))]
+    assert len(set(keys)) == len(keys) == 1 + 2 + 16 + 4096
+
+
+@pytest.mark.parametrize("pool", [0, -1, 4097, 1.5, None, "many"])
+def test_a_pool_is_a_number_from_1_to_4096(pool: object) -> None:
+    with pytest.raises(ValidationError):
+        with_pool(pool)
+
+
+async def test_a_record_without_a_pool_is_written_as_before_and_one_with_it_keeps_it(
+    store: RecordStore, ring: KeyRing, kek: KeyEncryptionKey
+) -> None:
+    for key_id, pool in (("one", 1), ("many", 16)):
+        await ring.create(key_id, tenant="t", profile=with_pool(pool))
+        await ring.rotate(key_id)
+        stored = await store.get(KIND, key_id)
+        assert stored is not None
+        body = (await open_envelope(kek, KIND, key_id, stored.payload, stored.revision)).body
+        assert body["profile"].get("pool", 1) == pool
+        assert ("pool" in body["profile"]) == (pool > 1)
+        assert [len(version.prf_keys) for version in (await ring.open(key_id)).versions] == [pool, pool]
