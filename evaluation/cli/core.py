@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.core import false_positives, texts
+from ttmark.evaluation.core import false_positives, lengths, texts
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
 from ttmark.evaluation.core.rates import Count, pooled_table, write_rows
 from ttmark.evaluation.core.tails import aligned_tail_table, scan_tail_table
@@ -28,12 +28,13 @@ class Core:
     experiment: Annotated[
         str,
         typer.Argument(
-            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, aligned-tail or scan-tail."
+            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-short, fpr-long, found-long, "
+            "aligned-tail or scan-tail."
         ),
     ]
     schemes: Schemes = tuple(scheme_names())
     block_sizes: BlockSizes = (2, 1, 3)
-    documents: Annotated[int, typer.Option(min=5, help="Of `fpr-texts`.")] = 1_000
+    documents: Annotated[int, typer.Option(min=5, help="Of `fpr-texts` and `found-long`.")] = 1_000
     keys: Annotated[int, typer.Option(min=2, help="Of `distortion`; joints of `theorem`.")] = 10_000
     trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...` and `scan-tail`.")] = 1_000_000
     window_trials: Annotated[int, typer.Option(min=1, help="Of `fpr-search`, WaterSeeker.")] = 250_000
@@ -70,6 +71,9 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-direct": lambda o: false_positives.direct_table(o.schemes, o.trials, o.seed),
     "fpr-search": _search_rates,
     "fpr-texts": _text_rates,
+    "fpr-short": lambda o: lengths.short_table(o.schemes, o.block_sizes, o.trials, o.seed),
+    "fpr-long": lambda o: lengths.long_rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
+    "found-long": lambda o: lengths.long_found_table(o.schemes, o.block_sizes, o.documents, o.seed),
     "aligned-tail": lambda o: aligned_tail_table(o.schemes, o.block_sizes, o.seed),
     "scan-tail": lambda o: scan_tail_table(o.schemes, o.block_sizes, o.trials, o.seed),
 }

@@ -56,7 +56,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class NullTables:
-    """Build the null tables that ship with the package, one or two minutes each."""
+    """Build the null tables that ship with the package, two or three minutes each."""
 
     name: ClassVar[str] = "null-tables"
 

@@ -99,21 +99,23 @@ def _detectors(
         aligned_scores(null_chunks(watermark.null, positions, LANES, rng), watermark.block_size, BETA, LANES)
         for _ in range(runs)
     ]
-    yield "aligned", np.concatenate(aligned), lambda score: _aligned_p(watermark, null, tokens, score)
+    yield "aligned", np.concatenate(aligned), lambda score: aligned_p(watermark, null, tokens, score)
     localized: tuple[tuple[Method, LocalNull, int], ...] = (
         ("scan", null.scan, runs * LANES),
         ("waterseeker", null.waterseeker, window_count),
     )
     for method, local, documents in localized:
         best = sample_best(watermark, method, tokens, documents, seed)
-        yield method, best, partial(_local_p, local, tokens)
+        yield method, best, partial(local_p, local, tokens)
 
 
-def _local_p(null: LocalNull, tokens: int, score: float) -> float:
+def local_p(null: LocalNull, tokens: int, score: float) -> float:
+    """log10 of the p-value of a document whose best segment has this score."""
     return log10_family(null.log10_e(tokens, score))
 
 
-def _aligned_p(watermark: Watermark, null: NullTable, tokens: int, score: float) -> float:
+def aligned_p(watermark: Watermark, null: NullTable, tokens: int, score: float) -> float:
+    """log10 of the p-value of D over so many tokens. Raises ValueError where the table has no row."""
     log10_p = null.aligned.log10_p(watermark.block_size, tokens, score)
     if log10_p is None:
         raise ValueError(f"the null table does not cover {tokens} tokens")

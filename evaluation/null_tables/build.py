@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,24 @@ from ttmark.evaluation.null_tables.sampling import (
     LANES,
     Proposal,
     WeightedSample,
-    rate_curve,
+    local_decay,
+    local_thresholds,
     sample_aligned,
     sample_best,
+    sample_growth,
+    sample_scan,
     tail_bounds,
 )
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.detectors.localized import Method, method_parameters
+from ttmark.shared.watermark.detectors.waterseeker import SHORTEST
 from ttmark.shared.watermark.null_tables import TABLE_VERSION
 from ttmark.shared.watermark.nulls import BinomialNull
 
 log = logging.getLogger(__name__)
+
+Scores = NDArray[np.floating[Any]]
 
 TABLES = Path(__file__).resolve().parents[2] / "shared" / "watermark" / "tables"
 LONGEST_ALIGNED, LENGTH_RATIO = 10_240, 1.2
@@ -41,8 +47,21 @@ DRAWS = 4096
 ENOUGH = 100
 # Bounds within this factor of the estimate support the line beyond them, over this many decades.
 SHARP, CHORD_DECADES = 1.4, 2.0
-LOCAL_TOKENS = 10_000
-LOCAL_DOCUMENTS: dict[Method, int] = {"scan": 4 * LANES, "waterseeker": 3000}
+# Lengths between which the growth of D is taken, and the documents of each with all its remainders.
+GROWTH, GROWTH_DOCUMENTS = (1_020, 10_200), 2 * LANES
+LOCAL_LEVEL_STEPS = ((0.0, 4.0, 0.1), (4.0, 6.01, 0.25))
+LOCAL_LOG10_LEVELS = [
+    round(0.3 - float(level), 2) for step in LOCAL_LEVEL_STEPS for level in np.arange(*step)
+]
+# Every length up to the first of these, then geometric ones.
+DENSE, LONGEST_LOCAL = 24, 10_240
+LOCAL_RATIO: dict[Method, float] = {"scan": 1.1, "waterseeker": 1.25}
+# Documents of `scan` by the lengths that they serve; of `waterseeker` so many tokens, within limits.
+SCAN_DOCUMENTS = {256: 32 * LANES, 2048: 8 * LANES, LONGEST_LOCAL: LANES}
+WINDOW_TOKENS, FEWEST_DOCUMENTS, MOST_DOCUMENTS = 1_500_000, 1_500, 16_384
+# Documents that a threshold must rest on; those that show the tail, at most, and their share.
+ENOUGH_DOCUMENTS, FITTED = 50, 1_000
+FITTED_SHARE: dict[Method, float] = {"scan": 0.02, "waterseeker": 0.1}
 
 
 def build_table(watermark: Watermark, seed: int) -> dict[str, Any]:
@@ -77,12 +96,15 @@ def _aligned(watermark: Watermark, seed: int) -> dict[str, Any]:
             sampled[n] = np.minimum(sampled[n], _thresholds(sample, math.inf))
             sharp[n] = np.minimum(sharp[n], _thresholds(sample, SHARP))
         log.info("aligned %s r=%d %s", watermark.null.name, watermark.block_size, proposal)
+    drift, offsets = sample_growth(watermark, BETA, *GROWTH, GROWTH_DOCUMENTS // watermark.block_size, seed)
     rows = [_extended(np.maximum.accumulate(sampled[n]), sharp[n]) for n in lengths]
     return {
         "beta": BETA,
         "log10_levels": LOG10_LEVELS,
         "lengths": lengths,
         "thresholds": [[round(float(x), 3) for x in row if np.isfinite(x)] for row in rows],
+        "drift": round(drift + 5e-8, 7),
+        "offsets": [round(offset - 5e-4, 3) for offset in offsets],
     }
 
 
@@ -138,12 +160,40 @@ def aligned_lengths(block_size: int) -> list[int]:
 
 
 def _local(watermark: Watermark, method: Method, seed: int) -> dict[str, Any]:
-    best = sample_best(watermark, method, LOCAL_TOKENS, LOCAL_DOCUMENTS[method], seed)
-    scores, rates, decay = rate_curve(best, LOCAL_TOKENS, method)
-    log.info("%s %s r=%d decay=%.4f", method, watermark.null.name, watermark.block_size, decay)
+    lengths = local_lengths(watermark.block_size, LOCAL_RATIO[method])
+    samples = _scan_samples if method == "scan" else _window_samples
+    thresholds, decays = [], []
+    for best in samples(watermark, lengths, seed):
+        thresholds.append(local_thresholds(best, LOCAL_LOG10_LEVELS, ENOUGH_DOCUMENTS))
+        decays.append(local_decay(best, min(FITTED, int(FITTED_SHARE[method] * best.size))))
+    log.info("%s %s r=%d", method, watermark.null.name, watermark.block_size)
     return {
         "parameters": method_parameters(method, watermark.block_size),
-        "scores": [round(score, 4) for score in scores],
-        "log10_rates": [round(rate, 4) for rate in rates],
-        "decay": round(decay, 5),
+        "log10_levels": LOCAL_LOG10_LEVELS,
+        "lengths": lengths,
+        "thresholds": thresholds,
+        "decays": [round(decay - 5e-5, 4) for decay in decays],
     }
+
+
+def _scan_samples(watermark: Watermark, lengths: Sequence[int], seed: int) -> Iterator[Scores]:
+    """Best scores for each length, of more documents the shorter they are."""
+    done = 0
+    for longest, documents in SCAN_DOCUMENTS.items():
+        of_run = [tokens for tokens in lengths if done < tokens <= longest]
+        yield from sample_scan(watermark, of_run, documents, seed).values()
+        done = longest
+
+
+def _window_samples(watermark: Watermark, lengths: Sequence[int], seed: int) -> Iterator[Scores]:
+    for tokens in lengths:
+        documents = min(MOST_DOCUMENTS, max(FEWEST_DOCUMENTS, WINDOW_TOKENS // tokens))
+        yield sample_best(watermark, "waterseeker", tokens, documents, seed)
+
+
+def local_lengths(block_size: int, ratio: float) -> list[int]:
+    """From one block on every length, then geometric ones, and the last before `waterseeker` has regions."""
+    lengths = list(range(block_size, DENSE + 1))
+    while lengths[-1] < LONGEST_LOCAL:
+        lengths.append(min(LONGEST_LOCAL, round(lengths[-1] * ratio)))
+    return sorted({*lengths, SHORTEST - 1})

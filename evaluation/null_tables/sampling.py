@@ -1,15 +1,18 @@
 """Draws of unwatermarked texts' aligned and localized scores, far into their tails."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.evaluation.null_tables.tilting import null_chunks, null_scores, tilted
 from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.detectors.alignment import aligned_scores
 from ttmark.shared.watermark.detectors.localized import Method
-from ttmark.shared.watermark.detectors.scan import best_scores
+from ttmark.shared.watermark.detectors.scan import best_scores_so_far
 from ttmark.shared.watermark.detectors.waterseeker import CHUNK_SCORES, best_window_scores
 
 
@@ -79,23 +82,42 @@ def tail_bounds(sample: WeightedSample) -> tuple[NDArray[np.float64], ...]:
 
 LANES = 16384
 CONFIDENCE = 0.999
-POINTS_PER_DECADE = 20
-# The share of the highest scores that fits the tail, and how many end the grid.
-FITTED, SHOWN = {"scan": 0.02, "waterseeker": 0.1}, 50
+
+
+def sample_growth(
+    watermark: Watermark, beta: float, first: int, last: int, documents: int, seed: int
+) -> tuple[float, list[float]]:
+    """Bounds on D of long texts, E D = drift n + offset: the drift from above, the offsets from below.
+
+    Each is three standard errors off. `offsets[i]` is that of n = i modulo the block size. The drift is the
+    growth between `first` and `last` tokens, whose difference is a multiple of the block size.
+    """
+    size, rng = watermark.block_size, np.random.default_rng(seed)
+
+    def sample(tokens: int) -> NDArray[np.float64]:
+        chunks = null_chunks(watermark.null, tokens - size + 1, documents, rng)
+        return aligned_scores(chunks, size, beta, documents)
+
+    short = {tokens: sample(tokens) for tokens in range(first, first + size)}
+    long = [sample(tokens) for tokens in range(last, last + size)]
+    growth = np.mean([scores.mean() for scores in long]) - np.mean([s.mean() for s in short.values()])
+    variances = [scores.var() / scores.size for scores in (*long, *short.values())]
+    drift = float(growth + 3.0 * np.sqrt(np.sum(variances)) / size) / (last - first)
+    offsets = [0.0] * size
+    for tokens, scores in short.items():
+        lowest = scores.mean() - 3.0 * scores.std() / np.sqrt(scores.size)
+        offsets[tokens % size] = float(lowest - drift * tokens)
+    return drift, offsets
 
 
 def sample_best(
     watermark: Watermark, method: Method, tokens: int, documents: int, seed: int
 ) -> NDArray[np.float64]:
     """Best segment score of each of `documents` unwatermarked documents of `tokens` scored tokens."""
+    if method == "scan":
+        return sample_scan(watermark, [tokens], documents, seed)[tokens].astype(np.float64)
     rng = np.random.default_rng(seed)
     positions = tokens - watermark.block_size + 1
-    if method == "scan":
-        runs = [
-            best_scores(null_chunks(watermark.null, positions, LANES, rng), watermark.block_size, LANES)
-            for _ in range(-(-documents // LANES))
-        ]
-        return np.concatenate(runs)[:documents]
     rows = max(1, CHUNK_SCORES // positions)
     runs = [
         best_window_scores(
@@ -108,31 +130,62 @@ def sample_best(
     return np.concatenate(runs)
 
 
-def rate_curve(
-    best: NDArray[np.float64], tokens: int, method: Method
-) -> tuple[list[float], list[float], float]:
-    """Scores, log10 of their rates per token with an upper confidence bound, and the tail's decay.
+def sample_scan(
+    watermark: Watermark, lengths: Sequence[int], documents: int, seed: int
+) -> dict[int, NDArray[np.float32]]:
+    """`sample_best` of `scan` for several numbers of tokens, all from one run [documents].
 
-    The decay is that of the exponential excesses over a high quantile, three standard errors down.
+    In single precision, because there are many.
+    """
+    rng = np.random.default_rng(seed)
+    ends = {tokens - watermark.block_size + 1: tokens for tokens in lengths}
+    samples = {tokens: np.empty(documents, dtype=np.float32) for tokens in lengths}
+    for start in range(0, documents, LANES):
+        chunks = null_chunks(watermark.null, max(ends), LANES, rng, ends)
+        for positions, best in best_scores_so_far(chunks, watermark.block_size, LANES):
+            if positions in ends:
+                part = samples[ends[positions]][start : start + LANES]
+                part[:] = best[: part.size]
+    return samples
+
+
+def local_thresholds(
+    best: NDArray[np.floating[Any]], log10_levels: Sequence[float], enough: int
+) -> list[float]:
+    """The least score that a document's best reaches with probability at most 1 - exp(-10**level).
+
+    For each level that at least `enough` of the documents support. The probability is its upper confidence
+    bound (Clopper and Pearson), so that a threshold is too low with probability 1 - CONFIDENCE.
     """
     from scipy.stats import beta  # optional: `--help` works without it
 
     ordered = np.sort(best)[::-1]
-    documents = ordered.size
-    values, counts = np.unique(ordered, return_counts=True)
-    reached = np.cumsum(counts[::-1])[::-1]  # documents with at least each value
-    scores: list[float] = []
-    rates: list[float] = []
-    for value, count in zip(values, reached, strict=True):
-        upper = float(beta.ppf(CONFIDENCE, count + 1, documents - count)) if count < documents else 1.0
-        expected = -np.log1p(-min(upper, 1.0 - 1e-12))
-        rate = float(np.log10(expected / tokens))
-        if count < SHOWN:
+    chances = -np.expm1(-(10.0 ** np.array(log10_levels)))
+    # The most documents, by bisection, whose share is surely at most each chance.
+    low, high = np.zeros(chances.size, dtype=np.int64), np.full(chances.size, ordered.size)
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        sure = beta.ppf(CONFIDENCE, middle + 1, ordered.size - middle) <= chances
+        low, high = np.where(sure, middle, low), np.where(sure, high, middle)
+    thresholds = []
+    for count in low[low >= enough].tolist():
+        higher = ordered[: np.searchsorted(-ordered, -ordered[count], side="left")]
+        if higher.size == 0:
             break
-        if not rates or rate <= rates[-1] - 1.0 / POINTS_PER_DECADE:
-            scores.append(float(value))
-            rates.append(rate)
-    limit = ordered[int(FITTED[method] * documents)]
-    excess = ordered[ordered > limit] - limit
-    decay = (1.0 - 3.0 / np.sqrt(excess.size)) / excess.mean() / np.log(10.0)
-    return scores, rates, float(decay)
+        # Rounded down: less than a thousandth below the next score that occurs.
+        thresholds.append(math.floor(float(higher[-1]) * 1000.0) / 1000.0)
+    return thresholds
+
+
+def local_decay(best: NDArray[np.floating[Any]], fitted: int) -> float:
+    """Fall per unit of log10 P(best >= x) far out, from below: three standard errors off.
+
+    That of exponential excesses over all but the highest `fitted` scores; ln P is concave, so that it falls
+    faster beyond. 0 where too few scores are higher.
+    """
+    ordered = np.sort(best)[::-1].astype(np.float64)
+    excess = ordered[: fitted + 1] - ordered[fitted]
+    excess = excess[excess > 0.0]
+    if excess.size < 16:
+        return 0.0
+    return float((1.0 - 3.0 / np.sqrt(excess.size)) / excess.mean() / np.log(10.0))

@@ -1,7 +1,7 @@
 """Exponentially tilted score nulls: the proposals of importance sampling."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -86,10 +86,17 @@ def null_scores(null: Null, rng: np.random.Generator, shape: tuple[int, ...]) ->
     return scores
 
 
-def null_chunks(null: Null, positions: int, lanes: int, rng: np.random.Generator) -> Iterator[Scores]:
-    """Scores of `lanes` unwatermarked texts, [positions, lanes], a few positions at a time."""
-    for start in range(0, positions, CHUNK_POSITIONS):
-        yield null_scores(null, rng, (min(CHUNK_POSITIONS, positions - start), lanes))
+def null_chunks(
+    null: Null, positions: int, lanes: int, rng: np.random.Generator, stops: Iterable[int] = ()
+) -> Iterator[Scores]:
+    """Scores of `lanes` unwatermarked texts, [positions, lanes], a few positions at a time.
+
+    A chunk ends at each of `stops` as well; the scores do not depend on them.
+    """
+    start = 0
+    for end in sorted({*range(CHUNK_POSITIONS, positions, CHUNK_POSITIONS), *stops, positions}):
+        yield null_scores(null, rng, (end - start, lanes))
+        start = end
 
 
 def tilted(null: Null, theta: float) -> TiltedScore:

@@ -6,14 +6,14 @@ scores of any text independent. Built by `ttmark eval null-tables`; format in `d
 
 import json
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
-TABLE_VERSION = 1
+TABLE_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,21 @@ class AlignedNull:
     thresholds: Sequence[Sequence[float]]
     """Rising; a score that reaches entry [n, j] has a p-value of at most level j."""
 
+    drift: float
+    """At least what D grows by per token of a long text."""
+    offsets: Sequence[float]
+    """At most E D - drift n of long texts, by their n modulo the block size."""
+
     def log10_p(self, block_size: int, tokens: int, score: float) -> float | None:
-        """The p-value of D over `tokens` tokens, rounded up to a level; None outside the table."""
+        """The p-value of D over `tokens` tokens, rounded up to a level; None below the table."""
         beyond = bisect_right(self.lengths, tokens)
         low = self._row(block_size, tokens, range(beyond - 1, -1, -1))
         high = self._row(block_size, tokens, range(beyond, len(self.lengths)))
-        if low is None or (high is None and self.lengths[low] != tokens):
+        if low is None:
             return None
-        high = low if high is None else high
+        if high is None:
+            score = self._shortened(block_size, tokens, score, self.lengths[low])
+            high, tokens = low, self.lengths[low]
         below, above = self.thresholds[low], self.thresholds[high]
         share = self._share(low, high, tokens)
         reached = bisect_right(
@@ -44,6 +51,16 @@ class AlignedNull:
             key=lambda level: below[level] + share * (above[level] - below[level]),
         )
         return self.log10_levels[reached - 1] if reached else 0.0
+
+    def _shortened(self, block_size: int, tokens: int, score: float, length: int) -> float:
+        """The score of `length` tokens that is as rare as `score` is in more tokens, or less rare.
+
+        D of a long text is a sum over its parts, all but a bounded rest at their ends: normal about
+        drift n + offset with a deviation that grows as sqrt(n).
+        """
+        offset = self.offsets[tokens % block_size]
+        excess = (score - self.drift * tokens - offset) * math.sqrt(length / tokens)
+        return self.drift * length + offset + excess
 
     def _row(self, block_size: int, tokens: int, rows: range) -> int | None:
         """The first of `rows` whose length leaves the remainder of `tokens`."""
@@ -60,24 +77,32 @@ class AlignedNull:
 
 @dataclass(frozen=True, slots=True)
 class LocalNull:
-    """The rate at which segments of a given score arise, per token of unwatermarked text."""
+    """Thresholds of a localized detector's best score for falling E-values, by number of tokens."""
 
     parameters: dict[str, float]
-    scores: Sequence[float]
-    """Rising segment scores."""
-    log10_rates: Sequence[float]
-    """log10 of the expected number of segments per token that reach each score."""
-    decay: float
-    """Fall of log10_rates per unit of score beyond the last (Karlin and Altschul 1990)."""
+    log10_levels: Sequence[float]
+    """Falling log10 E-values, the columns of the thresholds."""
+    lengths: Sequence[int]
+    """Rising numbers of scored tokens n, the rows of the thresholds."""
+    thresholds: Sequence[Sequence[float]]
+    """Rising; in n tokens a best score of entry [n, j] has a chance of at most 1 - exp(-10**level j)."""
+    decays: Sequence[float]
+    """Fall of log10 E per unit of score beyond the last threshold of each row (Karlin and Altschul 1990)."""
 
     def log10_e(self, tokens: int, score: float) -> float:
-        """log10 of the expected number of segments with at least this score in `tokens` tokens."""
-        reached = bisect_right(self.scores, score + 1e-9)
+        """log10 of the expected number of segments with at least this score in `tokens` tokens, or more.
+
+        The number is that of the next longer row, or of the last one times the length. Infinity for a score
+        below the first threshold.
+        """
+        row = min(bisect_left(self.lengths, tokens), len(self.lengths) - 1)
+        thresholds = self.thresholds[row]
+        reached = bisect_right(thresholds, score + 1e-9)
         if reached == 0:
-            return math.log10(tokens)
-        beyond = max(0.0, score - self.scores[-1])
-        rate = self.log10_rates[reached - 1] - self.decay * beyond
-        return math.log10(tokens) + rate
+            return math.inf
+        beyond = max(0.0, score - thresholds[-1]) if reached == len(thresholds) else 0.0
+        longer = max(0.0, math.log10(tokens / self.lengths[-1]))
+        return self.log10_levels[reached - 1] - self.decays[row] * beyond + longer
 
 
 @dataclass(frozen=True, slots=True)

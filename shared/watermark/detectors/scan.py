@@ -5,7 +5,7 @@ D_t = max(0, D_{t-1} - skip, D_{t-r} + z_t - drift): a segment is a run of block
 GAP unwatermarked tokens cost is given up, so that two strong spans far apart stay two.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,23 @@ def best_scores(
     drift_per_token: float = DRIFT_PER_TOKEN,
     skip: float = SKIP,
 ) -> NDArray[np.float64]:
-    """At least the score of `best_peak` of `count` sequences [count]; chunks [positions, count].
+    """At least the score of `best_peak` of `count` sequences [count]; chunks [positions, count]."""
+    best = np.zeros(count)
+    runs = best_scores_so_far(chunks, block_size, count, drift_per_token=drift_per_token, skip=skip)
+    for _, so_far in runs:
+        best = so_far
+    return best
+
+
+def best_scores_so_far(
+    chunks: Iterable[NDArray[np.float64]],
+    block_size: int,
+    count: int,
+    *,
+    drift_per_token: float = DRIFT_PER_TOKEN,
+    skip: float = SKIP,
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """After each chunk the positions so far and their `best_scores`, in one array that changes.
 
     No alignment is given up here: an upper bound of the null is a bound, and it is faster.
     """
@@ -114,4 +130,4 @@ def best_scores(
             np.maximum(current, 0.0, out=current)
             np.maximum(best, current, out=best)
             boundary += 1
-    return best
+        yield boundary - block_size, best

@@ -1,7 +1,8 @@
 """WaterSeeker (Pan et al. 2025) for blocks: suspicious regions first, then the best window in each.
 
 A watermarked span carries its signal at one residue of positions modulo r only, so each residue is
-searched as a series of its own; windows and gaps are in tokens.
+searched as a series of its own; windows and gaps are in tokens. A document that is shorter than the
+shortest region is one region, which the original leaves out.
 """
 
 import math
@@ -53,7 +54,7 @@ def waterseeker_peaks(scores: NDArray[np.float64], block_size: int, window_log10
     """
     peaks = []
     for residue in range(block_size):
-        found = _best_windows(scores[None, residue::block_size], block_size)
+        found = _best_windows(scores[None, residue::block_size], scores.size + block_size - 1, block_size)
         for start, end, total in zip(
             found.starts.tolist(), found.ends.tolist(), found.sums.tolist(), strict=True
         ):
@@ -75,7 +76,8 @@ def best_window_scores(
     for first in range(0, best.size, rows):
         for residue in range(block_size):
             pause()
-            found = _best_windows(scores[first : first + rows, residue::block_size], block_size)
+            series = scores[first : first + rows, residue::block_size]
+            found = _best_windows(series, scores.shape[1] + block_size - 1, block_size)
             documents.append(first + found.documents)
             cells.append(np.round(found.sums, 9) + 1j * (found.ends - found.starts))
     # Scores on a lattice repeat a few sums, and exact tails are what takes time: one number of each sum and
@@ -90,22 +92,27 @@ def best_window_scores(
     return best
 
 
-def _best_windows(series: NDArray[np.float64], block_size: int) -> _Windows:
+def _best_windows(series: NDArray[np.float64], tokens: int, block_size: int) -> _Windows:
     """The suspicious regions of `series` [D, blocks] and the window of highest z in each.
 
-    A window starts within the first WINDOW tokens of its region and ends within the last.
+    A window starts within the first WINDOW tokens of its region and ends within the last. `tokens` is the
+    length of the documents.
     """
     window = max(1, WINDOW // block_size)
     totals = np.zeros((series.shape[0], series.shape[1] + 1))
     np.cumsum(series, axis=1, out=totals[:, 1:])
-    documents, lows, highs = _regions(totals, window, block_size)
+    if tokens < SHORTEST:
+        window = max(1, min(window, series.shape[1] // 2))
+        documents, lows, highs = _whole(totals)
+    else:
+        documents, lows, highs = _regions(totals, window, block_size)
     offsets = np.arange(window)
     before = totals[documents[:, None], lows[:, None] + offsets]  # [R, window]
     last_ends = highs[:, None] - window + 1 + offsets  # [R, window]
     after = totals[documents[:, None], last_ends]
     best = np.full(documents.size, -math.inf)
     starts, ends, rows = lows.copy(), highs.copy(), np.arange(documents.size)
-    # A region has at least two windows' length, so that no start lies behind an end.
+    # A region has at least two windows' length or one block, so that no start lies behind an end.
     for offset in range(window):
         z = (after - before[:, offset, None]) / np.sqrt(last_ends - lows[:, None] - offset)
         column = np.argmax(z, axis=1)
@@ -114,6 +121,13 @@ def _best_windows(series: NDArray[np.float64], block_size: int) -> _Windows:
         starts = np.where(better, lows + offset, starts)
         ends = np.where(better, last_ends[rows, column], ends)
     return _Windows(documents, starts, ends, totals[documents, ends] - totals[documents, starts])
+
+
+def _whole(totals: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """`_regions` of documents that are one region each."""
+    blocks = totals.shape[1] - 1
+    documents = np.arange(totals.shape[0] if blocks else 0)
+    return documents, np.zeros_like(documents), np.full_like(documents, blocks)
 
 
 def _regions(

@@ -1,6 +1,7 @@
 """The tables that ship: well-formed, and measured false positives at most as promised."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,11 +51,17 @@ def test_table_is_well_formed_and_made_for_the_detectors_settings(watermark):
     assert null.aligned.lengths[-1] >= 10_000
     assert np.all(np.diff(null.aligned.log10_levels) < 0)
     assert all(np.all(np.diff(row) >= 0) for row in null.aligned.thresholds)
+    assert len(null.aligned.offsets) == watermark.block_size
     for method, local in zip(METHODS, (null.scan, null.waterseeker), strict=True):
         assert local.parameters == method_parameters(method, watermark.block_size)
-        assert np.all(np.diff(local.scores) > 0)
-        assert np.all(np.diff(local.log10_rates) < 0)
-        assert local.decay > 0.0
+        assert np.all(np.diff(local.log10_levels) < 0)
+        assert np.all(np.diff(local.lengths) > 0)
+        assert local.lengths[0] == watermark.block_size
+        assert local.lengths[-1] >= 10_000
+        assert len(local.lengths) == len(local.thresholds) == len(local.decays)
+        for thresholds in local.thresholds:
+            assert len(thresholds) > 0
+            assert np.all(np.diff(thresholds) >= 0)
 
 
 def test_aligned_false_positives_are_at_most_promised_and_not_far_below(watermark):
@@ -65,17 +72,34 @@ def test_aligned_false_positives_are_at_most_promised_and_not_far_below(watermar
     assert np.mean(log10_p <= -1.0) > 0.03
 
 
-def test_scan_false_positives_are_at_most_promised(watermark):
+@pytest.mark.parametrize("tokens", [11, 26, TOKENS])
+def test_scan_false_positives_are_at_most_promised_and_not_far_below(watermark, tokens):
     r = watermark.block_size
-    scores = best_scores([null_scores(watermark, TOKENS - r + 1, TRIALS)], r, TRIALS)
+    scores = best_scores([null_scores(watermark, tokens - r + 1, TRIALS)], r, TRIALS)
     null = table(watermark).scan
-    assert_at_most_promised(np.array([log10_family(null.log10_e(TOKENS, score)) for score in scores]))
+    log10_p = np.array([log10_family(null.log10_e(tokens, score)) for score in scores])
+    assert_at_most_promised(log10_p)
+    assert np.mean(log10_p <= -1.0) > 0.03
 
 
-def test_waterseeker_false_positives_are_at_most_promised(watermark):
+@pytest.mark.parametrize("tokens", [26, 99, 300])
+def test_waterseeker_false_positives_are_at_most_promised(watermark, tokens):
+    r = watermark.block_size
     null = table(watermark).waterseeker
-    best = best_window_scores(
-        null_scores(watermark, 3000, 300), watermark.block_size, watermark.log10_p_of_z_sum
+    best = best_window_scores(null_scores(watermark, 3000, tokens - r + 1), r, watermark.log10_p_of_z_sum)
+    log10_p = np.array([log10_family(null.log10_e(tokens, score)) for score in best])
+    assert_at_most_promised(log10_p)
+    assert np.mean(log10_p <= -1.0) > 0.03
+
+
+def test_aligned_false_positives_beyond_the_table_are_at_most_promised(watermark):
+    """The rows up to 300 tokens alone, asked about five times as many."""
+    r, full = watermark.block_size, table(watermark).aligned
+    rows = [i for i, n in enumerate(full.lengths) if n <= 300]
+    short = replace(
+        full, lengths=[full.lengths[i] for i in rows], thresholds=[full.thresholds[i] for i in rows]
     )
-    tokens = 300 + watermark.block_size - 1
-    assert_at_most_promised(np.array([log10_family(null.log10_e(tokens, score)) for score in best]))
+    scores = aligned_scores([null_scores(watermark, 1500 - r + 1, TRIALS // 4)], r, BETA, TRIALS // 4)
+    log10_p = np.array([short.log10_p(r, 1500, score) for score in scores])
+    assert_at_most_promised(log10_p)
+    assert np.mean(log10_p <= -1.0) > 0.03

@@ -47,6 +47,13 @@ def test_another_beta_than_the_tables_falls_back_to_decoys():
     assert detect_aligned(Watermark("synthid", 2), KEY, tokens, beta=2.0).null == "decoys"
 
 
+def test_a_text_longer_than_the_tables_last_row_needs_no_decoys():
+    tokens = np.random.default_rng(0).integers(0, 30_000, 12_000)
+    evidence = detect_aligned(Watermark("gumbel", 2), KEY, tokens)
+    assert evidence.null == "table"
+    assert evidence.log10_p > -3
+
+
 @pytest.mark.parametrize("beta", [-1.0, math.inf, math.nan])
 def test_a_beta_that_is_no_price_is_refused(beta):
     with pytest.raises(ValueError, match="beta"):

@@ -70,6 +70,17 @@ def test_a_distribution_without_a_table_falls_back_to_decoys_and_says_so(generat
     assert evidence.segments[0].log10_e == pytest.approx(-3.0, abs=0.01)
 
 
+@pytest.mark.parametrize("method", ["scan", "waterseeker"])
+@pytest.mark.parametrize("length", [40, 99])
+def test_a_short_watermarked_text_is_found(generate, method, length):
+    watermark = Watermark("gumbel", 2)
+    tokens = generate(watermark, KEY, length, 1)
+    evidence = detect_localized(watermark, KEY, tokens, method=method)
+    assert evidence.log10_p < -4
+    assert overlap(evidence.segments[0], 0, len(tokens)) > 0.7
+    assert detect_localized(watermark, OTHER_KEY, tokens, method=method).log10_p > -3
+
+
 def test_the_limit_chooses_which_segments_are_reported(generate):
     watermark = Watermark("synthid", 2)
     text = document((301, generate(watermark, KEY, 150, 1)))

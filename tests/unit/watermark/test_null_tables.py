@@ -1,4 +1,4 @@
-"""Look-ups in null tables: always to the safe side, and None where the table ends."""
+"""Look-ups in null tables: always to the safe side, and None below the table."""
 
 import math
 
@@ -11,8 +11,16 @@ ALIGNED = AlignedNull(
     log10_levels=[-1.0, -2.0, -3.0],
     lengths=[8, 9, 16, 17],
     thresholds=[[2.0, 4.0, 6.0], [1.0, 3.0], [4.0, 6.0, 9.0], [3.0, 5.0, 7.0]],
+    drift=0.1,
+    offsets=[-0.5, -1.0],
 )
-LOCAL = LocalNull(parameters={}, scores=[2.0, 4.0, 6.0], log10_rates=[-3.0, -4.0, -5.5], decay=0.5)
+LOCAL = LocalNull(
+    parameters={},
+    log10_levels=[0.0, -1.0, -2.0],
+    lengths=[10, 100],
+    thresholds=[[1.0, 2.0], [2.0, 4.0, 6.0]],
+    decays=[1.0, 0.5],
+)
 
 
 @pytest.mark.parametrize(
@@ -34,16 +42,38 @@ def test_levels_that_a_short_row_lacks_are_not_reached():
     assert ALIGNED.log10_p(2, 11, 100.0) == -2.0
 
 
-@pytest.mark.parametrize("tokens", [6, 7, 18, 19, 1000])
-def test_lengths_outside_the_table_are_not_answered(tokens):
+@pytest.mark.parametrize("tokens", [6, 7])
+def test_lengths_below_the_table_are_not_answered(tokens):
     assert ALIGNED.log10_p(2, tokens, 5.0) is None
 
 
+@pytest.mark.parametrize(("tokens", "last"), [(64, 2), (65, 3), (100_000, 2)])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_beyond_the_last_row_the_distance_from_the_mean_grows_as_the_root(tokens, last, level):
+    length, offset = ALIGNED.lengths[last], ALIGNED.offsets[tokens % 2]
+    excess = ALIGNED.thresholds[last][level] - 0.1 * length - offset
+    threshold = 0.1 * tokens + offset + excess * math.sqrt(tokens / length)
+    assert ALIGNED.log10_p(2, tokens, threshold) == ALIGNED.log10_levels[level]
+    assert ALIGNED.log10_p(2, tokens, threshold - 1e-4) == ([0.0, *ALIGNED.log10_levels])[level]
+
+
 @pytest.mark.parametrize(
-    ("score", "rate"), [(0.0, 0.0), (2.0, -3.0), (3.9, -3.0), (4.0, -4.0), (6.0, -5.5), (8.0, -6.5)]
+    ("tokens", "score", "log10_e"),
+    [
+        (1, 1.0, 0.0),  # shorter than the first row: a longer document shows at least as much
+        (10, 0.9, math.inf),
+        (10, 1.9, 0.0),
+        (10, 2.0, -1.0),
+        (10, 2.5, -1.5),  # one decade per unit beyond the row
+        (11, 2.5, 0.0),
+        (100, 5.9, -1.0),
+        (100, 8.0, -3.0),
+        (1000, 8.0, -2.0),
+        (1000, 1.9, math.inf),
+    ],
 )
-def test_e_value_grows_with_length_and_decays_beyond_the_table(score, rate):
-    assert LOCAL.log10_e(100, score) == pytest.approx(2.0 + rate)
+def test_e_value_is_that_of_the_next_longer_row_and_grows_with_length_beyond_the_last(tokens, score, log10_e):
+    assert LOCAL.log10_e(tokens, score) == pytest.approx(log10_e)
 
 
 def test_a_distribution_without_a_table_has_none():

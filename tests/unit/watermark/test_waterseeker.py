@@ -70,6 +70,27 @@ def test_each_region_gives_its_window_of_highest_z(scheme, block_size):
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("tokens", [3, 4, 5, 9, 60, 99])
+def test_a_document_shorter_than_a_region_is_one(block_size, tokens):
+    """Its window starts in the first half, or the first 50 tokens, and ends in the last."""
+    watermark = Watermark("gumbel", block_size)
+    for scores in noise(watermark, 8, tokens - block_size + 1):
+        expected = []
+        for residue in range(block_size):
+            series = scores[residue::block_size].tolist()
+            half = max(1, min(WINDOW // block_size, len(series) // 2))
+            ends = range(len(series) - half + 1, len(series) + 1)
+            if series:
+                z, blocks = max(
+                    (sum(series[i:j]) / math.sqrt(j - i), j - i) for i in range(half) for j in ends
+                )
+                expected.append(-watermark.log10_p_of_z_sum(z * math.sqrt(blocks), blocks))
+        found = waterseeker_peaks(scores, block_size, watermark.log10_p_of_z_sum)
+        assert [peak.score for peak in found] == pytest.approx(sorted(expected, reverse=True))
+        assert all(0 <= peak.start < peak.end <= tokens for peak in found)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
 @pytest.mark.parametrize("positions", [1, 60, 130, 3000])
 @pytest.mark.parametrize("scheme", ["mcmark", "gumbel"])
 def test_many_documents_at_once_give_the_best_peak_of_each(scheme, block_size, positions):
