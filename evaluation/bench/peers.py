@@ -2,7 +2,6 @@
 
 import json
 import multiprocessing
-import os
 import subprocess
 from pathlib import Path
 from queue import Empty
@@ -21,6 +20,15 @@ from ttmark.shared.tokenization import TextTokenizer
 
 CONTINUOUS_BATCHING = "transformers continuous batching"
 _PAGE = 64  # tokens of a page of the cache of continuous batching
+_VLLM = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # one process, whose processor time is all there is
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_HOST_IP": "127.0.0.1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "HF_HUB_OFFLINE": "1",
+}
 _SYNTHID_KEYS = list(range(1, 31))  # depth 30, as ours
 
 
@@ -121,13 +129,12 @@ def vllm(
         "tokens": workload.tokens,
         "filters": workload.filters | {"top_k": int(workload.filters["top_k"])},
     }
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment["OMP_NUM_THREADS"] = str(threads or torch.get_num_threads())
+    environment = _VLLM | {"OMP_NUM_THREADS": str(threads or torch.get_num_threads())}
+    assignments = [f"{name}={value}" for name, value in environment.items()]
     try:
         ended = subprocess.run(
-            [python, Path(__file__).with_name("vllm_peer.py")],
+            ["/usr/bin/env", *assignments, python, "-E", Path(__file__).with_name("vllm_peer.py")],
             input=json.dumps(job),
-            env=environment,
             capture_output=True,
             text=True,
             timeout=patience_seconds,

@@ -1,6 +1,5 @@
 """Loads a transformers model, refuses what the engine cannot serve, and checks what it computes."""
 
-import os
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -93,7 +92,6 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         ModelLoadError: unknown model, no tokenizer, an architecture without branchable attention, or logits
             that differ from the model's own.
     """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(_KERNELS_KEPT))
     try:
         folder = Path(model) if Path(model).is_dir() else hub_folder(model)
     except NotOnHub as error:

@@ -35,6 +35,15 @@ def request_of(engine: Engine, number: int, draw: random.Random) -> GenerationRe
     return GenerationRequest(str(number), tuple(prompt), sampling, mark, tenant=f"tenant {number % 8}")
 
 
+pytestmark = pytest.mark.usefixtures("few_kernels")
+
+
+@pytest.fixture
+def few_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a service has them; oneDNN reads it at its first product, so the test wants a process of its own."""
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["demo", "smollm2"])
 async def test_memory_is_flat_over_ten_thousand_requests(
