@@ -19,7 +19,7 @@ from ttmark.shared.http.auth import require
 from ttmark.shared.http.disconnect import unless_disconnected
 from ttmark.shared.http.json_body import RunLong
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
-from ttmark.shared.schemas.detection import ExtractionRequest, ExtractionResponse
+from ttmark.shared.schemas.extraction import ExtractionRequest, ExtractionResponse
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
 

@@ -10,8 +10,8 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.keys.unlocked import UnlockedKey
-from ttmark.shared.schemas.detection import (
-    MAX_DOCUMENTS,
+from ttmark.shared.schemas.detection import MAX_DOCUMENTS
+from ttmark.shared.schemas.detection_keys import (
     DetectionKey,
     DetectionKeys,
     DetectionKeyVersion,

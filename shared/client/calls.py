@@ -12,6 +12,7 @@ from ttmark.shared.client.errors import ServiceRefused, ServiceUnreachable, Unex
 from ttmark.shared.schemas import detection
 from ttmark.shared.schemas.chat import ChatChunk, ChatResponse
 from ttmark.shared.schemas.completions import CompletionResponse
+from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.models import ModelList
 
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
@@ -45,7 +46,7 @@ class Call(Generic[Answer]):
 COMPLETE = Call("POST", "/v1/completions", CompletionResponse)
 CHAT = Call("POST", "/v1/chat/completions", ChatResponse)
 CHAT_EVENTS = Call("POST", "/v1/chat/completions", ChatChunk)
-KEYS = Call("GET", "/v1/keys", detection.DetectionKeys)
+KEYS = Call("GET", "/v1/keys", DetectionKeys)
 MODELS = Call("GET", "/v1/models", ModelList)
 
 

@@ -10,7 +10,8 @@ from ttmark.shared.client import calls, errors
 from ttmark.shared.client.calls import Answer, Call, Fields
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.detection import DetectionKeys, DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.models import ModelList
 
 

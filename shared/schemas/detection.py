@@ -1,11 +1,10 @@
 """Requests and responses of the detection service."""
 
-import base64
-import binascii
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
+from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers
 
 MAX_DOCUMENTS = 256
@@ -16,21 +15,6 @@ TokenId = Annotated[int, Field(ge=0, lt=2**32 - 1)]  # the last value of 32 bits
 KeyId = Annotated[str, Field(min_length=1, max_length=128)]
 Verdict = Literal["watermarked", "not_detected", "too_short"]
 Phase = Literal[0, "any"]
-
-
-class StrictModel(BaseModel):
-    """A body that is what its schema says: no number stands for a truth value, no string for a number.
-
-    An unknown field is an error: a misspelt option must not be ignored silently.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class AnswerModel(BaseModel):
-    """A part of an answer: a later version may add fields, which a client of today leaves out."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
 
 _EXACTLY_ONE_CONTENT: list[JsonValue] = [
@@ -216,74 +200,3 @@ class DetectionResponse(AnswerModel):
         description="Keys not tried for want of their tokenizer (only when `keys` is left out).",
     )
     request_id: str
-
-
-class DetectionKeyVersion(AnswerModel):
-    """One version of a key, without its secret."""
-
-    version: int
-    state: str
-
-
-class DetectionKey(AnswerModel):
-    """A key that the caller may detect with."""
-
-    key_id: str
-    profile: str
-    scheme: str
-    block_size: int
-    pool: int = Field(default=1, description="Keys of each version; one of them made each completion.")
-    tokenizer_fingerprint: str
-    tokenizer_available: bool
-    versions: list[DetectionKeyVersion]
-
-
-class DetectionLimits(AnswerModel):
-    """What one request may hold."""
-
-    documents: int
-    document_tokens: int
-    body_bytes: int
-
-
-class DetectionKeys(AnswerModel):
-    """`GET /v1/keys`: what the caller can do here."""
-
-    keys: list[DetectionKey]
-    scopes: list[str] = Field(description="Scopes of the access token that was sent.")
-    rates: list[float] | None = Field(
-        default=None,
-        description="The values of `fpr` that it may ask with, the largest first; null: any.",
-    )
-    limits: DetectionLimits
-
-
-def _strict_base64(value: object) -> bytes:
-    if not isinstance(value, str):
-        raise ValueError("must be a string in base64")
-    try:
-        return base64.b64decode(value, validate=True)
-    except binascii.Error:
-        raise ValueError("must be base64") from None
-
-
-class ExtractionRequest(StrictModel):
-    """A file whose text is wanted."""
-
-    filename: Annotated[str, Field(min_length=1, max_length=256)] = Field(
-        description="Its ending says what the file is: txt, md, html, docx or pdf."
-    )
-    content: Annotated[bytes, BeforeValidator(_strict_base64)] = Field(
-        description="The file in base64.",
-        json_schema_extra={"type": "string", "format": "byte", "contentEncoding": "base64"},
-    )
-
-
-class ExtractionResponse(AnswerModel):
-    """The text of a file."""
-
-    text: str
-    encoding: str | None = Field(
-        default=None,
-        description="Of the file's characters; left out for docx and pdf, which say it themselves.",
-    )
