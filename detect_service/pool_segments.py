@@ -52,8 +52,13 @@ class PoolSegments:
     def tried(self) -> Tried:
         """What came of it, once every key was looked at."""
         evidence, step = self._best, math.log10(self._count)
-        by_e_value = sorted(self._segments, key=lambda segment: segment.log10_e)
-        corrected_segments = (replace(one, log10_e=one.log10_e + step) for one in disjoint(by_e_value))
+        # Passages may share the context that the end of one reaches into, as under one key they may.
+        width = self._watermark.context_width
+        peaks = (replace(segment, end=segment.end - width) for segment in self._segments)
+        by_e_value = sorted(peaks, key=lambda peak: peak.log10_e)
+        corrected_segments = (
+            replace(peak, end=peak.end + width, log10_e=peak.log10_e + step) for peak in disjoint(by_e_value)
+        )
         return Tried(
             replace(
                 evidence,
