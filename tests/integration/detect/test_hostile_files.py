@@ -151,6 +151,7 @@ def test_the_service_stays_responsive_while_hostile_files_are_read(service: Serv
         "elements.html",
     ]
     contents = {name: HOSTILE_FILES[name](SIZE) for name in names}
+    contents["blanks.html"] = HOSTILE_FILES["blanks.html"](SIZE // 4)  # whole it takes 4 to 6 CPU seconds
     assert service.post("warm.txt", b"warm").json() == {"text": "warm", "encoding": "utf-8"}
     probe = subprocess.Popen(
         [sys.executable, "-c", PROBE, str(service.port)],
