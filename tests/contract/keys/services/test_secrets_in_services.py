@@ -166,6 +166,7 @@ class PublicPartsLeftOut(pickle.Pickler):
 
 def objects() -> set[bytes]:
     """Representations and pickles of every object of ours that is alive."""
+    gc.collect()  # settings of services that have ended wait to be collected
     found = set()
     for thing in gc.get_objects():
         if str(type(thing).__module__).split(".")[0] not in OURS:
