@@ -107,7 +107,11 @@ class Roofline(EngineOptions):
             reproducible=False,
         )
         loaded = load_model(folder, settings)
-        watched = WatchedAcceleration(packed=loaded.acceleration.packed, fused=loaded.acceleration.fused)
+        watched = WatchedAcceleration(
+            loaded.acceleration.kernels,
+            packed=loaded.acceleration.packed,
+            fused=loaded.acceleration.fused,
+        )
         engine = Engine(replace(loaded, acceleration=watched), settings)
         (runner,) = watched.made
         with torch.inference_mode():

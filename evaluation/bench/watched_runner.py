@@ -10,8 +10,10 @@ import torch
 from ttmark.evaluation.bench.products import Products
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.loading import Acceleration
+from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.tree_attention import find_tree_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class WatchedAcceleration(Acceleration):
                 model,
                 cache,
                 reproducible=reproducible,
-                tree_kernel=False,
+                tree_kernel=find_tree_kernel(model) if self.kernels else None,
+                kernels=find_kernels() if self.kernels else None,
                 packed=self.packed,
                 fused=self.fused,
             )

@@ -14,7 +14,7 @@ import torch
 from ttmark.gen_service.engine.chunk_attention import Chunk, attend_chunk
 from ttmark.gen_service.engine.flash import aligned, attend_with_lse
 from ttmark.gen_service.engine.kv_cache import Arena, KvCache
-from ttmark.gen_service.engine.span_batch import Span, SpanBatch
+from ttmark.gen_service.engine.spans import Span
 from ttmark.gen_service.engine.tree_attention import TreeAttention
 
 
@@ -47,7 +47,6 @@ class AttentionPlan:
         spans: of the commits and probes, by sliding window (None: full attention) and heads per KV head.
         probes: first probed row, and the row after the last.
         kernel: computes commits and probes in one launch per layer, where there is one.
-        batch: the spans as one call; None where each sequence attends by itself, for equal bits in any batch.
         adopted: probed rows of earlier passes that are cached now.
         kept: takes the keys and values of the probed rows, for each layer.
     """
@@ -59,7 +58,6 @@ class AttentionPlan:
     probes: tuple[int, int]
     ancestors: tuple[Ancestors, ...]
     kernel: TreeAttention | None = None
-    batch: Callable[[int | None, int, torch.dtype], SpanBatch | None] | None = None
     adopted: tuple[Adopted, ...] = ()
     kept: dict[int, torch.Tensor] | None = None
 
@@ -108,11 +106,7 @@ def _attend_tree(
     rows, (heads, dim), kv_heads = last - first, query.shape[1:], key_value.shape[2]
     groups = heads // kv_heads
     own = query[first:last].view(rows, kv_heads, groups, dim)
-    batch = plan.batch(window, groups, query.dtype) if plan.batch else None
-    if batch is None:
-        attended, lse = _attend_each(own, plan.spans(window, groups), arena, scale)
-    else:
-        attended, lse = _attend_together(own, batch, arena, scale)
+    attended, lse = _attend_each(own, plan.spans(window, groups), arena, scale)
     if plan.probes[0] == last:
         return attended.reshape(rows, heads, dim)
     probed, where = slice(plan.probes[0] - first, rows), slice(*plan.probes)
@@ -138,26 +132,6 @@ def _attend_each(
         lses.append(lse)
     attended = torch.cat(outs, 2).view(kv_heads, rows, groups, dim).transpose(0, 1)
     return attended, torch.cat(lses, 2).view(kv_heads, rows, groups).transpose(0, 1)
-
-
-def _attend_together(
-    query: torch.Tensor, batch: SpanBatch, arena: Arena, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `_attend_each`, by one call over copies of the cache rows."""
-    _, kv_heads, groups, dim = query.shape
-    each = (batch.spans, -1, kv_heads, groups)
-    packed = query.index_select(0, batch.queries).view(*each, dim).transpose(1, 2).flatten(2, 3)
-    keys, values = (
-        side[0].index_select(1, batch.slots).view(kv_heads, batch.spans, -1, dim).transpose(0, 1)
-        for side in (arena.keys, arena.values)
-    )
-    out, lse = attend_with_lse(packed, keys, values, scale, batch.mask)
-    by_row = (batch.spans, kv_heads, -1, groups)
-    attended = out.view(*by_row, dim).transpose(1, 2).reshape(-1, kv_heads, groups, dim)
-    return (
-        attended.index_select(0, batch.places),
-        lse.view(by_row).transpose(1, 2).reshape(-1, kv_heads, groups).index_select(0, batch.places),
-    )
 
 
 def _merge_own(

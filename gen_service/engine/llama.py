@@ -17,6 +17,7 @@ from transformers.models.mistral.modeling_mistral import MistralAttention
 
 from ttmark.gen_service.engine.attention import AttentionPlan, attend
 from ttmark.gen_service.engine.matrix import Matrix
+from ttmark.gen_service.engine.native import Kernels
 
 _RELATIVES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM)
 
@@ -40,9 +41,10 @@ class FusedLlama:
 
     Args:
         packed: whether matrices are packed for oneDNN, which is a second copy of the weights.
+        kernels: compute what lies between the products; None, or where they do not suit: torch does.
     """
 
-    def __init__(self, model: Any, *, packed: bool = False) -> None:
+    def __init__(self, model: Any, *, packed: bool = False, kernels: Kernels | None = None) -> None:
         matrix = Matrix.pack if packed else Matrix
         config = model.config
         self._heads: int = config.num_attention_heads
@@ -54,6 +56,9 @@ class FusedLlama:
         self._norm: torch.Tensor = model.model.norm.weight.detach()
         self._layers = [_fuse(layer, matrix) for layer in model.model.layers]
         self._dim: int = model.model.layers[0].self_attn.head_dim
+        suited = kernels is not None and Kernels.suit(model.dtype, self._dim)
+        self._kernels = kernels if suited else None
+        self._gate_kernel = self._kernels if _is_gate(model) else None
         rotary = model.model.rotary_emb
         self._frequencies: torch.Tensor = rotary.inv_freq
         self._rotary_scale: float = rotary.attention_scaling
@@ -97,8 +102,8 @@ class FusedLlama:
             normed = self._normalize(hidden, layer.attention_norm)
             attended = self._attention(index, layer, normed, turns, plan)
             hidden = layer.output.added_to(hidden, attended)
-            gate, up = layer.gate_up(self._normalize(hidden, layer.feed_norm)).chunk(2, dim=1)
-            hidden = layer.down.added_to(hidden, self._activation(gate).mul_(up))
+            gate_up = layer.gate_up(self._normalize(hidden, layer.feed_norm))
+            hidden = layer.down.added_to(hidden, self._gated(gate_up))
         return hidden
 
     def logits(self, hidden: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
@@ -114,7 +119,10 @@ class FusedLlama:
         if layer.bias is not None:
             packed += layer.bias
         turned = self._heads + self._kv_heads
-        _turn(packed[:, : turned * dim].view(rows, turned, dim), turns)
+        if self._kernels is None:
+            _turn(packed[:, : turned * dim].view(rows, turned, dim), turns)
+        else:
+            self._kernels.turn(packed, turns, turned, dim)
         query, key_value = packed.split_with_sizes([self._heads * dim, 2 * self._kv_heads * dim], dim=1)
         return attend(
             plan,
@@ -125,6 +133,14 @@ class FusedLlama:
             window=layer.window,
         )
 
+    def _gated(self, gate_up: torch.Tensor) -> torch.Tensor:
+        """[rows, 2 * inner] -> [rows, inner]"""
+        if self._gate_kernel is not None:
+            return self._gate_kernel.gate(gate_up)
+        gate, up = gate_up.chunk(2, dim=1)
+        gated: torch.Tensor = self._activation(gate)
+        return gated.mul_(up)
+
     def _turns(self, positions: torch.Tensor) -> torch.Tensor:
         """What the queries and keys of each row are multiplied with: complex [rows, 1, dim / 2]."""
         angles = positions.float()[:, None] * self._frequencies
@@ -132,6 +148,8 @@ class FusedLlama:
 
     def _normalize(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """RMS normalisation of [rows, width]."""
+        if self._kernels is not None:
+            return self._kernels.normalise(hidden, weight, self._epsilon)
         return functional.rms_norm(hidden, weight.shape, weight, self._epsilon)
 
 
@@ -145,6 +163,12 @@ def _turn(heads: torch.Tensor, turns: torch.Tensor) -> None:
     pairs = heads.view(rows, count, dim // 2, 2)
     turned = torch.complex(real, imaginary).mul_(turns)
     pairs.copy_(torch.view_as_real(turned))
+
+
+def _is_gate(model: Any) -> bool:
+    """Whether the feed-forward layers are gated by SiLU, of a width that the kernel takes."""
+    config = model.config
+    return config.hidden_act in ("silu", "swish") and config.intermediate_size % Kernels.GATE_MULTIPLE == 0
 
 
 def _fuse(layer: Any, matrix: Callable[[torch.Tensor], Matrix]) -> _Layer:

@@ -17,11 +17,12 @@ from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
 from ttmark.gen_service.engine.memory import available_memory
+from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
-from ttmark.gen_service.engine.tree_attention import has_tree_kernel
+from ttmark.gen_service.engine.tree_attention import find_tree_kernel
 from ttmark.gen_service.engine.tree_graphs import GpuCapture
 from ttmark.gen_service.hub import NotOnHub, hub_folder
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
@@ -42,13 +43,13 @@ class Acceleration:
     """What makes a runner fast.
 
     Attributes:
-        tree_kernel: on a GPU, the Triton kernel attends for tree rows.
+        kernels: those that are there for the device: Triton's, which attends for tree rows, or compiled ones.
         graphs: CUDA graphs over it.
         packed: on a CPU, matrices are packed for oneDNN.
         fused: the model's matrices as an earlier runner has them, so that they are not made again.
     """
 
-    tree_kernel: bool = False
+    kernels: bool = False
     graphs: bool = False
     packed: bool = False
     fused: FusedLlama | None = field(default=None, compare=False, repr=False)
@@ -60,7 +61,8 @@ class Acceleration:
             model,
             cache,
             reproducible=reproducible,
-            tree_kernel=self.tree_kernel,
+            tree_kernel=find_tree_kernel(model) if self.kernels else None,
+            kernels=find_kernels() if self.kernels and model.device.type == "cpu" else None,
             capture=capture,
             packed=self.packed,
             fused=self.fused,
@@ -113,7 +115,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         vocab_size=int(text.vocab_size),
         eos_token_ids=_eos_token_ids(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
-        acceleration=Acceleration(runner.tree_kernel, runner.uses_graphs, runner.packed, runner.fused),
+        acceleration=Acceleration(runner.tree_kernel is not None, runner.uses_graphs, runner.packed, runner.fused),
     )
 
 
@@ -192,9 +194,13 @@ def _checked_runner(model: str, folder: Path, dtype: str, device: str) -> Runner
 
 def _accelerations(model: Any) -> list[Acceleration]:
     """What may be tried with the model, the fastest first; the last one needs nothing but torch."""
-    if has_tree_kernel(model.device):
-        return [Acceleration(True, True), Acceleration(True, False), Acceleration()]
-    return [Acceleration(packed=True), Acceleration()] if _can_pack(model) else [Acceleration()]
+    kernels = find_tree_kernel(model) is not None
+    if model.device.type != "cpu":
+        faster = [Acceleration(kernels, True), Acceleration(kernels, False)] if kernels else []
+    else:
+        pack = [True, False] if _can_pack(model) else [False]
+        faster = [Acceleration(kernels, packed=packed) for packed in pack if kernels or packed]
+    return [*faster, Acceleration()]
 
 
 def _can_pack(model: Any) -> bool:

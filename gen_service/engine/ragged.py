@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan
 from ttmark.gen_service.engine.chunk_attention import Chunk
 from ttmark.gen_service.engine.kv_cache import KvCache
-from ttmark.gen_service.engine.span_batch import Span, SpanBatch, batch_spans
-from ttmark.gen_service.engine.spans import TokenTree, prefixes_of, spans_of
+from ttmark.gen_service.engine.spans import Span, TokenTree, prefixes_of, spans_of
 from ttmark.gen_service.engine.tiles import tile_spans
-from ttmark.gen_service.engine.tree_attention import TreeAttention
+from ttmark.gen_service.engine.tree_attention import TreeAttention, TreeKernel
 
 Ints = NDArray[np.int64]
 
@@ -141,44 +140,40 @@ class RaggedBatch:
         kv_cache: KvCache,
         device: torch.device,
         *,
-        tree_kernel: bool = False,
-        reproducible: bool = True,
+        tree_kernel: TreeKernel | None = None,
+        keep_probed: bool = False,
     ) -> AttentionPlan:
-        """The plan of this batch, for the Triton kernel or for torch's own operators.
+        """The plan of this batch, for a kernel or for torch's own operators.
 
         Args:
-            reproducible: each sequence attends in calls of its own, whose bits depend on it alone.
+            keep_probed: keys and values of probed rows are kept for `leave_branches`.
         """
 
         def on_device(rows: Ints | Sequence[int]) -> torch.Tensor:
             return torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(device)
 
         spans: dict[tuple[int | None, int], tuple[Span, ...]] = {}
-        batches: dict[tuple[int | None, int], SpanBatch | None] = {}
 
         def spans_for(window: int | None, groups: int) -> tuple[Span, ...]:
             if (window, groups) not in spans:
                 spans[window, groups] = spans_of(self._trees, window, groups, device)
             return spans[window, groups]
 
-        def batch_for(window: int | None, groups: int, dtype: torch.dtype) -> SpanBatch | None:
-            if (window, groups) not in batches:
-                batches[window, groups] = batch_spans(spans_for(window, groups), groups, device, dtype)
-            return batches[window, groups]
-
         return AttentionPlan(
             cache=kv_cache,
             slots=on_device(self.slots),
             chunks=tuple(self._chunks),
             spans=spans_for,
-            batch=None if reproducible else batch_for,
             probes=self.probes,
             ancestors=tuple(
                 Ancestors(*on_device(np.concatenate(pairs, axis=1)))
                 for _, pairs in sorted(self._ancestors.items())
             ),
             kernel=TreeAttention(
-                cache(lambda window, groups: on_device(self.tiles(window, groups)).int()),
+                tree_kernel,
+                cache(
+                    lambda window, groups: on_device(self.tiles(window, tree_kernel.tile_rows(groups))).int()
+                ),
                 on_device(self.own_rows()).int(),
             )
             if tree_kernel and self._trees
@@ -187,7 +182,7 @@ class RaggedBatch:
                 Adopted(layers, *on_device(np.concatenate(pairs, axis=1)))
                 for layers, pairs in self._adopted.values()
             ),
-            kept=None if reproducible or tree_kernel or not self._probes else {},
+            kept={} if keep_probed and self._probes else None,
         )
 
     def leave_branches(self, kept: dict[int, torch.Tensor]) -> None:
@@ -195,9 +190,9 @@ class RaggedBatch:
         for probe, rows in self._probes:
             probe.branches = Branches(probe.paths, rows, kept)
 
-    def tiles(self, window: int | None, groups: int) -> Ints:
-        """The kernel's tiles of commits and probes; see `tile_spans`."""
-        return tile_spans(prefixes_of(self._trees, window), groups)
+    def tiles(self, window: int | None, tile_rows: int) -> Ints:
+        """A kernel's tiles of commits and probes; see `tile_spans`."""
+        return tile_spans(prefixes_of(self._trees, window), tile_rows)
 
     def own_rows(self) -> Ints:
         """What each commit and probe attends to of this pass [rows, depth]: itself, its ancestors, -1."""

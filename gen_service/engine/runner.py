@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
+from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.ragged import Append, Probe, RaggedBatch
 from ttmark.gen_service.engine.row_counts import RowCounts
-from ttmark.gen_service.engine.tree_attention import has_tree_kernel
+from ttmark.gen_service.engine.tree_attention import TreeKernel
 from ttmark.gen_service.engine.tree_graphs import Capture, TreeGraphs
 
 ANY_COUNT = RowCounts(frozenset(range(1, 64)))
@@ -21,11 +22,12 @@ class Runner:
     """A model, its KV cache and the padding that makes its arithmetic independent of the batch.
 
     Args:
-        reproducible: rows have the same bits in any batch; else nothing is padded, short sequences attend
-            together, and what was probed is kept for the commit. On a GPU it changes nothing.
-        tree_kernel: whether the Triton kernel attends; None takes it where it can run.
+        reproducible: rows have the same bits in any batch; else nothing is padded, and what was probed is
+            kept for the commit. On a GPU it changes nothing.
+        tree_kernel: attends for commits and probes; None: torch's own operators do.
         capture: records CUDA graphs of passes that the kernel attends for; None: none are used.
         packed: whether matrices are packed for oneDNN, for the models that `FusedLlama` computes on a CPU.
+        kernels: compute what is small in a pass of such a model; None: torch's own operators do.
         fused: the matrices of another runner of the model; None: they are made.
     """
 
@@ -36,9 +38,10 @@ class Runner:
         row_counts: RowCounts = ANY_COUNT,
         *,
         reproducible: bool = True,
-        tree_kernel: bool | None = None,
+        tree_kernel: TreeKernel | None = None,
         capture: Capture | None = None,
         packed: bool = False,
+        kernels: Kernels | None = None,
         fused: FusedLlama | None = None,
     ) -> None:
         self.model = model
@@ -47,14 +50,14 @@ class Runner:
         self._text_config = model.config.get_text_config()
         self.device: torch.device = next(model.parameters()).device
         self.reproducible = reproducible or self.device.type != "cpu"
-        self.tree_kernel = has_tree_kernel(self.device) if tree_kernel is None else tree_kernel
+        self.tree_kernel = tree_kernel
         self.fused = fused
         if fused is None and FusedLlama.suits(model):
-            self.fused = FusedLlama(model, packed=packed)
+            self.fused = FusedLlama(model, packed=packed, kernels=kernels)
         self.packed = packed and self.fused is not None
         self._graphs: TreeGraphs | None = None
-        if self.fused is not None and self.tree_kernel and capture is not None:
-            self._graphs = TreeGraphs(self.fused, cache, self.device, capture)
+        if self.fused is not None and tree_kernel is not None and capture is not None:
+            self._graphs = TreeGraphs(self.fused, cache, self.device, tree_kernel, capture)
 
     @torch.inference_mode()
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
@@ -110,7 +113,7 @@ class Runner:
             if hidden is not None:
                 return self.fused.logits(hidden, keep)
         plan = batch.attention_plan(
-            self.cache, self.device, tree_kernel=self.tree_kernel, reproducible=self.reproducible
+            self.cache, self.device, tree_kernel=self.tree_kernel, keep_probed=not self.reproducible
         )
         tokens, positions = self._tensor(batch.tokens), self._tensor(batch.positions)
         logits: torch.Tensor

@@ -2,11 +2,24 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
 from ttmark.gen_service.engine.chunk_attention import visible
-from ttmark.gen_service.engine.span_batch import Span
+
+
+class Span(NamedTuple):
+    """Some rows of the pass, one sequence's, attend to the `length` cache rows from `first` on.
+
+    Attributes:
+        mask: added to their scores, [rows * query heads per KV head, length]; None is nothing.
+    """
+
+    rows: int
+    first: int
+    length: int
+    mask: torch.Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,25 +1,80 @@
-"""The tree rows of one pass, attended to by the Triton kernel on a GPU. Imports Triton at its first use."""
+"""The tree rows of one pass, attended to by a kernel: Triton's on a GPU, a compiled one on a CPU."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any, Protocol
 
 import torch
 
+from ttmark.gen_service.engine.native import Kernels, find_kernels
 
-def has_tree_kernel(device: torch.device) -> bool:
-    """Whether the kernel can run there: Triton comes with torch's CUDA builds."""
-    return device.type == "cuda" and find_spec("triton") is not None
+
+class _Attend(Protocol):
+    """Attention of tree rows over their prefix in the cache and over rows of the same pass (Eq. 5)."""
+
+    def __call__(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        tiles: torch.Tensor,
+        own: torch.Tensor,
+        scale: float,
+    ) -> torch.Tensor:
+        """[rows, heads, dim]
+
+        Args:
+            query: [rows, heads, dim].
+            key, value: [rows, kv_heads, dim] of this pass, with equal strides.
+            keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
+            tiles: [tiles, 4] int32: rows [start, stop) attend to cache rows [first, last).
+            own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1: none.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TreeKernel:
+    """A kernel, and how many query rows it takes in a tile by the heads that share a key."""
+
+    attend: _Attend
+    tile_rows: Callable[[int], int]
+
+
+def find_tree_kernel(model: Any) -> TreeKernel | None:
+    """The kernel for a model where it is: Triton comes with torch's CUDA builds, compiled ones by a compiler."""
+    device = next(model.parameters()).device
+    if device.type == "cuda" and find_spec("triton") is not None:
+        return triton_kernel()
+    text = model.config.get_text_config()
+    dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    kernels = find_kernels() if device.type == "cpu" else None
+    if kernels is None or not Kernels.suit(model.dtype, dim):
+        return None
+    return TreeKernel(kernels.attend, Kernels.tile_rows)
+
+
+def triton_kernel() -> TreeKernel:
+    """Triton's, which is imported now."""
+    from ttmark.gen_service.engine.tree_kernel import attend_tree, tile_rows
+
+    return TreeKernel(attend_tree, tile_rows)
 
 
 class TreeAttention:
-    """What the kernel needs to know of a pass.
+    """What a kernel needs to know of a pass.
 
     Args:
         tiles: [tiles, 4] int32 under a sliding window and for a number of query heads per KV head.
         own: [rows, depth] int32, the tree rows that each tree row attends to, -1 for none.
     """
 
-    def __init__(self, tiles: Callable[[int | None, int], torch.Tensor], own: torch.Tensor) -> None:
+    def __init__(
+        self, kernel: TreeKernel, tiles: Callable[[int | None, int], torch.Tensor], own: torch.Tensor
+    ) -> None:
+        self._attend = kernel.attend
         self._tiles = tiles
         self._own = own
 
@@ -38,10 +93,5 @@ class TreeAttention:
             key_value: of the same rows, [tree_rows, 2, kv_heads, dim].
             cache: [capacity, 2, kv_heads, dim].
         """
-        from ttmark.gen_service.engine.tree_kernel import attend_tree
-
         tiles = self._tiles(window, query.shape[1] // key_value.shape[2])
-        heads_first = query.transpose(0, 1)
-        key, value = key_value.unbind(1)
-        keys, values = cache.unbind(1)
-        return attend_tree(heads_first, key, value, keys, values, tiles, self._own, scale)
+        return self._attend(query, *key_value.unbind(1), *cache.unbind(1), tiles, self._own, scale)

@@ -16,8 +16,8 @@ from ttmark.gen_service.engine.attention import AttentionPlan
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
 from ttmark.gen_service.engine.ragged import RaggedBatch
-from ttmark.gen_service.engine.span_batch import Span
-from ttmark.gen_service.engine.tree_attention import TreeAttention
+from ttmark.gen_service.engine.spans import Span
+from ttmark.gen_service.engine.tree_attention import TreeAttention, TreeKernel
 
 ROW_COUNTS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _DEPTH = 3  # rows of a pass that one may attend to: as many as the largest block has tokens
@@ -48,8 +48,16 @@ class GpuCapture:
 class TreeGraphs:
     """Graphs of one model over one cache, recorded when a number of rows first comes up."""
 
-    def __init__(self, model: FusedLlama, cache: KvCache, device: torch.device, capture: Capture) -> None:
-        self._parts = model, cache, device, capture
+    def __init__(
+        self,
+        model: FusedLlama,
+        cache: KvCache,
+        device: torch.device,
+        kernel: TreeKernel,
+        capture: Capture,
+    ) -> None:
+        self._parts = model, cache, device, kernel, capture
+        self._tile_rows = kernel.tile_rows(model.groups)
         self._graphs: dict[int, _Graph] = {}
 
     def hidden(self, batch: RaggedBatch) -> torch.Tensor | None:
@@ -62,18 +70,23 @@ class TreeGraphs:
             return None
         if rows not in self._graphs:
             self._graphs[rows] = _Graph(rows, *self._parts)
-        return self._graphs[rows](batch)
+        return self._graphs[rows](batch, self._tile_rows)
 
 
 class _Graph:
     """A pass of a fixed number of rows."""
 
     def __init__(
-        self, rows: int, model: FusedLlama, cache: KvCache, device: torch.device, capture: Capture
+        self,
+        rows: int,
+        model: FusedLlama,
+        cache: KvCache,
+        device: torch.device,
+        kernel: TreeKernel,
+        capture: Capture,
     ) -> None:
         self._rows = rows
         self._sink = cache.sink
-        self._groups = model.groups
         tokens, positions, slots = (torch.zeros(rows, dtype=torch.int64, device=device) for _ in range(3))
         slots.fill_(self._sink)  # the recording itself must not write to anybody's rows
         self._tokens, self._positions, self._slots = tokens, positions, slots
@@ -89,18 +102,18 @@ class _Graph:
             spans=_no_spans,
             probes=(0, rows),
             ancestors=(),
-            kernel=TreeAttention(lambda window, _: self._tiles[window], self._own),
+            kernel=TreeAttention(kernel, lambda window, _: self._tiles[window], self._own),
         )
         self._replay, self._hidden = capture(lambda: model.hidden(tokens, positions, plan))
 
-    def __call__(self, batch: RaggedBatch) -> torch.Tensor:
+    def __call__(self, batch: RaggedBatch, tile_rows: int) -> torch.Tensor:
         """Computes a batch of at most as many rows."""
         _fill(self._tokens, batch.tokens, 0)
         _fill(self._positions, batch.positions, 0)
         _fill(self._slots, batch.slots, self._sink)
         _fill(self._own, batch.own_rows(), -1)
         for window, tiles in self._tiles.items():
-            _fill(tiles, batch.tiles(window, self._groups), 0)
+            _fill(tiles, batch.tiles(window, tile_rows), 0)
         self._replay()
         return self._hidden
 

@@ -10,8 +10,7 @@ import torch
 import triton
 import triton.language as tl
 
-from ttmark.gen_service.engine.tiles import rows_per_program
-
+_BLOCK_ROWS = 16  # the fewest that a matrix product of the kernel takes
 _KEY_BYTES = 128  # of one element of every key in a block: what shared memory holds at the largest head size
 _LOG2_E = 1.4426950408889634
 _LOWEST: Any = tl.constexpr(-1e30)  # below every score, and finite: differences with it are not NaN
@@ -19,7 +18,7 @@ _LOWEST: Any = tl.constexpr(-1e30)  # below every score, and finite: differences
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _tree_kernel(  # type: ignore[no-untyped-def]
-    query,  # [heads, rows, dim]
+    query,  # [rows, heads, dim]
     key,  # [rows, kv_heads, dim], of this pass
     value,
     keys,  # [capacity, kv_heads, dim], the cache
@@ -107,7 +106,7 @@ def attend_tree(
     """Attention of tree rows over their prefix in the cache and over rows of the same pass (Eq. 5).
 
     Args:
-        query: [heads, rows, dim].
+        query: [rows, heads, dim].
         key, value: [rows, kv_heads, dim] of this pass, with equal strides.
         keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
         tiles: from `tile_spans`; together they cover every row once.
@@ -115,7 +114,7 @@ def attend_tree(
 
     Returns [rows, heads, dim] in the dtype of `query`.
     """
-    heads, _, dim = query.shape
+    _, heads, dim = query.shape
     rows, kv_heads = own.shape[0], key.shape[1]
     if key.stride() != value.stride():
         value = value.contiguous()
@@ -132,8 +131,8 @@ def attend_tree(
         tiles,
         own,
         scale * _LOG2_E,
-        query.stride(0),
         query.stride(1),
+        query.stride(0),
         key.stride(0),
         key.stride(1),
         keys.stride(0),
@@ -145,6 +144,16 @@ def attend_tree(
     return out
 
 
+def tile_rows(groups: int) -> int:
+    """Rows of the pass that a program takes."""
+    return _rows_per_program(groups) // groups
+
+
+def _rows_per_program(groups: int) -> int:
+    """Packed query rows of one tile, `groups` for each row of the pass: a power of two."""
+    return max(_BLOCK_ROWS, 1 << (groups - 1).bit_length())
+
+
 def launch_sizes(heads: int, kv_heads: int, dim: int, depth: int, element_size: int) -> dict[str, int]:
     """Compile-time sizes of the kernel; `element_size` in bytes."""
     groups = heads // kv_heads
@@ -154,6 +163,6 @@ def launch_sizes(heads: int, kv_heads: int, dim: int, depth: int, element_size: 
         "DIM": dim,
         "DIM_LANES": max(16, int(triton.next_power_of_2(dim))),
         "DEPTH": depth,
-        "ROWS": rows_per_program(groups),
+        "ROWS": _rows_per_program(groups),
         "KEYS": keys if dim <= 128 else keys // 2,
     }

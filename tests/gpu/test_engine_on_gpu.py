@@ -13,6 +13,7 @@ from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.loading import Acceleration, load_model
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.tree_attention import TreeKernel, triton_kernel
 from ttmark.shared.watermark import Watermark, detect_direct
 
 pytestmark = [
@@ -55,10 +56,10 @@ def test_probes_equal_independent_forwards_on_the_gpu(folder: Path) -> None:
 
 def test_the_tree_kernel_is_used_and_equals_torchs_own_operators(folder: Path) -> None:
     loaded = load_model(str(folder), EngineSettings(device="cuda"))
-    assert loaded.acceleration.tree_kernel
+    assert loaded.acceleration.kernels
     text = np.random.default_rng(1).integers(0, 300, 90).tolist()
 
-    def logits(*, tree_kernel: bool) -> torch.Tensor:
+    def logits(tree_kernel: TreeKernel | None) -> torch.Tensor:
         runner = Runner(loaded.model, KvCache(128), tree_kernel=tree_kernel)
         runner.forward([Append(0, 0, text, is_chunk=True, wants_logits=False)])
         branches = np.arange(40)[:, None]
@@ -66,12 +67,12 @@ def test_the_tree_kernel_is_used_and_equals_torchs_own_operators(folder: Path) -
             runner.forward([Probe(0, 90, branches), Append(0, 90, [7, 8], is_chunk=False, wants_logits=True)])
         )
 
-    torch.testing.assert_close(logits(tree_kernel=True), logits(tree_kernel=False), atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(logits(triton_kernel()), logits(None), atol=1e-3, rtol=1e-3)
 
 
 def test_graphs_are_used_and_equal_the_kernel_without_them(folder: Path) -> None:
     loaded = load_model(str(folder), EngineSettings(device="cuda"))
-    assert loaded.acceleration == Acceleration(tree_kernel=True, graphs=True)
+    assert loaded.acceleration == Acceleration(kernels=True, graphs=True)
     text = np.random.default_rng(2).integers(0, 300, 90).tolist()
 
     def logits(acceleration: Acceleration) -> torch.Tensor:

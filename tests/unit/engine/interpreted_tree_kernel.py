@@ -13,8 +13,9 @@ from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.tiles import tile_spans
 from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
+from ttmark.gen_service.engine.tree_attention import TreeKernel, triton_kernel
 from ttmark.gen_service.engine.tree_graphs import ROW_COUNTS
-from ttmark.gen_service.engine.tree_kernel import attend_tree
+from ttmark.gen_service.engine.tree_kernel import attend_tree, tile_rows
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 64,
@@ -53,7 +54,7 @@ def test_the_kernel_equals_attention_row_by_row(heads: int, kv_heads: int, dim: 
 
     rows = 9
     query, key, value = (
-        draw(heads, rows + 2, dim),
+        draw(rows + 2, heads, dim),
         draw(rows + 2, kv_heads, dim),
         draw(rows + 2, kv_heads, dim),
     )
@@ -62,10 +63,10 @@ def test_the_kernel_equals_attention_row_by_row(heads: int, kv_heads: int, dim: 
     own = torch.full((rows, 3), -1, dtype=torch.int32)
     own[:, 0] = torch.arange(rows)
     own[6, 1:] = torch.tensor([5, 4])
-    tiles = torch.from_numpy(tile_spans(spans, heads // kv_heads)).int()
+    tiles = torch.from_numpy(tile_spans(spans, tile_rows(heads // kv_heads))).int()
     out = attend_tree(query, key, value, keys, values, tiles, own, dim**-0.5)
     expected = [
-        attend_slowly(query[:, row], key, value, keys, values, range(first, last), own[row][own[row] >= 0])
+        attend_slowly(query[row], key, value, keys, values, range(first, last), own[row][own[row] >= 0])
         for start, stop, first, last in spans
         for row in range(start, stop)
     ]
@@ -84,13 +85,13 @@ def test_a_pass_with_the_kernel_equals_one_without(name: str) -> None:
         Append(32, 5, text[5:8], is_chunk=False, wants_logits=True),
     ]
 
-    def logits(*, tree_kernel: bool) -> torch.Tensor:
+    def logits(tree_kernel: TreeKernel | None) -> torch.Tensor:
         runner = Runner(model, KvCache(64), tree_kernel=tree_kernel)
         runner.forward([Append(0, 0, text[:12], is_chunk=True, wants_logits=False)])
         runner.forward([Append(32, 0, text[:5], is_chunk=True, wants_logits=False)])
         return torch.cat(runner.forward(pieces))
 
-    torch.testing.assert_close(logits(tree_kernel=True), logits(tree_kernel=False), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits(triton_kernel()), logits(None), atol=1e-5, rtol=1e-5)
 
 
 class Recorder:
@@ -134,8 +135,8 @@ def test_passes_from_graphs_equal_passes_without() -> None:
         [Probe(0, 12, np.array([[1], [2]])), Probe(30, 13, np.array([[1], [2]]))],
     ]
     recorder = Recorder()
-    graphs = Runner(model, KvCache(64), tree_kernel=True, capture=recorder)
-    plain = Runner(model, KvCache(64), tree_kernel=False)
+    graphs = Runner(model, KvCache(64), tree_kernel=triton_kernel(), capture=recorder)
+    plain = Runner(model, KvCache(64))
     for pieces in passes:
         expected = torch.cat(plain.forward(pieces))
         torch.testing.assert_close(torch.cat(graphs.forward(pieces)), expected, atol=1e-5, rtol=1e-5)

@@ -1,0 +1,162 @@
+"""The compiled operations on tensors."""
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import torch
+
+from ttmark.gen_service.engine.native.library import load_library
+
+_MOST_DIM = 256
+_LANES = 16
+_QUERIES = 32  # as in kernels.c
+_DTYPES = (torch.float32, torch.bfloat16)
+_WORTH_A_THREAD = 1 << 16  # numbers to compute with, below which handing over costs more than it saves
+
+
+class _Attention(ctypes.Structure):
+    """`struct attention` of kernels.c."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("query", "key", "value", "keys", "values", "out")),
+        *((name, ctypes.c_void_p) for name in ("tiles", "own")),
+        *((name, ctypes.c_int64) for name in ("query_row", "query_head", "key_row", "key_head")),
+        *((name, ctypes.c_int64) for name in ("cache_row", "cache_head")),
+        *((name, ctypes.c_int64) for name in ("kv_heads", "groups", "dim", "depth")),
+        ("scale", ctypes.c_float),
+        ("half", ctypes.c_int32),
+    ]
+
+
+@cache
+def find_kernels() -> "Kernels | None":
+    """The kernels, compiled at the first call; None where this machine cannot compile them."""
+    library = load_library()
+    return None if library is None else Kernels(library)
+
+
+class Kernels:
+    """Row by row, in float32 or bfloat16 with sums in float32; on torch's number of threads."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        span, pointer = (ctypes.c_int64, ctypes.c_int64), ctypes.c_void_p
+        size, number, flag = ctypes.c_int64, ctypes.c_float, ctypes.c_int
+        self._normalise = _function(
+            library.ttmark_normalise, pointer, pointer, pointer, *span, size, size, number, flag
+        )
+        self._turn = _function(library.ttmark_turn, pointer, pointer, *span, size, size, size, flag)
+        self._gate = _function(library.ttmark_gate, pointer, pointer, *span, size, flag)
+        self._attend = _function(library.ttmark_attend, pointer, *span)
+
+    GATE_MULTIPLE = _LANES
+
+    @staticmethod
+    def suit(dtype: torch.dtype, dim: int) -> bool:
+        """Whether numbers of this type, and heads of this size, are computed here."""
+        return dtype in _DTYPES and dim % _LANES == 0 and dim <= _MOST_DIM
+
+    @staticmethod
+    def tile_rows(groups: int) -> int:
+        """Rows of the pass in a tile, of which `groups` query heads share a key: those that read it once."""
+        return max(1, _QUERIES // groups)
+
+    def normalise(self, rows: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
+        """RMS normalisation of [rows, width], each row contiguous."""
+        count, width = rows.shape
+        out = torch.empty_like(rows, memory_format=torch.contiguous_format)
+        pointers = rows.data_ptr(), weight.data_ptr(), out.data_ptr()
+        stride, half = rows.stride(0), _half(rows)
+        _split(
+            lambda first, last: self._normalise(*pointers, first, last, width, stride, epsilon, half),
+            count,
+            width,
+        )
+        return out
+
+    def turn(self, packed: torch.Tensor, turns: torch.Tensor, heads: int, dim: int) -> None:
+        """Rotates the first `heads` heads of each row [rows, at least heads * dim] in place.
+
+        The two halves of a head are real and imaginary parts before, and lie side by side after; the order of
+        a head's numbers does not matter to attention.
+
+        Args:
+            turns: complex64 [rows, 1, dim / 2], contiguous.
+        """
+        pointers, stride, half = (packed.data_ptr(), turns.data_ptr()), packed.stride(0), _half(packed)
+        _split(
+            lambda first, last: self._turn(*pointers, first, last, heads, dim, stride, half),
+            len(packed),
+            heads * dim,
+        )
+
+    def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
+        """silu(gate) * up: [rows, 2 * width], contiguous, -> [rows, width]; the width is a multiple of 16."""
+        rows, width = len(gate_up), gate_up.shape[1] // 2
+        out = gate_up.new_empty((rows, width))
+        pointers, half = (gate_up.data_ptr(), out.data_ptr()), _half(gate_up)
+        _split(lambda first, last: self._gate(*pointers, first, last, width, half), rows, width)
+        return out
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        tiles: torch.Tensor,
+        own: torch.Tensor,
+        scale: float,
+    ) -> torch.Tensor:
+        """Attention of tree rows over their prefix in the cache and over rows of the same pass (Eq. 5).
+
+        Args:
+            query: [rows, heads, dim].
+            key, value: [rows, kv_heads, dim] of this pass, with equal strides.
+            keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
+            tiles: int32, from `tile_spans`; together they cover every row once.
+            own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1 is none.
+
+        Returns [rows, heads, dim].
+        """
+        rows, heads, dim = query.shape
+        kv_heads = key.shape[1]
+        out = query.new_empty((rows, heads, dim))
+        tensors = (query, key, value, keys, values, out, tiles, own)
+        strides = (stride for tensor in (query, key, keys) for stride in tensor.stride()[:2])
+        sizes = (kv_heads, heads // kv_heads, dim, own.shape[1])
+        call = _Attention(*(each.data_ptr() for each in tensors), *strides, *sizes, scale, _half(query))
+        seen = int((tiles[:, 3] - tiles[:, 2]).sum()) if torch.get_num_threads() > 1 else 0
+        units = len(tiles) * kv_heads
+        _split(
+            lambda first, last: self._attend(ctypes.byref(call), first, last), units, seen * heads * dim // units
+        )
+        return out
+
+
+def _function(function: Any, *arguments: Any) -> Any:
+    function.argtypes, function.restype = arguments, None
+    return function
+
+
+def _half(tensor: torch.Tensor) -> int:
+    return int(tensor.dtype == torch.bfloat16)
+
+
+def _split(compute: Callable[[int, int], None], count: int, numbers: int) -> None:
+    """Computes parts [first, last) of `count` units, side by side where each thread has enough numbers."""
+    threads = torch.get_num_threads()
+    parts = 1 if threads == 1 else max(1, min(threads, count, count * numbers // _WORTH_A_THREAD))
+    if parts == 1:
+        compute(0, count)
+        return
+    bounds = [count * part // parts for part in range(parts + 1)]
+    list(_threads().map(compute, bounds[:-1], bounds[1:]))
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(torch.get_num_threads(), thread_name_prefix="kernels")
