@@ -76,10 +76,8 @@ def attend(
     Returns [rows, heads * dim].
     """
     arena = plan.cache.write(layer, plan.slots, key_value[: len(plan.slots)])
-    for layers, rows, slots in plan.adopted:
-        arena.rows.index_copy_(0, slots, layers[layer].index_select(0, rows))
-    if plan.kept is not None:
-        plan.kept[layer] = key_value[slice(*plan.probes)]
+    adopt(plan, layer, arena)
+    keep_probed(plan, layer, key_value)
     parts = [attend_chunk(chunk, query, arena, scale, window) for chunk in plan.chunks]
     first, last = (plan.chunks[-1].stop if plan.chunks else 0), plan.probes[1]
     if last > first and plan.kernel is not None:
@@ -90,6 +88,18 @@ def attend(
     if len(query) > last:
         parts.append(query.new_zeros((len(query) - last, *query.shape[1:])))
     return (parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(len(query), -1)
+
+
+def adopt(plan: AttentionPlan, layer: int, arena: Arena) -> None:
+    """Caches what earlier passes probed and the plan adopts."""
+    for layers, rows, slots in plan.adopted:
+        arena.rows.index_copy_(0, slots, layers[layer].index_select(0, rows))
+
+
+def keep_probed(plan: AttentionPlan, layer: int, key_value: torch.Tensor) -> None:
+    """Keeps keys and values [rows, 2, kv_heads, dim] of the probed rows where the plan wants them."""
+    if plan.kept is not None:
+        plan.kept[layer] = key_value[slice(*plan.probes)]
 
 
 def _attend_tree(

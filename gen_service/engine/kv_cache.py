@@ -28,11 +28,16 @@ class KvCache:
 
     def write(self, layer: int, slots: torch.Tensor, rows: torch.Tensor) -> Arena:
         """Keeps keys and values `rows` [n, 2, kv_heads, dim] in the cache rows `slots` [n]."""
-        arena = self._layers.get(layer)
-        if arena is None:
-            arena = self._layers[layer] = _new_arena(self.capacity + 1, rows)
+        arena = self.arena(layer, rows)
         if len(slots):
             arena.rows.index_copy_(0, slots, rows)
+        return arena
+
+    def arena(self, layer: int, like: torch.Tensor) -> Arena:
+        """The arena of a layer, made for rows [n, 2, kv_heads, dim] at its first use."""
+        arena = self._layers.get(layer)
+        if arena is None:
+            arena = self._layers[layer] = _new_arena(self.capacity + 1, like)
         return arena
 
     @property

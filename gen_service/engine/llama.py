@@ -15,9 +15,10 @@ from torch.nn import functional
 from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM
 from transformers.models.mistral.modeling_mistral import MistralAttention
 
-from ttmark.gen_service.engine.attention import AttentionPlan, attend
+from ttmark.gen_service.engine.attention import AttentionPlan
 from ttmark.gen_service.engine.matrix import Matrix
 from ttmark.gen_service.engine.native import Kernels
+from ttmark.gen_service.engine.operations import CompiledOperations, Operations, Shape, TorchOperations
 
 _RELATIVES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM)
 
@@ -47,18 +48,18 @@ class FusedLlama:
     def __init__(self, model: Any, *, packed: bool = False, kernels: Kernels | None = None) -> None:
         matrix = Matrix.pack if packed else Matrix
         config = model.config
-        self._heads: int = config.num_attention_heads
-        self._kv_heads: int = config.num_key_value_heads
-        self._epsilon: float = config.rms_norm_eps
         self._activation = model.model.layers[0].mlp.act_fn
         self._embedding: torch.Tensor = model.model.embed_tokens.weight
         self._head = matrix(_head(model))
         self._norm: torch.Tensor = model.model.norm.weight.detach()
         self._layers = [_fuse(layer, matrix) for layer in model.model.layers]
-        self._dim: int = model.model.layers[0].self_attn.head_dim
-        suited = kernels is not None and Kernels.suit(model.dtype, self._dim)
-        self._kernels = kernels if suited else None
-        self._gate_kernel = self._kernels if _is_gate(model) else None
+        self._shape = Shape(
+            config.num_attention_heads,
+            config.num_key_value_heads,
+            model.model.layers[0].self_attn.head_dim,
+            config.rms_norm_eps,
+        )
+        self._kernels = kernels if _suits_kernels(model, self._shape.dim) else None
         rotary = model.model.rotary_emb
         self._frequencies: torch.Tensor = rotary.inv_freq
         self._rotary_scale: float = rotary.attention_scaling
@@ -92,83 +93,44 @@ class FusedLlama:
     @property
     def groups(self) -> int:
         """Query heads per KV head."""
-        return self._heads // self._kv_heads
+        return self._shape.heads // self._shape.kv_heads
 
     def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, plan: AttentionPlan) -> torch.Tensor:
         """What the last layer leaves [rows, width], not yet normalised."""
         hidden = self._embedding[tokens]  # [rows, width]
-        turns = self._turns(positions)
+        between = self._operations(positions, plan)
         for index, layer in enumerate(self._layers):
-            normed = self._normalize(hidden, layer.attention_norm)
-            attended = self._attention(index, layer, normed, turns, plan)
-            hidden = layer.output.added_to(hidden, attended)
-            gate_up = layer.gate_up(self._normalize(hidden, layer.feed_norm))
-            hidden = layer.down.added_to(hidden, self._gated(gate_up))
+            packed = layer.query_key_value(between.normalise(hidden, layer.attention_norm))
+            if layer.bias is not None:
+                packed += layer.bias
+            hidden = layer.output.added_to(hidden, between.attend(index, packed, layer.window))
+            gate_up = layer.gate_up(between.normalise(hidden, layer.feed_norm))
+            hidden = layer.down.added_to(hidden, between.gate(gate_up))
         return hidden
 
     def logits(self, hidden: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
         """[len(keep), vocab] of the rows `keep` of `hidden`."""
-        return self._head(self._normalize(hidden[keep], self._norm))
-
-    def _attention(
-        self, index: int, layer: _Layer, normed: torch.Tensor, turns: torch.Tensor, plan: AttentionPlan
-    ) -> torch.Tensor:
-        """[rows, width] -> [rows, heads * dim]"""
-        rows, dim = normed.shape[0], self._dim
-        packed = layer.query_key_value(normed)
-        if layer.bias is not None:
-            packed += layer.bias
-        turned = self._heads + self._kv_heads
-        if self._kernels is None:
-            _turn(packed[:, : turned * dim].view(rows, turned, dim), turns)
-        else:
-            self._kernels.turn(packed, turns, turned, dim)
-        query, key_value = packed.split_with_sizes([self._heads * dim, 2 * self._kv_heads * dim], dim=1)
-        return attend(
-            plan,
-            index,
-            query.view(rows, self._heads, dim),
-            key_value.view(rows, 2, self._kv_heads, dim),
-            scale=dim**-0.5,
-            window=layer.window,
+        return self._head(
+            functional.rms_norm(hidden[keep], self._norm.shape, self._norm, self._shape.epsilon)
         )
 
-    def _gated(self, gate_up: torch.Tensor) -> torch.Tensor:
-        """[rows, 2 * inner] -> [rows, inner]"""
-        if self._gate_kernel is not None:
-            return self._gate_kernel.gate(gate_up)
-        gate, up = gate_up.chunk(2, dim=1)
-        gated: torch.Tensor = self._activation(gate)
-        return gated.mul_(up)
+    def _operations(self, positions: torch.Tensor, plan: AttentionPlan) -> Operations:
+        turns = self._turns(positions)
+        if self._kernels is not None and plan.kernel is not None and not plan.chunks:
+            return CompiledOperations(plan, self._shape, turns, self._kernels)
+        return TorchOperations(plan, self._shape, turns, self._activation, self._kernels)
 
     def _turns(self, positions: torch.Tensor) -> torch.Tensor:
         """What the queries and keys of each row are multiplied with: complex [rows, 1, dim / 2]."""
         angles = positions.float()[:, None] * self._frequencies
         return torch.polar(torch.full_like(angles, self._rotary_scale), angles)[:, None]
 
-    def _normalize(self, hidden: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """RMS normalisation of [rows, width]."""
-        if self._kernels is not None:
-            return self._kernels.normalise(hidden, weight, self._epsilon)
-        return functional.rms_norm(hidden, weight.shape, weight, self._epsilon)
 
-
-def _turn(heads: torch.Tensor, turns: torch.Tensor) -> None:
-    """Rotates [rows, heads, dim] in place and leaves real and imaginary parts side by side.
-
-    In the model the parts lie in the two halves of a head; queries and keys alike may be permuted.
-    """
-    rows, count, dim = heads.shape
-    real, imaginary = heads.view(rows, count, 2, dim // 2).float().unbind(2)
-    pairs = heads.view(rows, count, dim // 2, 2)
-    turned = torch.complex(real, imaginary).mul_(turns)
-    pairs.copy_(torch.view_as_real(turned))
-
-
-def _is_gate(model: Any) -> bool:
-    """Whether the feed-forward layers are gated by SiLU, of a width that the kernel takes."""
+def _suits_kernels(model: Any, dim: int) -> bool:
+    """Whether the compiled operations compute this model: its activation is SiLU, its sizes are theirs."""
     config = model.config
-    return config.hidden_act in ("silu", "swish") and config.intermediate_size % Kernels.GATE_MULTIPLE == 0
+    gated = config.hidden_act in ("silu", "swish") and config.intermediate_size % Kernels.GATE_MULTIPLE == 0
+    return gated and Kernels.suit(model.dtype, dim)
 
 
 def _fuse(layer: Any, matrix: Callable[[torch.Tensor], Matrix]) -> _Layer:

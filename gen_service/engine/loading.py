@@ -115,7 +115,9 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         vocab_size=int(text.vocab_size),
         eos_token_ids=_eos_token_ids(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
-        acceleration=Acceleration(runner.tree_kernel is not None, runner.uses_graphs, runner.packed, runner.fused),
+        acceleration=Acceleration(
+            runner.tree_kernel is not None, runner.uses_graphs, runner.packed, runner.fused
+        ),
     )
 
 

@@ -44,7 +44,7 @@ class TreeKernel:
 
 
 def find_tree_kernel(model: Any) -> TreeKernel | None:
-    """The kernel for a model where it is: Triton comes with torch's CUDA builds, compiled ones by a compiler."""
+    """The kernel for a model, if there is one: Triton comes with torch's CUDA builds, C needs a compiler."""
     device = next(model.parameters()).device
     if device.type == "cuda" and find_spec("triton") is not None:
         return triton_kernel()
@@ -66,7 +66,7 @@ def triton_kernel() -> TreeKernel:
 class TreeAttention:
     """What a kernel needs to know of a pass.
 
-    Args:
+    Attributes:
         tiles: [tiles, 4] int32 under a sliding window and for a number of query heads per KV head.
         own: [rows, depth] int32, the tree rows that each tree row attends to, -1 for none.
     """
@@ -75,8 +75,8 @@ class TreeAttention:
         self, kernel: TreeKernel, tiles: Callable[[int | None, int], torch.Tensor], own: torch.Tensor
     ) -> None:
         self._attend = kernel.attend
-        self._tiles = tiles
-        self._own = own
+        self.tiles = tiles
+        self.own = own
 
     def __call__(
         self,
@@ -93,5 +93,6 @@ class TreeAttention:
             key_value: of the same rows, [tree_rows, 2, kv_heads, dim].
             cache: [capacity, 2, kv_heads, dim].
         """
-        tiles = self._tiles(window, query.shape[1] // key_value.shape[2])
-        return self._attend(query, *key_value.unbind(1), *cache.unbind(1), tiles, self._own, scale)
+        tiles = self.tiles(window, query.shape[1] // key_value.shape[2])
+        (key, value), (keys, values) = key_value.unbind(1), cache.unbind(1)
+        return self._attend(query, key, value, keys, values, tiles, self.own, scale)

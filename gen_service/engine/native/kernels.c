@@ -411,3 +411,17 @@ void ttmark_attend(const struct attention *a, int64_t first, int64_t last) {
         }
     }
 }
+
+/* Turns queries and keys of all rows [rows, heads + 2 kv_heads, dim] in place, and puts keys and values of the first
+ * `kept` rows into the cache rows `slots`. */
+void ttmark_turn_and_keep(const struct attention *a, void *packed, const float *turns, int64_t rows,
+                          const int64_t *slots, int64_t kept) {
+    int64_t heads = a->kv_heads * a->groups, stride = a->query_row, size = a->half ? 2 : 4;
+    ttmark_turn(packed, turns, 0, rows, heads + a->kv_heads, a->dim, stride, a->half);
+    for (int64_t row = 0; row < kept; row++)
+        for (int64_t head = 0; head < a->kv_heads; head++) {
+            int64_t from = row * a->key_row + head * a->key_head, to = slots[row] * a->cache_row + head * a->cache_head;
+            memcpy((void *)at(a->keys, to, a->half), at(a->key, from, a->half), a->dim * size);
+            memcpy((void *)at(a->values, to, a->half), at(a->value, from, a->half), a->dim * size);
+        }
+}

@@ -17,8 +17,8 @@ _DTYPES = (torch.float32, torch.bfloat16)
 _WORTH_A_THREAD = 1 << 16  # numbers to compute with, below which handing over costs more than it saves
 
 
-class _Attention(ctypes.Structure):
-    """`struct attention` of kernels.c."""
+class AttentionCall(ctypes.Structure):
+    """`struct attention` of kernels.c: pointers, strides in elements, sizes."""
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("query", "key", "value", "keys", "values", "out")),
@@ -49,6 +49,9 @@ class Kernels:
         )
         self._turn = _function(library.ttmark_turn, pointer, pointer, *span, size, size, size, flag)
         self._gate = _function(library.ttmark_gate, pointer, pointer, *span, size, flag)
+        self._turn_and_keep = _function(
+            library.ttmark_turn_and_keep, pointer, pointer, pointer, size, pointer, size
+        )
         self._attend = _function(library.ttmark_attend, pointer, *span)
 
     GATE_MULTIPLE = _LANES
@@ -63,13 +66,16 @@ class Kernels:
         """Rows of the pass in a tile, of which `groups` query heads share a key: those that read it once."""
         return max(1, _QUERIES // groups)
 
-    def normalise(self, rows: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
-        """RMS normalisation of [rows, width], each row contiguous."""
+    def normalise(
+        self, rows: torch.Tensor, weight: torch.Tensor, epsilon: float, out: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """RMS normalisation of [rows, width], each row contiguous; to `out` [rows, width], if it is given."""
         count, width = rows.shape
-        out = torch.empty_like(rows, memory_format=torch.contiguous_format)
+        if out is None:
+            out = rows.new_empty(rows.shape)
         pointers = rows.data_ptr(), weight.data_ptr(), out.data_ptr()
         stride, half = rows.stride(0), _half(rows)
-        _split(
+        split(
             lambda first, last: self._normalise(*pointers, first, last, width, stride, epsilon, half),
             count,
             width,
@@ -86,18 +92,19 @@ class Kernels:
             turns: complex64 [rows, 1, dim / 2], contiguous.
         """
         pointers, stride, half = (packed.data_ptr(), turns.data_ptr()), packed.stride(0), _half(packed)
-        _split(
+        split(
             lambda first, last: self._turn(*pointers, first, last, heads, dim, stride, half),
-            len(packed),
+            packed.shape[0],
             heads * dim,
         )
 
-    def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
+    def gate(self, gate_up: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """silu(gate) * up: [rows, 2 * width], contiguous, -> [rows, width]; the width is a multiple of 16."""
-        rows, width = len(gate_up), gate_up.shape[1] // 2
-        out = gate_up.new_empty((rows, width))
+        rows, width = gate_up.shape[0], gate_up.shape[1] // 2
+        if out is None:
+            out = gate_up.new_empty((rows, width))
         pointers, half = (gate_up.data_ptr(), out.data_ptr()), _half(gate_up)
-        _split(lambda first, last: self._gate(*pointers, first, last, width, half), rows, width)
+        split(lambda first, last: self._gate(*pointers, first, last, width, half), rows, width)
         return out
 
     def attend(
@@ -118,7 +125,7 @@ class Kernels:
             key, value: [rows, kv_heads, dim] of this pass, with equal strides.
             keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
             tiles: int32, from `tile_spans`; together they cover every row once.
-            own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1 is none.
+            own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1: none.
 
         Returns [rows, heads, dim].
         """
@@ -128,13 +135,29 @@ class Kernels:
         tensors = (query, key, value, keys, values, out, tiles, own)
         strides = (stride for tensor in (query, key, keys) for stride in tensor.stride()[:2])
         sizes = (kv_heads, heads // kv_heads, dim, own.shape[1])
-        call = _Attention(*(each.data_ptr() for each in tensors), *strides, *sizes, scale, _half(query))
-        seen = int((tiles[:, 3] - tiles[:, 2]).sum()) if torch.get_num_threads() > 1 else 0
-        units = len(tiles) * kv_heads
-        _split(
-            lambda first, last: self._attend(ctypes.byref(call), first, last), units, seen * heads * dim // units
-        )
+        call = AttentionCall(*(each.data_ptr() for each in tensors), *strides, *sizes, scale, _half(query))
+        self.run(call, tiles)
         return out
+
+    def turn_and_keep(
+        self, call: AttentionCall, packed: torch.Tensor, turns: torch.Tensor, slots: torch.Tensor
+    ) -> None:
+        """Turns queries and keys of `packed`, which the call's pointers lie in, and caches the first rows.
+
+        Args:
+            packed: [rows, heads + 2 * kv_heads, dim].
+            turns: complex64 [rows, 1, dim / 2], contiguous.
+            slots: int64, the cache rows of the first rows.
+        """
+        pointers = ctypes.byref(call), packed.data_ptr(), turns.data_ptr()
+        self._turn_and_keep(*pointers, packed.shape[0], slots.data_ptr(), slots.shape[0])
+
+    def run(self, call: AttentionCall, tiles: torch.Tensor) -> None:
+        """Computes the tiles [tiles, 4] that the call points to."""
+        seen = int((tiles[:, 3] - tiles[:, 2]).sum()) if torch.get_num_threads() > 1 else 0
+        units = tiles.shape[0] * call.kv_heads
+        each = seen * call.kv_heads * call.groups * call.dim // max(units, 1)
+        split(lambda first, last: self._attend(ctypes.byref(call), first, last), units, each)
 
 
 def _function(function: Any, *arguments: Any) -> Any:
@@ -146,7 +169,7 @@ def _half(tensor: torch.Tensor) -> int:
     return int(tensor.dtype == torch.bfloat16)
 
 
-def _split(compute: Callable[[int, int], None], count: int, numbers: int) -> None:
+def split(compute: Callable[[int, int], None], count: int, numbers: int) -> None:
     """Computes parts [first, last) of `count` units, side by side where each thread has enough numbers."""
     threads = torch.get_num_threads()
     parts = 1 if threads == 1 else max(1, min(threads, count, count * numbers // _WORTH_A_THREAD))

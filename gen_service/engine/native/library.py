@@ -40,7 +40,7 @@ def load_library() -> ctypes.CDLL | None:
     try:
         return _load(*level)
     except (OSError, subprocess.SubprocessError) as error:
-        log.info("kernels_not_compiled", reason=str(error).splitlines()[0], slower="torch's operators are used")
+        log.info("kernels_not_compiled", reason=str(error).splitlines()[0], used="torch's operators")
         return None
 
 
@@ -86,9 +86,7 @@ def _file_name(name: str, flags: tuple[str, ...]) -> str:
 
 def _usable_levels() -> list[tuple[str, tuple[str, ...]]]:
     known = _processor_flags()
-    return [
-        (name, flags) for name, flags, needs in _LEVELS.get(platform.machine(), ()) if needs <= known
-    ]
+    return [(name, flags) for name, flags, needs in _LEVELS.get(platform.machine(), ()) if needs <= known]
 
 
 def _processor_flags() -> frozenset[str]:

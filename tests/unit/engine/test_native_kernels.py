@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from ttmark.gen_service.engine.llama import _turn
 from ttmark.gen_service.engine.native import Kernels, find_kernels, library
+from ttmark.gen_service.engine.operations import turn
 from ttmark.gen_service.engine.tiles import tile_spans
 
 DTYPES = (torch.float32, torch.bfloat16)
@@ -49,7 +49,7 @@ def test_heads_are_turned_as_torch_turns_them(kernels: Kernels, dtype: torch.dty
     packed = draw(4, 5 * dim, dtype=dtype)
     turns = torch.polar(torch.ones(4, dim // 2), draw(4, dim // 2))[:, None]
     expected = packed.clone()
-    _turn(expected[:, : 3 * dim].view(4, 3, dim), turns)
+    turn(expected[:, : 3 * dim].view(4, 3, dim), turns)
     kernels.turn(packed, turns, 3, dim)
     torch.testing.assert_close(packed, expected, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
     assert torch.equal(packed[:, 3 * dim :], expected[:, 3 * dim :])  # values are not turned

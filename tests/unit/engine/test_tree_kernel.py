@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 triton = pytest.importorskip("triton", reason="Triton has no build for this machine")
 
 
