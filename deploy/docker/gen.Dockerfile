@@ -4,6 +4,7 @@ FROM python:3.11.13-slim-bookworm AS build
 ARG TORCH="torch==2.13.0"
 ARG TORCH_INDEX=""
 WORKDIR /src
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 RUN python -m venv /opt/ttmark
 COPY constraints.txt ./
 RUN grep -v '^torch==' constraints.txt > /tmp/constraints.txt \
@@ -16,6 +17,8 @@ COPY evaluation evaluation
 COPY shared shared
 COPY ttmark ttmark
 RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen,detect]"
+# For every level of processors: the image has no compiler, and runs on others than this one.
+RUN /opt/ttmark/bin/python -m ttmark.gen_service.engine.native
 
 FROM python:3.11.13-slim-bookworm
 RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models /state && chown ttmark /models /state
