@@ -64,7 +64,7 @@ class EngineOptions:
 
     @contextmanager
     def engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:
-        """Our engine, warm where it is to generate."""
+        """Our engine, warm where it is to generate; its passes are not reproducible, a service's default."""
         settings = EngineSettings(
             dtype=self.dtype,
             threads=self.threads,
@@ -72,6 +72,7 @@ class EngineOptions:
             step_rows=_STEP_ROWS,
             max_waiting=sequences,
             adaptive_branches=adaptive,
+            reproducible=False,
             prefix_cache=False,
         )
         engine = OurEngine(Engine.load(folder, settings))
