@@ -5,6 +5,7 @@ import multiprocessing
 import subprocess
 from pathlib import Path
 from queue import Empty
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from ttmark.shared.tokenization import TextTokenizer
 
 CONTINUOUS_BATCHING = "transformers continuous batching"
 _PAGE = 64  # tokens of a page of the cache of continuous batching
+_VLLM_VERSION = "0.32.0"
 _VLLM = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # one process, whose processor time is all there is
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -129,17 +131,19 @@ def vllm(
         "tokens": workload.tokens,
         "filters": workload.filters | {"top_k": int(workload.filters["top_k"])},
     }
-    environment = _VLLM | {"OMP_NUM_THREADS": str(threads or torch.get_num_threads())}
-    assignments = [f"{name}={value}" for name, value in environment.items()]
     try:
-        ended = subprocess.run(
-            ["/usr/bin/env", *assignments, python, "-E", Path(__file__).with_name("vllm_peer.py")],
-            input=json.dumps(job),
-            capture_output=True,
-            text=True,
-            timeout=patience_seconds,
-            check=True,
-        )
+        with TemporaryDirectory() as scratch:
+            _make_importable(Path(scratch))
+            threading = {"OMP_NUM_THREADS": str(threads or torch.get_num_threads()), "PYTHONPATH": scratch}
+            assignments = [f"{name}={value}" for name, value in (_VLLM | threading).items()]
+            ended = subprocess.run(
+                ["/usr/bin/env", *assignments, python, "-P", Path(__file__).with_name("vllm_peer.py")],
+                input=json.dumps(job),
+                capture_output=True,
+                text=True,
+                timeout=patience_seconds,
+                check=True,
+            )
         made = json.loads(ended.stdout.splitlines()[-1])
     except subprocess.CalledProcessError as error:
         return Measurement(VLLM, workload, error=error.stderr.strip().splitlines()[-1])
@@ -147,3 +151,15 @@ def vllm(
         return Measurement(VLLM, workload, error=str(error))
     rates = Rates(made["tokens"] / made["seconds"], made["tokens"] / made["cpu_seconds"])
     return Measurement(VLLM, workload, rates)
+
+
+def _make_importable(folder: Path) -> None:
+    """What the package `vllm-cpu` needs on the path, in its own processes too.
+
+    Metadata under the name `vllm`, and nothing under the names of torchvision and its like, which break it.
+    """
+    metadata = folder / f"vllm-{_VLLM_VERSION}+cpu.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {_VLLM_VERSION}+cpu\n")
+    hidden = dict.fromkeys(("torchvision", "torchaudio", "torchcodec"))
+    (folder / "sitecustomize.py").write_text(f"import sys\n\nsys.modules.update({hidden})\n")

