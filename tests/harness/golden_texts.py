@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 
 from tests.harness.golden_detection import write_lines
 from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.normalization.look_alikes import look_alike_letters
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.keys.unlocked import UnlockedKey
@@ -57,7 +58,7 @@ def tokenizer_file() -> str:
 
 
 def text_vectors() -> dict[str, Any]:
-    """A tokenizer with its canonical form and fingerprint, and texts with the ids of each reading."""
+    """Look-alikes, each followed by its ASCII letter; a tokenizer; texts with the ids of their readings."""
     file = tokenizer_file()
     tokenizer = TextTokenizer(Tokenizer.from_str(file))
     profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
@@ -69,6 +70,7 @@ def text_vectors() -> dict[str, Any]:
         readings = [reader.token_ids(key).tolist() for reader in readers]
         texts.append({"text": text, "normalized": normalizer.normalize(text).text, "readings": readings})
     return {
+        "look_alikes": "".join(letter + plain for letter, plain in sorted(look_alike_letters().items())),
         "tokenizer": file,
         "canonical": tokenizer.canonical().decode(),
         "fingerprint": tokenizer.fingerprint,

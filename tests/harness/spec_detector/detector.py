@@ -11,8 +11,11 @@ from tests.harness.spec_detector.scores import (
     aligned_score,
     best_passage,
     direct,
+    disjoint,
+    document_p,
+    passages,
     position_scores,
-    scan_p,
+    scan_e,
 )
 
 Mode = Literal["direct", "aligned", "scan"]
@@ -24,7 +27,8 @@ class Answer:
 
     Attributes:
         fired: keys of the version's pool that reach the rate by themselves.
-        too_short: whether no profile could have reached it.
+        tokens_needed: where no profile could have reached the rate, else None.
+        segments: of `scan`, first and exclusive last token and log10 E.
     """
 
     log10_p: float
@@ -33,12 +37,13 @@ class Answer:
     version: int
     pool_key: int
     fired: int
-    too_short: bool
+    tokens_needed: int | None
+    segments: list[tuple[int, int, float]]
 
 
 @dataclass(frozen=True)
 class _Try:
-    """One version on one reading: log10 p of each key, times phases x pool."""
+    """One version on one reading: log10 p of each key times phases x pool, E-values of spans times pool."""
 
     key_id: str
     version: int
@@ -46,6 +51,7 @@ class _Try:
     count: int
     scheme: Scheme
     blocks: int
+    spans: list[tuple[float, int, int]]
 
 
 def detect(
@@ -63,57 +69,70 @@ def detect(
         readings: tokens of the document as it was sent and, where that is another text, normalised.
         any_phase: of `direct`.
     """
-    tries = [
-        list(_versions(exported, tokens, mode, any_phase=any_phase))
+    versions = sum("prf_keys" in version for exported in exports for version in exported["versions"])
+    others, limit = math.log10(versions * len(readings)), math.log10(fpr)
+    by_reading = [
+        [
+            one
+            for exported in exports
+            for one in _versions(exported, tokens, mode, limit - math.log10(versions), any_phase=any_phase)
+        ]
         for tokens in readings
-        for exported in exports
     ]
-    every = [one for some in tries for one in some]
-    versions = len(every) // len(readings)
-    others = math.log10(versions * len(readings))
+    every = [one for tries in by_reading for one in tries]
     best = min(every, key=lambda one: min(one.of_keys))
     corrected = [min(0.0, p + others) for p in best.of_keys]
+    counts = next(tries for tries in by_reading if best in tries)
+    spans = disjoint([(e + others, start, end) for one in counts for e, start, end in one.spans])
     return Answer(
         log10_p=min(corrected),
         hypotheses=sum(one.count for one in every),
         key_id=best.key_id,
         version=best.version,
         pool_key=corrected.index(min(corrected)),
-        fired=sum(p <= math.log10(fpr) for p in corrected),
-        too_short=all(_out_of_reach(one, math.log10(fpr) - others) for one in every),
+        fired=sum(p <= limit for p in corrected),
+        tokens_needed=_tokens_needed(every, limit - others),
+        segments=sorted((start, end, e) for e, start, end in spans if e <= limit),
     )
 
 
 def _versions(
-    exported: dict[str, Any], tokens: Sequence[int], mode: Mode, *, any_phase: bool
+    exported: dict[str, Any], tokens: Sequence[int], mode: Mode, log10_limit: float, *, any_phase: bool
 ) -> Iterator[_Try]:
     scheme = Scheme(exported["profile"])
     for version in reversed(exported["versions"]):
         if "prf_keys" not in version:
             continue
         keys = [bytes.fromhex(key) for key in version["prf_keys"]]
+        spans: list[tuple[float, int, int]] = []
         phases = range(scheme.size if any_phase and mode == "direct" else 1)
         blocks = max(0, -(-(len(tokens) - scheme.width - scheme.size + 1) // scheme.size))
         if mode == "direct":
             found = [[direct(scheme, key, tokens, phase) for phase in phases] for key in keys]
             blocks = max(scored for _, scored in found[0])
             alone = [min(log10_p for log10_p, _ in of_key) for of_key in found]
+        elif mode == "aligned":
+            p = aligned_p(scheme, keys[0], tokens)
+            alone = [p(aligned_score(position_scores(scheme, key, tokens), scheme.size)) for key in keys]
         else:
-            null = (aligned_p if mode == "aligned" else scan_p)(scheme, keys[0], tokens)
+            log10_e = scan_e(scheme, keys[0], tokens)
             z = [position_scores(scheme, key, tokens) for key in keys]
-            statistic = [
-                aligned_score(one, scheme.size)
-                if mode == "aligned"
-                else best_passage(one, scheme.size, give_up=True)
-                for one in z
-            ]
-            alone = [null(score) for score in statistic]
+            alone = [document_p(log10_e(best_passage(one, scheme.size)[0])) for one in z]
+            limit = log10_limit - math.log10(len(keys))
+            spans = [span for one in z for span in passages(one, scheme.size, log10_e, limit)]
         count = len(phases) * len(keys)
         of_keys = [min(0.0, log10_p + math.log10(count)) for log10_p in alone]
-        yield _Try(exported["key_id"], version["version"], of_keys, count, scheme, blocks)
+        found_spans = [(e + math.log10(len(keys)), a, b + scheme.width) for e, a, b in disjoint(spans)]
+        yield _Try(exported["key_id"], version["version"], of_keys, count, scheme, blocks, found_spans)
 
 
-def _out_of_reach(one: _Try, limit: float) -> bool:
-    null = one.scheme.null
-    best_total = one.blocks * null.best
-    return one.blocks == 0 or null.tail(best_total, one.blocks) + math.log10(one.count) > limit
+def _tokens_needed(every: Sequence[_Try], limit: float) -> int | None:
+    tokens = []
+    for one in every:
+        scheme, null, blocks = one.scheme, one.scheme.null, 1
+        while null.tail(blocks * null.best, blocks) + math.log10(one.count) > limit:
+            blocks += 1
+        if one.blocks >= blocks:
+            return None
+        tokens.append(scheme.size * (-(-scheme.width // scheme.size) + blocks))
+    return min(tokens)

@@ -54,18 +54,48 @@ def aligned_score(z: Sequence[float], r: int) -> float:
     return d[-1]
 
 
-def best_passage(z: Sequence[float], r: int, *, give_up: bool) -> float:
-    """The highest D of the local alignment."""
-    drift, best = 0.15 * r, 0.0
-    d, top = [0.0] * (len(z) + r), [0.0] * (len(z) + r)
-    for t in range(r, len(z) + r):
+def best_passage(
+    z: Sequence[float], r: int, *, give_up: bool = True, drift: float | None = None
+) -> tuple[float, int, int]:
+    """The highest D of the local alignment, and the boundaries [a, b) of its segment."""
+    drift, best = drift or 0.15 * r, (0.0, 0, 0)
+    count = len(z) + r
+    d, top, origin = [0.0] * count, [0.0] * count, list(range(count))
+    for t in range(r, count):
         kept, skipped = d[t - r] + z[t - r] - drift, d[t - 1] - 5
-        d[t], top[t] = (kept, top[t - r]) if kept >= skipped else (skipped, top[t - 1])
+        source = t - r if kept >= skipped else t - 1
+        d[t], top[t], origin[t] = max(kept, skipped), top[source], origin[source]
         if d[t] <= 0 or (give_up and d[t] < top[t] - 100 * drift / r):
-            d[t], top[t] = 0.0, 0.0
+            d[t], top[t], origin[t] = 0.0, 0.0, t
         top[t] = max(top[t], d[t])
-        best = max(best, d[t])
+        if d[t] > best[0]:
+            best = (d[t], origin[t], t)
     return best
+
+
+def passages(z: Sequence[float], r: int, log10_e: P, limit: float) -> list[tuple[float, int, int]]:
+    """log10 E and boundaries [a, b) of the segments within the limit that overlap no better one."""
+    found, pending = [], [(0, len(z) + r - 1)]
+    while pending:
+        low, high = pending.pop()
+        score, a, b = best_passage(z[low : high - r + 1], r) if high - low >= r else (0.0, 0, 0)
+        if log10_e(score) > limit:
+            continue
+        mean = 0.15 * r + score / ((b - a) // r)
+        inside = z[low + a : low + b - r + 1]
+        _, inner_a, inner_b = best_passage(inside, r, drift=max(0.15 * r, mean / 2))
+        found.append((log10_e(score), low + a + inner_a, low + a + inner_b))
+        pending += [(low, low + a), (low + b, high)]
+    return disjoint(found)
+
+
+def disjoint(spans: Sequence[tuple[float, int, int]]) -> list[tuple[float, int, int]]:
+    """The spans (log10 E, start, end), the smallest E first, that overlap no better one."""
+    kept: list[tuple[float, int, int]] = []
+    for span in sorted(spans, key=lambda one: one[0]):
+        if all(span[2] <= other[1] or other[2] <= span[1] for other in kept):
+            kept.append(span)
+    return kept
 
 
 def aligned_p(scheme: Scheme, first_key: bytes, tokens: Sequence[int]) -> P:
@@ -80,28 +110,33 @@ def aligned_p(scheme: Scheme, first_key: bytes, tokens: Sequence[int]) -> P:
     return lambda d: _from_rows(null, r, n, d)
 
 
-def scan_p(scheme: Scheme, first_key: bytes, tokens: Sequence[int]) -> P:
-    """log10 p of a document whose best passage has this score."""
+def scan_e(scheme: Scheme, first_key: bytes, tokens: Sequence[int]) -> P:
+    """log10 E of a passage with this score."""
     n, r = len(tokens) - scheme.width, scheme.size
     if n < r:
-        return lambda _: 0.0
+        return lambda _: math.inf
     table = _table(scheme)
     if table is None:
-        return _decoy_p(scheme, first_key, tokens, lambda z: best_passage(z, r, give_up=False))
+        p = _decoy_p(scheme, first_key, tokens, lambda z: best_passage(z, r, give_up=False)[0])
+        return lambda score: math.log10(-math.log1p(-min(10 ** p(score), 1 - 1e-16)))
 
-    def p(score: float) -> float:
+    def log10_e(score: float) -> float:
         null = table["scan"]
         row = next((i for i, length in enumerate(null["lengths"]) if length >= n), len(null["lengths"]) - 1)
         levels = [i for i, least in enumerate(null["thresholds"][row]) if least <= score + 1e-9]
         if not levels:
-            return 0.0
-        log10_e = null["log10_levels"][levels[-1]]
+            return math.inf
+        e: float = null["log10_levels"][levels[-1]]
         if levels[-1] == len(null["thresholds"][row]) - 1:
-            log10_e -= null["decays"][row] * max(0.0, score - null["thresholds"][row][-1])
-        log10_e += max(0.0, math.log10(n / null["lengths"][-1]))
-        return log10_e if log10_e < -15 else math.log10(-math.expm1(-(10**log10_e)))
+            e -= null["decays"][row] * max(0.0, score - null["thresholds"][row][-1])
+        return e + max(0.0, math.log10(n / null["lengths"][-1]))
 
-    return p
+    return log10_e
+
+
+def document_p(log10_e: float) -> float:
+    """log10 p of a document whose best passage has this E-value."""
+    return log10_e if log10_e < -15 else math.log10(-math.expm1(-(10**log10_e)))
 
 
 def _from_rows(null: dict[str, Any], r: int, n: int, d: float) -> float:
