@@ -109,7 +109,7 @@ def _stray_marks(text: str) -> str:
 
 
 def _without_below(letter: str) -> str:
-    base, *marks = unicodedata.normalize("NFD", letter)
+    base, *marks = list(unicodedata.normalize("NFD", letter))
     kept = [mark for mark in marks if unicodedata.combining(mark) != BELOW]
     if not (_within(letter, (0x80, 0x2C7F)) and base.isascii() and len(kept) < len(marks)):
         return letter
