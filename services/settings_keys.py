@@ -45,7 +45,7 @@ class KeyStoreSettings(BaseSettings):
         "that went back in time. Left out: a file for each store in the state folder; empty: none.",
     )
     audit_file: Path | None = Field(
-        default=None, description="File to which the command line adds a line for each change."
+        default=None, description="File to which the command line adds a line for each change and export."
     )
 
     def open_ledger(self) -> Ledger:

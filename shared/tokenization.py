@@ -75,10 +75,14 @@ class TextTokenizer:
         """The least number above every token id; more than `vocab_size` where ids have gaps."""
         return max(self.backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) of the tokenizer's canonical JSON: what a profile names its tokenizer by."""
+    def canonical(self) -> bytes:
+        """The tokenizer's canonical JSON (`docs/spec.md`, section "Tokenizer")."""
         description = orjson.loads(self.backend.to_str())
         description.pop("truncation", None)
         description.pop("padding", None)
-        return hashlib.sha256(orjson.dumps(description, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        return orjson.dumps(description, option=orjson.OPT_SORT_KEYS)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of the canonical JSON: what a profile names its tokenizer by."""
+        return hashlib.sha256(self.canonical()).hexdigest()

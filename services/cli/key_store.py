@@ -30,12 +30,17 @@ Command = Callable[["KeyStore"], Coroutine[Any, Any, T]]
 
 @dataclass(frozen=True)
 class KeyStore:
-    """The configured store with what works on it."""
+    """The configured store with what works on it.
+
+    Attributes:
+        audited: whether the audit trail is kept.
+    """
 
     records: RecordStore
     kek: KeyEncryptionKey
     ledger: Ledger
     audit: AuditSink
+    audited: bool = False
 
     @property
     def ring(self) -> KeyRing:
@@ -64,8 +69,8 @@ async def _with_key_store(command: Command[T]) -> T:
     settings = KeyStoreSettings()
     store = settings.open_store()
     try:
-        audit = _audit_sink(settings.audit_file)
-        return await command(KeyStore(store, settings.load_kek(), settings.open_ledger(), audit))
+        audit, audited = _audit_sink(settings.audit_file), settings.audit_file is not None
+        return await command(KeyStore(store, settings.load_kek(), settings.open_ledger(), audit, audited))
     finally:
         await store.close()
 

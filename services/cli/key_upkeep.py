@@ -1,7 +1,6 @@
 """`ttmark keys upkeep|rewrap|backup|restore|verify`: care of the store as a whole."""
 
 import asyncio
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ttmark.services.cli.closed_file import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup
@@ -77,14 +77,9 @@ def backup(file: BackupFile, as_json: JsonOutput = False) -> None:
         store.audit(AuditEvent("store.backup"))
         return content
 
-    content = run(command)
-    try:
-        with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as handle:
-            handle.write(content)
-            handle.flush()
-            os.fsync(handle.fileno())
-    except OSError as error:
-        raise typer.BadParameter(f"cannot write {file}: {error.strerror}") from error
+    with new_closed_file(file) as handle:
+        content = run(command)
+        handle.write(content)
     _tell({"file": str(file), "bytes": len(content)}, f"wrote {file}", as_json=as_json)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from ttmark.services.cli.key_export import export
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
 from ttmark.services.cli.options import JsonOutput
@@ -141,6 +142,7 @@ app.command()(rewrap)
 app.command()(backup)
 app.command()(restore)
 app.command()(verify)
+app.command()(export)
 
 
 def _profile(
@@ -208,6 +210,7 @@ def _show(keys: list[KeyInfo], volumes: Volumes | None = None, *, as_json: bool)
             "POOL": str(key.profile.pool),
             "CREATED (UTC)": moment(version.created_at),
             "CHANGED (UTC)": moment(version.changed_at),
+            "EXPORTED (UTC)": moment(version.exported_at),
         }
         for key in keys
         for version in key.versions

@@ -83,8 +83,11 @@ def load_record(envelope: Envelope) -> KeyRecord:
 
 def dump_record(record: KeyRecord) -> dict[str, object]:
     """The body of the envelope; what is not set is left out, as programs before it read it."""
-    unset = {"rotate_after_tokens"} if record.rotate_after_tokens is None else None
-    return {**record.model_dump(mode="json", exclude=unset), "profile": record.profile.stored()}
+    body = record.model_dump(mode="json")
+    for fields, name in [(body, "rotate_after_tokens"), *((one, "exported_at") for one in body["versions"])]:
+        if fields[name] is None:
+            del fields[name]
+    return {**body, "profile": record.profile.stored()}
 
 
 def describe(envelope: Envelope) -> KeyInfo:

@@ -9,6 +9,7 @@ from ttmark.shared.keys.replicas import replicas_behind
 from ttmark.shared.keys.transitions import (
     check_primary,
     disabled,
+    exported,
     find_version,
     next_version,
     promoted,
@@ -114,7 +115,7 @@ class KeyRing:
             )
             return record.model_copy(update={"versions": (*record.versions, version)})
 
-        info = await self._change(key_id, change)
+        info = describe(await self._change(key_id, change))
         self._audited("key.rotate", info, info.versions[-1].version)
         return info
 
@@ -141,7 +142,7 @@ class KeyRing:
         def change(record: KeyRecord, _: Envelope) -> KeyRecord:
             return record.model_copy(update={"rotate_after_tokens": tokens})
 
-        info = await self._change(key_id, change)
+        info = describe(await self._change(key_id, change))
         self._audit(AuditEvent("key.limit", key_id=key_id, tenant=info.tenant, tokens=tokens))
         return info
 
@@ -152,6 +153,20 @@ class KeyRing:
     async def disable(self, key_id: str, version: int) -> KeyInfo:
         """Takes a compromised version out of use; without its primary a key generates nothing."""
         return await self._transition("key.disable", key_id, version, disabled)
+
+    async def export(self, key_id: str) -> tuple[KeyInfo, UnlockedKey]:
+        """The key with its versions unwrapped, for another program, once the record says that they left.
+
+        It writes to the store, so that it takes the right to change keys, which services lack.
+
+        Raises:
+            InvalidTransition: no version is detected.
+        """
+        envelope = await self._change(key_id, lambda record, _: exported(record, self._now()))
+        key = unlock(envelope)
+        names = tuple(f"{key_id}/{version.version}" for version in key.detectable)
+        self._audit(AuditEvent("key.export", key_id=key_id, tenant=key.tenant, keys=names))
+        return describe(envelope), key
 
     async def open(self, key_id: str) -> UnlockedKey:
         """The key with all versions unwrapped."""
@@ -194,7 +209,7 @@ class KeyRing:
         def change(record: KeyRecord, _: Envelope) -> KeyRecord:
             return step(record, version, self._now())
 
-        info = await self._change(key_id, change)
+        info = describe(await self._change(key_id, change))
         self._audited(action, info, version)
         return info
 
@@ -211,14 +226,14 @@ class KeyRing:
     def _audited(self, action: Action, info: KeyInfo, version: int) -> None:
         self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))
 
-    async def _change(self, key_id: str, change: Callable[[KeyRecord, Envelope], KeyRecord]) -> KeyInfo:
+    async def _change(self, key_id: str, change: Callable[[KeyRecord, Envelope], KeyRecord]) -> Envelope:
         def new_body(envelope: Envelope) -> Mapping[str, object] | None:
             record = load_record(envelope)
             changed = change(record, envelope)
             return None if changed == record else dump_record(changed)
 
         envelope, _ = await self._vault.change(KIND, key_id, new_body)
-        return describe(_existing(key_id, envelope))
+        return _existing(key_id, envelope)
 
 
 def _existing(key_id: str, envelope: Envelope | None) -> Envelope:

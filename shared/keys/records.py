@@ -25,7 +25,11 @@ class KeyState(StrEnum):
 
 
 class VersionInfo(BaseModel):
-    """A version without its secret."""
+    """A version without its secret.
+
+    Attributes:
+        exported_at: when its PRF keys last left the store for another program; None: they never did.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,6 +37,7 @@ class VersionInfo(BaseModel):
     state: KeyState
     created_at: datetime
     changed_at: datetime
+    exported_at: datetime | None = None
 
 
 class VersionRecord(VersionInfo):

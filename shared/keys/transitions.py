@@ -66,6 +66,17 @@ def disabled(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
     return _changed(record, {}, version, KeyState.DISABLED, now)
 
 
+def exported(record: KeyRecord, now: datetime) -> KeyRecord:
+    """The versions that are detected bear the time at which their PRF keys left the store."""
+    if not any(version.state.detectable for version in record.versions):
+        raise InvalidTransition(f"key {record.key_id} has no version that is detected")
+    versions = tuple(
+        version.model_copy(update={"exported_at": now}) if version.state.detectable else version
+        for version in record.versions
+    )
+    return record.model_copy(update={"versions": versions})
+
+
 def _changed(
     record: KeyRecord, others: dict[KeyState, KeyState], version: int, state: KeyState, now: datetime
 ) -> KeyRecord:

@@ -13,6 +13,7 @@ Action = Literal[
     "key.promote",
     "key.retire",
     "key.disable",
+    "key.export",
     "key.rewrap",
     "key.generate",
     "key.generated",
@@ -43,7 +44,7 @@ class AuditEvent:
     tokens: of `key.limit` tokens after which a version is due for rotation, of `key.generate` tokens of the
         prompts, of `key.generated` tokens that were written until it ended or was cancelled, of `key.detect`
         tokens that were read.
-    keys: `key id/version` of all that a detection tried.
+    keys: `key id/version` of all that a detection tried, or whose PRF keys were exported.
     verdicts: how many documents got each.
     """
 

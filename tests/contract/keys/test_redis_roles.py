@@ -230,6 +230,7 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
         await operator.create("k", tenant="t", profile=profile)
         await operator.rotate("k")
         await operator.promote("k", 2)
+        await operator.export("k")
         plain, _ = await TokenRegistry(stores["operator"], kek).create(tenant="t", scopes=[Scope.DETECT])
         for role in SERVICES:
             await serve_as(stores[role], kek, plain)
@@ -252,5 +253,7 @@ async def serve_as(store: RecordStore, kek: KeyEncryptionKey, plain: str) -> Non
     await TokenRegistry(store, kek).authenticate(plain)
     with pytest.raises(StoreUnavailable, match="refused"):
         await ring.rotate("k")
+    with pytest.raises(StoreUnavailable, match="refused"):
+        await ring.export("k")
     with pytest.raises(StoreUnavailable, match="refused"):
         await TokenRegistry(store, kek).create(tenant="t", scopes=[Scope.DETECT])

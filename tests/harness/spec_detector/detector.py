@@ -1,0 +1,138 @@
+"""From exported keys and the readings of a document to an answer."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tests.harness.spec_detector.scheme import Scheme
+from tests.harness.spec_detector.scores import (
+    aligned_p,
+    aligned_score,
+    best_passage,
+    direct,
+    disjoint,
+    document_p,
+    passages,
+    position_scores,
+    scan_e,
+)
+
+Mode = Literal["direct", "aligned", "scan"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the service answers as well.
+
+    Attributes:
+        fired: keys of the version's pool that reach the rate by themselves.
+        tokens_needed: where no profile could have reached the rate, else None.
+        segments: of `scan`, first and exclusive last token and log10 E.
+    """
+
+    log10_p: float
+    hypotheses: int
+    key_id: str
+    version: int
+    pool_key: int
+    fired: int
+    tokens_needed: int | None
+    segments: list[tuple[int, int, float]]
+
+
+@dataclass(frozen=True)
+class _Try:
+    """One version on one reading: log10 p of each key times phases x pool, E-values of spans times pool."""
+
+    key_id: str
+    version: int
+    of_keys: list[float]
+    count: int
+    scheme: Scheme
+    blocks: int
+    spans: list[tuple[float, int, int]]
+
+
+def detect(
+    exports: Sequence[dict[str, Any]],
+    readings: Sequence[Sequence[int]],
+    mode: Mode,
+    fpr: float,
+    *,
+    any_phase: bool = False,
+) -> Answer:
+    """The best of all versions of the exported keys on all readings.
+
+    Args:
+        exports: files of `ttmark keys export`, in the order of their key ids.
+        readings: tokens of the document as it was sent and, where that is another text, normalised.
+        any_phase: of `direct`.
+    """
+    versions = sum("prf_keys" in version for exported in exports for version in exported["versions"])
+    others, limit = math.log10(versions * len(readings)), math.log10(fpr)
+    by_reading = [
+        [
+            one
+            for exported in exports
+            for one in _versions(exported, tokens, mode, limit - math.log10(versions), any_phase=any_phase)
+        ]
+        for tokens in readings
+    ]
+    every = [one for tries in by_reading for one in tries]
+    best = min(every, key=lambda one: min(one.of_keys))
+    corrected = [min(0.0, p + others) for p in best.of_keys]
+    counts = next(tries for tries in by_reading if best in tries)
+    spans = disjoint([(e + others, start, end) for one in counts for e, start, end in one.spans])
+    return Answer(
+        log10_p=min(corrected),
+        hypotheses=sum(one.count for one in every),
+        key_id=best.key_id,
+        version=best.version,
+        pool_key=corrected.index(min(corrected)),
+        fired=sum(p <= limit for p in corrected),
+        tokens_needed=_tokens_needed(every, limit - others),
+        segments=sorted((start, end, e) for e, start, end in spans if e <= limit),
+    )
+
+
+def _versions(
+    exported: dict[str, Any], tokens: Sequence[int], mode: Mode, log10_limit: float, *, any_phase: bool
+) -> Iterator[_Try]:
+    scheme = Scheme(exported["profile"])
+    for version in reversed(exported["versions"]):
+        if "prf_keys" not in version:
+            continue
+        keys = [bytes.fromhex(key) for key in version["prf_keys"]]
+        spans: list[tuple[float, int, int]] = []
+        phases = range(scheme.size if any_phase and mode == "direct" else 1)
+        blocks = max(0, -(-(len(tokens) - scheme.width - scheme.size + 1) // scheme.size))
+        if mode == "direct":
+            found = [[direct(scheme, key, tokens, phase) for phase in phases] for key in keys]
+            blocks = max(scored for _, scored in found[0])
+            alone = [min(log10_p for log10_p, _ in of_key) for of_key in found]
+        elif mode == "aligned":
+            p = aligned_p(scheme, keys[0], tokens)
+            alone = [p(aligned_score(position_scores(scheme, key, tokens), scheme.size)) for key in keys]
+        else:
+            log10_e = scan_e(scheme, keys[0], tokens)
+            z = [position_scores(scheme, key, tokens) for key in keys]
+            alone = [document_p(log10_e(best_passage(one, scheme.size)[0])) for one in z]
+            limit = log10_limit - math.log10(len(keys))
+            spans = [span for one in z for span in passages(one, scheme.size, log10_e, limit)]
+        count = len(phases) * len(keys)
+        of_keys = [min(0.0, log10_p + math.log10(count)) for log10_p in alone]
+        found_spans = [(e + math.log10(len(keys)), a, b + scheme.width) for e, a, b in disjoint(spans)]
+        yield _Try(exported["key_id"], version["version"], of_keys, count, scheme, blocks, found_spans)
+
+
+def _tokens_needed(every: Sequence[_Try], limit: float) -> int | None:
+    tokens = []
+    for one in every:
+        scheme, null, blocks = one.scheme, one.scheme.null, 1
+        while null.tail(blocks * null.best, blocks) + math.log10(one.count) > limit:
+            blocks += 1
+        if one.blocks >= blocks:
+            return None
+        tokens.append(scheme.size * (-(-scheme.width // scheme.size) + blocks))
+    return min(tokens)

@@ -1,0 +1,138 @@
+"""The normalised reading of a text, rule by rule and character by character."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+import regex  # type: ignore[import-untyped]
+
+BELOW = 220
+JOINERS = {"\u200c", "\u200d", *map(chr, range(0xFE00, 0xFE10))}
+KEYCAP = "\u20e3"
+
+
+def normalised(text: str, look_alikes: Mapping[str, str]) -> str:
+    """The text after the six rules of the specification."""
+    text = _invisible(_white_space(text).replace("\r", ""))
+    if not text.isascii():
+        text = _plain_letters(_stray_marks(text), look_alikes)
+    return re.sub(r"(?<=[^ \t\n])([ \t])[ \t]+", r"\1", re.sub(r"[ \t]+(?=\n)", "", text))
+
+
+def _is(character: str, name: str) -> bool:
+    return bool(regex.fullmatch(rf"\p{{{name}}}", character))
+
+
+def _within(character: str, *ranges: tuple[int, int]) -> bool:
+    return character != "" and any(first <= ord(character) <= last for first, last in ranges)
+
+
+def _white_space(text: str) -> str:
+    out = ""
+    for i, c in enumerate(text):
+        before, after = text[i - 1 : i] if i else "", text[i + 1 : i + 2]
+        braille = any(_within(neighbour, (0x2801, 0x28FF)) for neighbour in (before, after))
+        if c in "\x0b\x0c\x85\u2028\u2029" or (c == "\r" and after != "\n"):
+            out += "\n"
+        elif unicodedata.category(c) == "Zs" or c in "\u3164\uffa0" or (c == "\u2800" and not braille):
+            out += " "
+        else:
+            out += c
+    return out
+
+
+def _invisible(text: str) -> str:
+    out, i = "", 0
+    while i < len(text):
+        c, before, after = text[i], text[i - 1 : i] if i else "", text[i + 1 : i + 2]
+        flag = re.match("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f", text[i:])
+        if flag:
+            out, i = out + flag[0], i + len(flag[0])
+        elif (_is(c, "Han") and _within(after, (0xE0100, 0xE01EF))) or (
+            _is(c, "Mongolian") and _within(after, (0x180B, 0x180F))
+        ):
+            out, i = out + c + after, i + 2
+        elif c in "\u115f\u1160" and any(one and _is(one, "Hangul") for one in (before, after)):
+            out, i = out + c, i + 1
+        elif c in JOINERS:
+            end = i
+            while end < len(text) and text[end] in JOINERS:
+                end += 1
+            latin = _within(before, (0, 0x7F), (0x300, 0x36F), (0x2010, 0x2027)) or (
+                before != "" and _is(before, "Latin")
+            )
+            kept = text[i:end]
+            if latin:
+                kept = text[end - 1] if text[end : end + 1] == KEYCAP else ""
+            out, i = out + kept, end
+        elif _ignorable(c):
+            while i < len(text) and _ignorable(text[i]):
+                i += 1
+        else:
+            control = _within(c, (0, 8), (0xE, 0x1F), (0x7F, 0x84), (0x86, 0x9F), (0xFFF9, 0xFFFB))
+            out, i = out + ("" if control else c), i + 1
+    return out
+
+
+def _ignorable(c: str) -> bool:
+    return _is(c, "Default_Ignorable_Code_Point") and c not in JOINERS and c not in "\u3164\uffa0"
+
+
+def _stray_marks(text: str) -> str:
+    ranges = (0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF)
+    parts = [m for c in text if not c.isascii() for m in unicodedata.normalize("NFD", c)]
+    classes = [unicodedata.combining(mark) == BELOW for mark in parts if _within(mark, *ranges)]
+    mostly_below = 2 * sum(classes) > len(classes)
+    out, i = "", 0
+    while i < len(text):
+        c, end = text[i], i + 1
+        while end < len(text) and unicodedata.category(text[end])[0] == "M":
+            end += 1
+        run = text[i + 1 : end]
+        if not (c.isascii() or _is(c, "Latin")) or KEYCAP in run:
+            out, i = out + c, i + 1
+            if KEYCAP in run:
+                out, i = out + run, end
+            continue
+        letter, out = c, out + c
+        for mark in run:
+            together = unicodedata.normalize("NFC", letter + mark)
+            if mostly_below and unicodedata.combining(mark) == BELOW:
+                continue
+            if len(together) == 1:
+                letter = together
+            elif letter.isascii():
+                continue
+            out += mark
+        i = end
+    return "".join(map(_without_below, out)) if mostly_below else out
+
+
+def _without_below(letter: str) -> str:
+    base, *marks = list(unicodedata.normalize("NFD", letter))
+    kept = [mark for mark in marks if unicodedata.combining(mark) != BELOW]
+    if not (_within(letter, (0x80, 0x2C7F)) and base.isascii() and len(kept) < len(marks)):
+        return letter
+    return unicodedata.normalize("NFC", base + "".join(kept))
+
+
+def _plain_letters(text: str, look_alikes: Mapping[str, str]) -> str:
+    dotless = {"\u0237": "j"}
+    if 2 * sum(c in "çğöüşəÇĞÖÜŞƏİ" for c in text) < text.count("\u0131"):
+        dotless["\u0131"] = "i"
+    text = "".join(dotless.get(c, c) for c in map(_unstyled, text))
+
+    def word(match: re.Match[str]) -> str:
+        if not re.search("[A-Za-z]", match[0]):
+            return match[0]
+        return "".join(look_alikes.get(c, c) for c in match[0])
+
+    return re.sub(r"\w+", word, text)
+
+
+def _unstyled(c: str) -> str:
+    form, plain = unicodedata.decomposition(c), unicodedata.normalize("NFKC", c)
+    plain = {"\u0131": "i", "\u0237": "j"}.get(plain, plain)
+    styled = form and (form[0] != "<" or form.startswith(("<font>", "<wide>", "<narrow>", "<compat>")))
+    of_kind = _within(c, (0x80, 0x1FFFF)) and unicodedata.category(c)[0] in "LN"
+    return plain if styled and of_kind and plain.isascii() and plain.isalnum() else c

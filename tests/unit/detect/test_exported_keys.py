@@ -1,0 +1,70 @@
+"""A stranger with `docs/spec.md` and an exported key answers as the service does."""
+
+import asyncio
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.harness.spec_detector import detect
+from tests.unit.detect.conftest import watermarked_text
+from ttmark.services.cli import keys
+
+MODES = {"direct": ("direct", {}), "aligned": ("aligned", {}), "scan": ("localized", {})}
+FPR = 1e-5
+
+
+@pytest.fixture
+async def export(service, tmp_path, monkeypatch):
+    """Exports one of the service's keys by the command, and reads the file."""
+    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
+    monkeypatch.setenv("TTMARK_KEK", "00" * 32)
+    monkeypatch.setenv("TTMARK_LEDGER_FILE", "")
+    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(tmp_path / "audit.jsonl"))
+
+    async def command(key_id):
+        arguments = ["export", key_id, str(tmp_path / f"{key_id}.json"), "--i-understand", key_id]
+        result = await asyncio.to_thread(CliRunner().invoke, keys.app, arguments)
+        assert result.exit_code == 0, result.output
+        return json.loads((tmp_path / f"{key_id}.json").read_text())
+
+    return command
+
+
+async def assert_same_answer(service, text, exports, mode, token):
+    route, options = MODES[mode]
+    body = {"inputs": [{"text": text}], "keys": [one["key_id"] for one in exports], "fpr": FPR, **options}
+    (expected,) = await service.results(route, body, token)
+    normalized = service.backend.normalizer.normalize(text).text
+    readings = [service.tokenizer.encode(one) for one in dict.fromkeys([text, normalized])]
+    answer = detect(exports, readings, mode, FPR, any_phase=True)
+    assert answer.log10_p == pytest.approx(expected.log10_p, abs=1e-6)
+    assert answer.hypotheses == expected.hypotheses
+    if expected.key is not None:
+        found = (expected.key.key_id, expected.key.version, expected.key.pool_key or 0)
+        assert (answer.key_id, answer.version, answer.pool_key) == found
+    return expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_an_exported_key_finds_what_the_service_finds(service, export, mode):
+    one, two = await export("a-one"), await export("a-two")
+    assert one["profile"]["tokenizer_fingerprint"] == service.tokenizer.fingerprint
+    marked = service.marked("a-two", 120, spaces="double")
+    found = await assert_same_answer(service, marked, [one, two], mode, "full")
+    assert (found.verdict, found.key.key_id, found.reading) == ("watermarked", "a-two", "as_sent")
+    hidden = service.marked("a-one", 120).replace("a", "\N{CYRILLIC SMALL LETTER A}")
+    found = await assert_same_answer(service, hidden, [one, two], mode, "full")
+    assert (found.verdict, found.key.key_id, found.reading) == ("watermarked", "a-one", "normalized")
+    plain = "Nothing is hidden here, and nobody looks for more than that."
+    assert (await assert_same_answer(service, plain, [one, two], mode, "full")).verdict == "not_detected"
+
+
+@pytest.mark.parametrize("mode", ["direct", "scan"])
+async def test_an_exported_pool_finds_what_the_service_finds(service, export, mode):
+    pool = await export("d-pool")
+    key = service.keys["d-pool"]
+    prf_key = key.primary.prf_keys[13]
+    text = watermarked_text(service.tokenizer, key.profile.watermark(), prf_key, 100)
+    found = await assert_same_answer(service, text, [pool], mode, "pool")
+    assert (found.verdict, found.key.pool_key) == ("watermarked", 13)

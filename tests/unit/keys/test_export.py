@@ -1,0 +1,193 @@
+"""`ttmark keys export`: PRF keys leave only when asked for by name, on record, into a closed file."""
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.unit.keys.conftest import Clock
+from tests.unit.keys.test_secrets_stay_inside import assert_absent
+from ttmark.services.cli import keys
+from ttmark.shared.keys.key_codec import KIND
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.verification import verify_store
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.envelope import open_envelope
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound, StoreUnavailable
+from ttmark.shared.vault.store import RecordStore
+
+CANARY = bytes.fromhex("c0ffee00c0ffee11c0ffee22c0ffee33c0ffee44c0ffee55c0ffee66c0ffee77")
+
+
+def invoke(arguments: str) -> Result:
+    return CliRunner().invoke(keys.app, arguments.split())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, profile: Profile, store: RecordStore, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of the commands; a store in it has no key yet."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
+    monkeypatch.setenv("TTMARK_KEK", bytes(range(32)).hex())
+    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(tmp_path / "audit.jsonl"))
+    monkeypatch.setattr("ttmark.shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
+    return tmp_path
+
+
+def audited(folder: Path) -> list[dict[str, object]]:
+    file = folder / "audit.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+@pytest.fixture
+async def key_k(folder: Path, ring: KeyRing, profile: Profile) -> KeyRing:
+    """A key with a retired, an active and a primary version."""
+    await ring.create("k", tenant="t", profile=profile)
+    for version in (2, 3):
+        await ring.rotate("k")
+        await ring.promote("k", version)
+    await ring.retire("k", 1)
+    return ring
+
+
+def test_the_command_writes_a_closed_file_and_says_so_on_record(key_k: KeyRing, folder: Path) -> None:
+    result = invoke("export k out.json --i-understand k")
+    assert result.exit_code == 0, result.output
+    assert (folder / "out.json").stat().st_mode & 0o777 == 0o600
+    document = json.loads((folder / "out.json").read_text())
+    assert (document["format"], document["key_id"], document["tenant"]) == ("ttmark keys 1", "k", "t")
+    retired, active, primary = document["versions"]
+    assert "prf_keys" not in retired
+    assert [len(bytes.fromhex(key)) for one in (active, primary) for key in one["prf_keys"]] == [16, 16]
+    (line,) = audited(folder)
+    assert (line["action"], line["key_id"], line["keys"]) == ("key.export", "k", ["k/3", "k/2"])
+    assert line["actor"]
+    assert line["timestamp"]
+    listed = json.loads(invoke("list --json").stdout)[0]["versions"]
+    assert [one["exported_at"] is None for one in listed] == [True, False, False]
+
+
+def test_nothing_but_the_file_has_a_prf_key_and_the_file_has_no_secret(
+    key_k: KeyRing, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        result = invoke("export k out.json --i-understand k")
+    written = (folder / "out.json").read_text()
+    exported = [key for one in json.loads(written)["versions"] for key in one.get("prf_keys", [])]
+    elsewhere = result.output + caplog.text + (folder / "audit.jsonl").read_text()
+    for key in exported:
+        assert_absent(bytes.fromhex(key), elsewhere)
+    assert_absent(CANARY, written + elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("export k out.json", "--i-understand"),
+        ("export k out.json --i-understand yes", "name the key"),
+        ("export k there.json --i-understand k", "File exists"),
+        ("export k nowhere/out.json --i-understand k", "No such file"),
+    ],
+)
+async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(
+    key_k: KeyRing, folder: Path, arguments: str, message: str
+) -> None:
+    (folder / "there.json").write_text("mine")
+    result = await asyncio.to_thread(invoke, arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert audited(folder) == []
+    assert (folder / "there.json").read_text() == "mine"
+    assert all(version.exported_at is None for version in (await key_k.info("k")).versions)
+
+
+def test_without_an_audit_trail_nothing_leaves(
+    key_k: KeyRing, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TTMARK_AUDIT_FILE")
+    result = invoke("export k out.json --i-understand k")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "TTMARK_AUDIT_FILE" in result.stderr
+    assert not (folder / "out.json").exists()
+    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(folder / "nowhere" / "audit.jsonl"))
+    result = invoke("export k out.json --i-understand k")
+    assert (result.exit_code, (folder / "out.json").exists()) == (1, False)
+
+
+def test_a_terminal_gets_keys_only_when_asked(
+    key_k: KeyRing, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ttmark.services.cli.key_export.is_terminal", lambda: True)
+    refused = invoke("export k - --i-understand k")
+    assert refused.exit_code == 2
+    assert "prf_keys" not in refused.output
+    assert audited(folder) == []
+    shown = invoke("export k - --i-understand k --to-terminal")
+    assert json.loads(shown.stdout)["key_id"] == "k"
+    monkeypatch.setattr("ttmark.services.cli.key_export.is_terminal", lambda: False)
+    assert json.loads(invoke("export k - --i-understand k").stdout)["key_id"] == "k"
+    assert len(audited(folder)) == 2
+
+
+def test_an_unknown_key_leaves_no_file(folder: Path) -> None:
+    result = invoke("export nope out.json --i-understand nope")
+    assert result.exit_code == 1
+    assert result.stderr.strip() == "ttmark: there is no key nope"
+    assert not (folder / "out.json").exists()
+
+
+async def test_the_record_says_which_versions_left_and_others_are_written_as_before(
+    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, clock: Clock
+) -> None:
+    events: list[AuditEvent] = []
+    ring = KeyRing(store, kek, audit=events.append, now=clock.now)
+    await ring.create("k", tenant="t", profile=profile)
+    await ring.rotate("k")
+    stored = await store.get(KIND, "k")
+    assert stored is not None
+    body = (await open_envelope(kek, KIND, "k", stored.payload, stored.revision)).body
+    assert all("exported_at" not in version for version in body["versions"])
+    info, key = await ring.export("k")
+    assert [version.exported_at for version in info.versions] == [clock.now()] * 2
+    assert [version.version for version in key.detectable] == [2, 1]
+    assert events[-1] == AuditEvent("key.export", key_id="k", tenant="t", keys=("k/2", "k/1"))
+    await ring.promote("k", 2)
+    await ring.rotate("k")
+    versions = (await ring.info("k")).versions
+    assert [version.exported_at is None for version in versions] == [False, False, True]
+    assert (await verify_store(store, kek)).problems == {}
+
+
+async def test_a_key_without_detected_versions_and_a_missing_one_are_not_exported(
+    ring: KeyRing, profile: Profile
+) -> None:
+    with pytest.raises(KeyNotFound):
+        await ring.export("k")
+    await ring.create("k", tenant="t", profile=profile)
+    await ring.disable("k", 1)
+    with pytest.raises(InvalidTransition, match="no version that is detected"):
+        await ring.export("k")
+
+
+async def test_what_the_store_does_not_let_write_exports_nothing(
+    ring: KeyRing,
+    store: RecordStore,
+    kek: KeyEncryptionKey,
+    profile: Profile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await ring.create("k", tenant="t", profile=profile)
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise StoreUnavailable("the key store refused the command")
+
+    monkeypatch.setattr(type(store), "put", refuse)
+    events: list[AuditEvent] = []
+    with pytest.raises(StoreUnavailable):
+        await KeyRing(store, kek, audit=events.append).export("k")
+    assert events == []
