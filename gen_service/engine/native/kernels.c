@@ -232,15 +232,14 @@ void ttmark_gate(const void *from, void *to, int64_t first, int64_t last, int64_
         gate(from, to, first, last, width, 0);
 }
 
-/* Rows become columns. */
-INLINE void transpose(vec block[LANES]) {
+/* The sum of each of LANES vectors, in its lane. */
+INLINE vec sums_of(vec rows[LANES]) {
     UNROLL for (int step = 0; step < STEP_COUNT; step++)
-        UNROLL for (int row = 0; row < LANES; row++)
-            if (!(row & 1 << step)) {
-                vec upper = block[row], lower = block[row + (1 << step)];
-                block[row] = __builtin_shuffle(upper, lower, low[step]);
-                block[row + (1 << step)] = __builtin_shuffle(upper, lower, high[step]);
-            }
+        UNROLL for (int row = 0; row < LANES; row += 2 << step) {
+            vec upper = rows[row], lower = rows[row + (1 << step)];
+            rows[row] = __builtin_shuffle(upper, lower, low[step]) + __builtin_shuffle(upper, lower, high[step]);
+        }
+    return rows[0];
 }
 
 /* What the rows of a tile have seen so far: sums of values by their masses, the masses, and the highest score. */
@@ -248,84 +247,69 @@ struct seen {
     float sums[QUERIES * MOST_DIM], mass[QUERIES], highest[QUERIES]; /* sums: [queries, dim] */
 };
 
-struct block {
-    float keys[MOST_DIM * KEYS], values[KEYS * MOST_DIM], masses[QUERIES * KEYS]; /* [dim, KEYS], [KEYS, dim] */
-};
-
-/* `LANES` keys by column; of those from `count` on, zeros. */
-INLINE void read_keys(float *columns, const void *keys, int64_t stride, int64_t count, int64_t dim, int half) {
-    for (int64_t i = 0; i < dim; i += LANES) {
-        vec square[LANES];
-        if (count >= LANES) {
-            UNROLL for (int row = 0; row < LANES; row++) square[row] = load(at(keys, row * stride + i, half), half);
-        } else {
-            UNROLL for (int row = 0; row < LANES; row++)
-                square[row] = row < count ? load(at(keys, row * stride + i, half), half) : all(0);
-        }
-        transpose(square);
-        UNROLL for (int row = 0; row < LANES; row++) store_float(columns + (i + row) * KEYS, square[row]);
-    }
-}
-
-/* Reads `count` keys and values as float32, the keys by column. */
-INLINE void read_block(struct block *block, const void *keys, const void *values, int64_t stride, int64_t count,
-                       int64_t dim, int half) {
-    for (int64_t start = 0; start < count; start += LANES)
-        read_keys(block->keys + start, at(keys, start * stride, half), stride, count - start, dim, half);
-    for (int64_t key = 0; key < count; key++)
-        for (int64_t i = 0; i < dim; i += LANES)
-            store_float(block->values + key * dim + i, load(at(values, key * stride + i, half), half));
-}
-
-/* The scores of a block for `TOGETHER` queries, as masses beside the highest so far; the sums shrink with it. */
-INLINE void weigh(struct block *block, struct seen *seen, const float *queries, int64_t query, int64_t count,
-                  int64_t dim) {
-    vec scores[TOGETHER][4];
-    UNROLL for (int row = 0; row < TOGETHER; row++)
-        UNROLL for (int part = 0; part < 4; part++) scores[row][part] = all(0);
-    for (int64_t i = 0; i < dim; i++)
-        UNROLL for (int part = 0; part < 4; part++) {
-            vec key = load_float(block->keys + i * KEYS + part * LANES);
-            UNROLL for (int row = 0; row < TOGETHER; row++) scores[row][part] += key * queries[(query + row) * dim + i];
-        }
+/* The scores of up to KEYS keys for TOGETHER queries, as masses [TOGETHER, KEYS] beside the highest so far; what was seen
+ * before shrinks with it. */
+INLINE void weigh(float *masses, struct seen *seen, const float *queries, int64_t query, const void *keys,
+                  int64_t stride, int64_t count, int64_t dim, int half) {
     vec place;
     for (int lane = 0; lane < LANES; lane++) place[lane] = (float)lane;
-    UNROLL for (int row = 0; row < TOGETHER; row++) {
+    for (int part = 0; part * LANES < count; part++) {
+        vec products[TOGETHER][LANES];
+        for (int lane = 0; lane < LANES; lane++) {
+            int64_t key = part * LANES + lane;
+            vec product[TOGETHER];
+            UNROLL for (int row = 0; row < TOGETHER; row++) product[row] = all(0);
+            if (key < count)
+                UNROLL for (int64_t i = 0; i < dim; i += LANES) {
+                    vec read = load(at(keys, key * stride + i, half), half);
+                    UNROLL for (int row = 0; row < TOGETHER; row++)
+                        product[row] += read * load_float(queries + (query + row) * dim + i);
+                }
+            UNROLL for (int row = 0; row < TOGETHER; row++) products[row][lane] = product[row];
+        }
+        ints beyond = place + (float)(part * LANES) >= (float)count;
+        UNROLL for (int row = 0; row < TOGETHER; row++)
+            store_float(masses + row * KEYS + part * LANES, choose(beyond, all(LOWEST), sums_of(products[row])));
+    }
+    for (int row = 0; row < TOGETHER; row++) {
         vec top = all(seen->highest[query + row]), total = all(0);
-        UNROLL for (int part = 0; part < 4; part++) {
-            ints beyond = place + (float)(part * LANES) >= (float)count;
-            scores[row][part] = choose(beyond, all(LOWEST), scores[row][part]);
-            top = choose(scores[row][part] > top, scores[row][part], top);
+        float *scores = masses + row * KEYS;
+        for (int part = 0; part * LANES < count; part++) {
+            vec score = load_float(scores + part * LANES);
+            top = choose(score > top, score, top);
         }
         float highest = largest(top);
-        UNROLL for (int part = 0; part < 4; part++) {
-            vec mass = exponential(scores[row][part] - highest);
+        for (int part = 0; part * LANES < count; part++) {
             ints beyond = place + (float)(part * LANES) >= (float)count;
-            mass = choose(beyond, all(0), mass);
-            store_float(block->masses + (query + row) * KEYS + part * LANES, mass);
+            vec mass = choose(beyond, all(0), exponential(load_float(scores + part * LANES) - highest));
+            store_float(scores + part * LANES, mass);
             total += mass;
         }
         float shrink = exponential(all(seen->highest[query + row] - highest))[0];
         seen->highest[query + row] = highest;
         seen->mass[query + row] = seen->mass[query + row] * shrink + sum(total);
-        for (int64_t i = 0; i < dim; i += LANES)
-            store_float(seen->sums + (query + row) * dim + i, load_float(seen->sums + (query + row) * dim + i) * shrink);
+        for (int64_t i = 0; i < dim; i += LANES) {
+            float *sums = seen->sums + (query + row) * dim + i;
+            store_float(sums, load_float(sums) * shrink);
+        }
     }
 }
 
-/* Adds a block's values by their masses, `parts` vectors of each from element `i` on. */
-INLINE void add_values(struct block *block, struct seen *seen, int64_t query, int64_t count, int64_t dim, int64_t i,
-                       int parts) {
+/* Adds values by their masses [TOGETHER, KEYS], `parts` vectors of each from element `i` on. */
+INLINE void add_values(const float *masses, struct seen *seen, int64_t query, const void *values, int64_t stride,
+                       int64_t count, int64_t dim, int64_t i, int parts, int half) {
     vec sums[TOGETHER][4];
     UNROLL for (int row = 0; row < TOGETHER; row++)
-        UNROLL for (int part = 0; part < parts; part++) sums[row][part] = load_float(seen->sums + (query + row) * dim + i + part * LANES);
+        UNROLL for (int part = 0; part < parts; part++)
+            sums[row][part] = load_float(seen->sums + (query + row) * dim + i + part * LANES);
     for (int64_t key = 0; key < count; key++)
         UNROLL for (int part = 0; part < parts; part++) {
-            vec value = load_float(block->values + key * dim + i + part * LANES);
-            UNROLL for (int row = 0; row < TOGETHER; row++) sums[row][part] += value * block->masses[(query + row) * KEYS + key];
+            vec value = load(at(values, key * stride + i + part * LANES, half), half);
+            UNROLL for (int row = 0; row < TOGETHER; row++) sums[row][part] += value * masses[row * KEYS + key];
         }
     UNROLL for (int row = 0; row < TOGETHER; row++)
-        UNROLL for (int part = 0; part < parts; part++) store_float(seen->sums + (query + row) * dim + i + part * LANES, sums[row][part]);
+        UNROLL for (int part = 0; part < parts; part++)
+            store_float(seen->sums + (query + row) * dim + i + part * LANES, sums[row][part]);
 }
 
 /* One more key and value for one query. */
@@ -355,12 +339,10 @@ struct attention {
 
 /* Up to QUERIES query rows (row of the pass, head) of one tile and one KV head. */
 INLINE void attend_part(const struct attention *a, const int32_t *tile, int64_t kv_head, int64_t begin, int64_t end,
-                        int half) {
-    struct block block;
+                        int64_t dim, int half) {
     struct seen seen;
-    float queries[QUERIES * MOST_DIM]; /* [queries, dim] */
-    int64_t count = end - begin, dim = a->dim;
-    int64_t filled = (count + TOGETHER - 1) / TOGETHER * TOGETHER;
+    float queries[QUERIES * MOST_DIM], masses[TOGETHER * KEYS]; /* queries: [queries, dim] */
+    int64_t count = end - begin, filled = (count + TOGETHER - 1) / TOGETHER * TOGETHER;
     for (int64_t query = 0; query < filled; query++) {
         int64_t row = tile[0] + (begin + query) / a->groups, head = kv_head * a->groups + (begin + query) % a->groups;
         const void *x = at(a->query, row * a->query_row + head * a->query_head, half);
@@ -372,14 +354,15 @@ INLINE void attend_part(const struct attention *a, const int32_t *tile, int64_t 
         seen.highest[query] = LOWEST;
     }
     for (int64_t start = tile[2]; start < tile[3]; start += KEYS) {
-        int64_t keys = tile[3] - start < KEYS ? tile[3] - start : KEYS;
-        int64_t place = start * a->cache_row + kv_head * a->cache_head;
-        read_block(&block, at(a->keys, place, half), at(a->values, place, half), a->cache_row, keys, dim, half);
+        int64_t keys = tile[3] - start < KEYS ? tile[3] - start : KEYS, stride = a->cache_row;
+        const void *key = at(a->keys, start * stride + kv_head * a->cache_head, half);
+        const void *value = at(a->values, start * stride + kv_head * a->cache_head, half);
         for (int64_t query = 0; query < filled; query += TOGETHER) {
-            weigh(&block, &seen, queries, query, keys, dim);
             int64_t i = 0;
-            for (; i + 4 * LANES <= dim; i += 4 * LANES) add_values(&block, &seen, query, keys, dim, i, 4);
-            for (; i < dim; i += LANES) add_values(&block, &seen, query, keys, dim, i, 1);
+            weigh(masses, &seen, queries, query, key, stride, keys, dim, half);
+            for (; i + 4 * LANES <= dim; i += 4 * LANES)
+                add_values(masses, &seen, query, value, stride, keys, dim, i, 4, half);
+            for (; i < dim; i += LANES) add_values(masses, &seen, query, value, stride, keys, dim, i, 1, half);
         }
     }
     for (int64_t query = 0; query < count; query++) {
@@ -388,13 +371,28 @@ INLINE void attend_part(const struct attention *a, const int32_t *tile, int64_t 
             int64_t source = a->own[row * a->depth + level];
             if (source < 0) continue;
             int64_t place = source * a->key_row + kv_head * a->key_head;
-            add_one(&seen, query, queries + query * dim, at(a->key, place, half), at(a->value, place, half), dim, half);
+            add_one(&seen, query, queries + query * dim, at(a->key, place, half), at(a->value, place, half), dim,
+                    half);
         }
         void *out = (void *)at(a->out, (row * a->kv_heads * a->groups + head) * dim, half);
         float share = 1.0f / seen.mass[query];
         for (int64_t i = 0; i < dim; i += LANES)
             store((void *)at(out, i, half), load_float(seen.sums + query * dim + i) * share, half);
     }
+}
+
+/* A copy of the code for each usual size of a head, whose loops the compiler unrolls. */
+static void attend_some(const struct attention *a, const int32_t *tile, int64_t kv_head, int64_t begin, int64_t end) {
+    if (a->half && a->dim == 64)
+        attend_part(a, tile, kv_head, begin, end, 64, 1);
+    else if (a->half && a->dim == 128)
+        attend_part(a, tile, kv_head, begin, end, 128, 1);
+    else if (a->half)
+        attend_part(a, tile, kv_head, begin, end, a->dim, 1);
+    else if (a->dim == 64)
+        attend_part(a, tile, kv_head, begin, end, 64, 0);
+    else
+        attend_part(a, tile, kv_head, begin, end, a->dim, 0);
 }
 
 /* Units [first, last): tile u / kv_heads for KV head u % kv_heads. */
@@ -404,10 +402,7 @@ void ttmark_attend(const struct attention *a, int64_t first, int64_t last) {
         int64_t queries = (tile[1] - tile[0]) * a->groups, kv_head = unit % a->kv_heads;
         for (int64_t begin = 0; begin < queries; begin += QUERIES) {
             int64_t end = begin + QUERIES < queries ? begin + QUERIES : queries;
-            if (a->half)
-                attend_part(a, tile, kv_head, begin, end, 1);
-            else
-                attend_part(a, tile, kv_head, begin, end, 0);
+            attend_some(a, tile, kv_head, begin, end);
         }
     }
 }

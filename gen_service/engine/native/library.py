@@ -14,7 +14,7 @@ import structlog
 _SOURCE = Path(__file__).with_name("kernels.c")
 _KEPT = Path(__file__).with_name("__compiled__")
 _FLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC")
-_SECONDS = 60.0
+_SECONDS = 180.0
 
 _LEVELS: dict[str, tuple[tuple[str, tuple[str, ...], frozenset[str]], ...]] = {
     "x86_64": (
