@@ -63,7 +63,7 @@ def with_evidence(
             "log10_p": finding.log10_p,
             "z": finding.z,
             "scored_blocks": finding.evidence.scored_blocks,
-            "key": _shown_key(finding) if found else None,
+            "key": _shown_key(finding, alone=len(finding.fired) < 2) if found else None,
             "pool_keys_found": len(finding.fired) if found and finding.key.profile.pool > 1 else None,
             "segments": None if segments is None else [_shown_segment(s, reader) for s in segments],
             "evidence": None if block_beta is None else _block_evidence(finding, reader, block_beta),
@@ -94,13 +94,19 @@ def _result_json(result: DetectionResult) -> str:
     return f"{head}{name[:-1]}{','.join(parts)}]{tail}"
 
 
-def _shown_key(made_with: Finding | FoundSegment) -> DetectedKey:
+def _shown_key(made_with: Finding | FoundSegment, *, alone: bool) -> DetectedKey:
+    """The key of a document or a passage.
+
+    Args:
+        alone: whether no other key of the pool was found in it: a text of several messages has none.
+    """
     profile = made_with.key.profile
     return DetectedKey(
         key_id=made_with.key.key_id,
         version=made_with.version.version,
         profile=profile.profile_id,
         pool_key=made_with.pool_key if profile.pool > 1 else None,
+        payload=made_with.pool_key if profile.payloads and alone else None,
     )
 
 
@@ -112,7 +118,7 @@ def _shown_segment(segment: FoundSegment, reader: DocumentReader) -> Segment:
         start_char=first,
         end_char=last,
         log10_e_value=segment.log10_e,
-        key=_shown_key(segment),
+        key=_shown_key(segment, alone=True),
     )
 
 

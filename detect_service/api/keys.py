@@ -48,6 +48,7 @@ def _shown(key: UnlockedKey, backend: DetectionBackend) -> DetectionKey:
         scheme=key.profile.scheme,
         block_size=key.profile.block_size,
         pool=key.profile.pool,
+        payloads=key.profile.payloads,
         tokenizer_fingerprint=key.profile.tokenizer_fingerprint,
         tokenizer_available=key.profile.tokenizer_fingerprint in backend.tokenizers,
         versions=[

@@ -24,6 +24,7 @@ def output_schema() -> pa.Schema:
             ("key_id", pa.string()),
             ("key_version", pa.int64()),
             ("pool_key", pa.int64()),
+            ("payload", pa.int64()),
         ]
     )
     return pa.schema(
@@ -42,6 +43,7 @@ def output_schema() -> pa.Schema:
             ("key_version", pa.int64()),
             ("profile", pa.string()),
             ("pool_key", pa.int64()),
+            ("payload", pa.int64()),
             ("pool_keys_found", pa.int64()),
             ("segments", pa.list_(segment)),
             ("error", pa.string()),

@@ -62,6 +62,7 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
         "key_version": key.version if key else None,
         "profile": key.profile if key else None,
         "pool_key": key.pool_key if key else None,
+        "payload": key.payload if key else None,
         "pool_keys_found": result.pool_keys_found,
         "segments": None if result.segments is None else [_segment(s) for s in result.segments],
         "error": None,
@@ -70,7 +71,7 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
 
 def error_row(number: int, row_id: str | None, error: str) -> dict[str, Any]:
     """The output row of a document that was not examined."""
-    more = ("key_id", "key_version", "profile", "pool_key", "pool_keys_found", "segments")
+    more = ("key_id", "key_version", "profile", "pool_key", "payload", "pool_keys_found", "segments")
     return {"row": number, "id": row_id, **dict.fromkeys(_FIGURES + more), "error": error}
 
 
@@ -84,4 +85,5 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "key_id": segment.key.key_id,
         "key_version": segment.key.version,
         "pool_key": segment.key.pool_key,
+        "payload": segment.key.payload,
     }

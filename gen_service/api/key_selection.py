@@ -9,11 +9,13 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import BadRequest, KeyNotFound, NotReady, NoUsableKey
 from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
 GREEDY = "greedy"
 DISABLED = "disabled"
 _KEY_FIELD = "watermark.key_id"
+_PAYLOAD_FIELD = "watermark.payload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +23,10 @@ class MarkingChoice:
     """The marking, or why there is none.
 
     Attributes:
-        marking: with the first key of the version's pool.
+        marking: with the first of `pool`.
         block_size: tokens of a block: those of the key, even where it is not used, else one.
-        pool: the keys of the version's pool, one of which each completion is marked with.
+        pool: the keys one of which each completion is marked with: those of the version's pool, or that of
+            the payload alone.
     """
 
     marking: Marking | None
@@ -45,12 +48,15 @@ def choose_marking(
     leaves no randomness to carry one and still needs a usable key.
 
     Raises:
-        Forbidden: the request turns the watermark off without the scope for it.
+        Forbidden: the request turns the watermark off, or has a payload, without the scope for it.
         KeyNotFound: no such key, or another tenant's (the answer does not tell which).
-        BadRequest: the key is for another tokenizer, or there are several and the request names none.
+        BadRequest: the key is for another tokenizer, or there are several and the request names none; the
+            key takes no payloads, not this one, or needs one.
         NoUsableKey, NotReady: there is no key to watermark with now.
     """
     options = options or WatermarkOptions()
+    if options.payload is not None:
+        check_scope(caller, Scope.GENERATE_PAYLOAD)
     if options.enabled is False:
         check_scope(caller, Scope.GENERATE_UNWATERMARKED)
         return MarkingChoice(None, DISABLED)
@@ -59,15 +65,30 @@ def choose_marking(
     if options.key_id is not None:
         key = _named(options.key_id, caller, backend, generator)
     else:
-        key = _implied(caller, backend, generator)
+        key = _implied(options.payload is not None, caller, backend, generator)
     version = key.primary
     if version is None:
         raise NoUsableKey("The watermark key has no version in use.")
     profile = key.profile
     if temperature == 0:
         return MarkingChoice(None, GREEDY, profile.block_size)
-    marking = Marking(key.key_id, version.version, profile.profile_id, profile.watermark(), version.prf_key)
-    return MarkingChoice(marking, block_size=profile.block_size, pool=version.prf_keys)
+    _check_payload(options.payload, profile)
+    pool = version.prf_keys if options.payload is None else (version.prf_keys[options.payload],)
+    marking = Marking(key.key_id, version.version, profile.profile_id, profile.watermark(), pool[0])
+    return MarkingChoice(marking, block_size=profile.block_size, pool=pool)
+
+
+def check_carried(options: WatermarkOptions | None, choice: MarkingChoice) -> None:
+    """Refuses a payload for text that has no watermark to carry it.
+
+    Raises:
+        BadRequest: the message says why there is none.
+    """
+    if options is not None and options.payload is not None and choice.marking is None:
+        raise BadRequest(
+            f"The text would carry no watermark ({choice.unmarked_reason}), so no payload either.",
+            param=_PAYLOAD_FIELD,
+        )
 
 
 def usable_keys(tenant: str, backend: GenerationBackend, generator: Generator) -> list[UnlockedKey]:
@@ -91,8 +112,12 @@ def _named(key_id: str, caller: Principal, backend: GenerationBackend, generator
     return key
 
 
-def _implied(caller: Principal, backend: GenerationBackend, generator: Generator) -> UnlockedKey:
+def _implied(
+    with_payload: bool, caller: Principal, backend: GenerationBackend, generator: Generator
+) -> UnlockedKey:
+    """The key of a request that names none: with a payload one that takes payloads, without it another."""
     usable = usable_keys(caller.tenant, backend, generator)
+    usable = [key for key in usable if key.profile.payloads == with_payload] or usable
     by_id = {key.key_id: key for key in usable}
     for key_id in backend.default_keys:
         if key_id in by_id:
@@ -102,3 +127,19 @@ def _implied(caller: Principal, backend: GenerationBackend, generator: Generator
     if len(usable) > 1:
         raise BadRequest("Your tenant has several watermark keys for this model: name one.", param=_KEY_FIELD)
     return usable[0]
+
+
+def _check_payload(payload: int | None, profile: Profile) -> None:
+    """So that the number of a key that takes payloads is always a request's, and that of others never is.
+
+    Raises:
+        BadRequest: the payload does not go with the key.
+    """
+    if not profile.payloads:
+        if payload is not None:
+            raise BadRequest("The watermark key takes no payloads.", param=_PAYLOAD_FIELD)
+    elif payload is None or payload >= profile.pool:
+        raise BadRequest(
+            f"The watermark key takes a payload from 0 to {profile.pool - 1} with each request.",
+            param=_PAYLOAD_FIELD,
+        )

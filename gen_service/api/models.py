@@ -14,7 +14,11 @@ def describe(model_id: str, model: ServedModel, tenant: str, backend: Generation
         entry = profiles.setdefault(
             profile.profile_id,
             ModelProfile(
-                profile=profile.profile_id, scheme=profile.scheme, block_size=profile.block_size, key_ids=[]
+                profile=profile.profile_id,
+                scheme=profile.scheme,
+                block_size=profile.block_size,
+                payloads=profile.pool if profile.payloads else None,
+                key_ids=[],
             ),
         )
         entry.key_ids.append(key.key_id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.confinement import without_confined_marks
-from ttmark.gen_service.api.key_selection import MarkingChoice, choose_marking
+from ttmark.gen_service.api.key_selection import MarkingChoice, check_carried, choose_marking
 from ttmark.gen_service.api.pool import markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
 from ttmark.gen_service.api.response_grammar import response_grammar
@@ -122,7 +122,9 @@ def _model_and_marking(
     if not model.generator.ready:
         raise NotReady("The model is not ready.", retry_after=1)
     marking = choose_marking(body.watermark, body.temperature, caller, backend, model.generator)
-    return model, without_confined_marks(marking, body.logit_bias, caller)
+    marking = without_confined_marks(marking, body.logit_bias, caller)
+    check_carried(body.watermark, marking)
+    return model, marking
 
 
 def _check_count(prompts: int, choices: int, limit: int) -> None:

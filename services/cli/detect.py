@@ -154,6 +154,8 @@ def _made_with(result: DetectionResult) -> str:
     if key is None:
         return ""
     name = f"{key.key_id} v{key.version}"
+    if key.payload is not None:
+        return f"{name} payload {key.payload}"
     if key.pool_key is None:
         return name
     more = (result.pool_keys_found or 1) - 1

@@ -54,18 +54,26 @@ def generate(
         str | None, typer.Option(help="Model id as GET /v1/models lists it. Default: the only one.")
     ] = None,
     key: Annotated[str | None, typer.Option(help="Key id to watermark with; default: the service's.")] = None,
+    payload: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Number that detection reads back; takes a key with payloads and the scope."
+        ),
+    ] = None,
     url: GenUrl = "http://127.0.0.1:8000",
     token: Token = None,
     as_json: JsonOutput = False,
 ) -> None:
     """Generate a watermarked text and print it, without the prompt."""
+    marking = {"key_id": key or None, "payload": payload}
+    marking = {name: value for name, value in marking.items() if value is not None}
     options: dict[str, Any] = {
         "max_tokens": max_tokens,
         "temperature": temperature,
         "top_p": top_p,
         "top_k": top_k,
         "seed": seed,
-        "watermark": {"key_id": key} if key else None,
+        "watermark": marking or None,
     }
     with one_line_errors(), Client(url, access_token(token)) as client:
         text = prompt_text(prompt)

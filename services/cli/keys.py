@@ -52,10 +52,17 @@ def create(
             help="Keys of each version; one marks a completion. More: texts vary more, detection costs more.",
         ),
     ] = 1,
+    payloads: Annotated[
+        bool,
+        typer.Option(
+            "--payloads",
+            help="Requests choose which key of the pool marks them, and detection reads the number back.",
+        ),
+    ] = False,
     as_json: JsonOutput = False,
 ) -> None:
     """Create a key whose first version is in use at once."""
-    profile = _profile(scheme, block_size, context_width, tokenizer, param or [], pool)
+    profile = _profile(scheme, block_size, context_width, tokenizer, param or [], pool, payloads=payloads)
     _show_one(run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile)), as_json=as_json)
 
 
@@ -152,6 +159,8 @@ def _profile(
     tokenizer: Path,
     parameters: list[str],
     pool: int,
+    *,
+    payloads: bool,
 ) -> Profile:
     try:
         fingerprint = TextTokenizer.load(tokenizer).fingerprint
@@ -163,6 +172,7 @@ def _profile(
                 "parameters": dict(map(_parameter, parameters)),
                 "tokenizer_fingerprint": fingerprint,
                 "pool": pool,
+                "payloads": payloads,
             }
         )
     except TokenizerMissing as error:
@@ -207,7 +217,7 @@ def _show(keys: list[KeyInfo], volumes: Volumes | None = None, *, as_json: bool)
             if volumes is None
             else str(volumes.get(volume_name(key.key_id, version.version), 0)),
             "LIMIT": str(key.rotate_after_tokens or "-") if version == key.primary else "-",
-            "POOL": str(key.profile.pool),
+            "POOL": f"{key.profile.pool}{' payloads' if key.profile.payloads else ''}",
             "CREATED (UTC)": moment(version.created_at),
             "CHANGED (UTC)": moment(version.changed_at),
             "EXPORTED (UTC)": moment(version.exported_at),

@@ -112,6 +112,11 @@ class DetectedKey(AnswerModel):
     pool_key: int | None = Field(
         default=None, description="Which key of its pool, from 0 on; null where the pool is one key."
     )
+    payload: int | None = Field(
+        default=None,
+        description="The number that the request for the text chose, where the key takes payloads; null "
+        "where the service drew it, and for a document in which several keys of the pool were found.",
+    )
 
 
 class BlockEvidence(AnswerModel):

@@ -20,6 +20,7 @@ class DetectionKey(AnswerModel):
     scheme: str
     block_size: int
     pool: int = Field(default=1, description="Keys of each version; one of them made each completion.")
+    payloads: bool = Field(default=False, description="Whether requests choose the pool's key: a payload.")
     tokenizer_fingerprint: str
     tokenizer_available: bool
     versions: list[DetectionKeyVersion]

@@ -11,6 +11,10 @@ class ModelProfile(BaseModel):
     profile: str = Field(description="Profile id, as in the `watermark` block of a response.")
     scheme: str
     block_size: int
+    payloads: int | None = Field(
+        default=None,
+        description="How many payloads its keys take, numbered from 0; null: none, the service draws.",
+    )
     key_ids: list[str] = Field(description="The caller's keys that new text can be watermarked with.")
 
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -24,6 +24,7 @@ class Profile(BaseModel):
 
     Attributes:
         pool: keys that each version has; a completion is marked with one of them.
+        payloads: whether the request chooses which; otherwise the service draws it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,6 +36,7 @@ class Profile(BaseModel):
     parameters: Mapping[str, int | float | bool]
     tokenizer_fingerprint: Fingerprint
     pool: int = Field(default=1, ge=1, le=MAX_POOL)
+    payloads: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -53,6 +55,12 @@ class Profile(BaseModel):
             "parameters": dict(watermark.parameters),
         }
 
+    @model_validator(mode="after")
+    def _several_payloads(self) -> Self:
+        if self.payloads and self.pool == 1:
+            raise ValueError("payloads need a pool of several keys")
+        return self
+
     def watermark(self) -> Watermark:
         """The watermark that this profile describes; built once, since exact nulls can be costly to make."""
         return self._watermark
@@ -66,8 +74,10 @@ class Profile(BaseModel):
         return orjson.dumps(self.stored(), option=orjson.OPT_SORT_KEYS)
 
     def stored(self) -> dict[str, object]:
-        """As JSON values; a pool of one key is left out, as programs before it wrote and read it."""
-        return self.model_dump(mode="json", exclude={"pool"} if self.pool == 1 else None)
+        """As JSON values; a pool of one key, and payloads that there are none of, are left out, as programs
+        before them wrote and read it."""
+        unset = {"pool"} if self.pool == 1 else set()
+        return self.model_dump(mode="json", exclude=unset if self.payloads else unset | {"payloads"})
 
     @cached_property
     def profile_id(self) -> str:

@@ -1,10 +1,10 @@
 """What a request can say about the watermark, and what each response says about it."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.fields import WholeNumber, is_none
 from ttmark.shared.schemas.request_part import RequestPart
 
 WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
@@ -22,6 +22,11 @@ class WatermarkOptions(RequestPart):
     )
     enabled: bool | None = Field(
         default=None, description="`false` needs the scope generate:unwatermarked; on by default."
+    )
+    payload: Annotated[int, Field(ge=0), WholeNumber] | None = Field(
+        default=None,
+        description="A number that detection reads back from each completion, below the `payloads` of the "
+        "key's profile (GET /v1/models). Needs the scope generate:payload and a key that takes payloads.",
     )
 
 

@@ -28,6 +28,7 @@ PROFILES: list[dict[str, Any]] = [
     {"scheme": "dipmark", "block_size": 1, "context_width": 5, "parameters": {"alpha": 0.25}},
     {"scheme": "mcmark", "block_size": 3, "parameters": {"blend": 0.00002}, "pool": 64},
     {"scheme": "gumbel", "block_size": 2, "parameters": {"blend": 1}, "pool": 256},
+    {"scheme": "synthid", "block_size": 2, "pool": 16, "payloads": True},
 ]
 CANDIDATES = 6
 PROBS = [0.4, 0.25, 0.2, 0.1, 0.05, 0.0]

@@ -24,8 +24,11 @@ function superscript(power) {
   return [...String(power)].map((digit) => SUPERSCRIPTS[Number(digit)]).join("");
 }
 
-export const keyName = (key) =>
-  `${key.key_id}, version ${key.version}${key.pool_key == null ? "" : `, pool key ${key.pool_key}`}`;
+export const keyName = (key) => `${key.key_id}, version ${key.version}${poolNumber(key)}`;
+
+/** A number that a request chose is a payload; else the service drew it. */
+const poolNumber = (key) =>
+  key.payload != null ? `, payload ${key.payload}` : key.pool_key != null ? `, pool key ${key.pool_key}` : "";
 
 /** What several keys of a pool in one text mean; empty for one. */
 const severalKeys = (result) =>

@@ -45,6 +45,16 @@ def test_several_keys_of_a_pool_are_explained(capsys: pytest.CaptureFixture[str]
     assert "a forgery that was stitched from stolen pieces" in shown
 
 
+def test_a_payload_is_named_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    result = _made_with(5, 1)
+    assert result.key is not None
+    key = result.key.model_copy(update={"payload": 5})
+    show([result.model_copy(update={"key": key})], as_json=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "payload 5" in shown
+    assert "#" not in shown
+
+
 def _made_with(pool_key: int | None, found: int | None) -> DetectionResult:
     key = DetectedKey(key_id="k", version=2, profile="p", pool_key=pool_key)
     return DetectionResult(

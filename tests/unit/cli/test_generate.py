@@ -129,6 +129,18 @@ def test_options_that_are_given_are_sent(generate: Generate, service: FakeServic
 
 
 @pytest.mark.parametrize(
+    ("options", "sent"),
+    [("--payload 0", {"payload": 0}), ("--payload 7 --key k", {"key_id": "k", "payload": 7})],
+)
+def test_a_payload_is_sent(
+    generate: Generate, service: FakeService, options: str, sent: dict[str, object]
+) -> None:
+    assert generate("a", *options.split()).exit_code == 0
+    assert service.asked[0][1]["watermark"] == sent
+    assert generate("a", "--payload", "-1").exit_code == 2
+
+
+@pytest.mark.parametrize(
     ("models", "line"),
     [
         (["a", "b"], "ttmark: several models are served, choose one with --model: a, b\n"),

@@ -122,6 +122,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     pooled = Profile.model_validate(
         {"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint, "pool": 16}
     )
+    payloads = pooled.model_copy(update={"payloads": True})
     with pytest.MonkeyPatch.context() as patch:
         # The same secrets in every run: at a false positive rate of 1 % one run in a hundred would fail.
         patch.setattr("ttmark.shared.keys.key_codec.os.urandom", random.Random(SEED).randbytes)
@@ -132,6 +133,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
             ("b-one", "b", mine),
             ("c-foreign", "c", foreign),
             ("d-pool", "d", pooled),
+            ("e-payload", "e", payloads),
+            ("e-pool", "e", pooled),
         ):
             await ring.create(key_id, tenant=tenant, profile=profile)
     scopes = {
@@ -143,7 +146,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         name: (await registry.create(tenant="a", scopes=granted))[0] for name, granted in scopes.items()
     }
     tokens["pool"], _ = await registry.create(tenant="d", scopes=scopes["full"])
-    for tenant in ("c", "d", "empty"):
+    tokens["payload"], _ = await registry.create(tenant="e", scopes=scopes["full"])
+    for tenant in ("c", "d", "e", "empty"):
         tokens[tenant] = (await registry.create(tenant=tenant, scopes={Scope.DETECT}))[0]
     cache = KeyCache(ring)
     await cache.start()
@@ -155,7 +159,10 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
     )
-    keys = {key_id: await ring.open(key_id) for key_id in ("a-one", "a-two", "b-one", "d-pool")}
+    keys = {
+        key_id: await ring.open(key_id)
+        for key_id in ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool")
+    }
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
         yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens)
     await workers.close()

@@ -72,6 +72,16 @@ def test_a_key_with_a_pool_from_the_command_line(folder: Path) -> None:
     assert [key["profile"]["pool"] for key in json.loads(invoke("keys list --json").stdout)] == [16, 1]
 
 
+def test_a_key_that_takes_payloads_from_the_command_line(folder: Path) -> None:
+    created = invoke("keys create k --tokenizer model --pool 16 --payloads --json")
+    assert created.exit_code == 0, created.output
+    assert json.loads(created.stdout)["profile"]["payloads"] is True
+    assert "16 payloads" in invoke("keys list").stdout
+    refused = invoke("keys create one --tokenizer model --payloads")
+    assert refused.exit_code == 2
+    assert "payloads need a pool of several keys" in refused.output
+
+
 def test_a_token_is_printed_once_and_listed_without_its_secret(folder: Path) -> None:
     plain = invoke("tokens create --tenant t --scope detect --expires-in-days 1").stdout.strip()
     assert plain.startswith("ttm_")

@@ -63,6 +63,37 @@ def test_a_pool_is_a_number_from_1_to_4096(pool: object) -> None:
         with_pool(pool)
 
 
+def with_payloads(pool: int) -> Profile:
+    return Profile.model_validate({**with_pool(pool).stored(), "payloads": True})
+
+
+def test_payloads_need_a_pool_of_several_keys() -> None:
+    with pytest.raises(ValidationError, match="payloads need a pool of several keys"):
+        with_payloads(1)
+    assert with_payloads(2).payloads
+
+
+def test_keys_that_take_payloads_are_others_than_those_that_are_drawn() -> None:
+    drawn, taken = with_pool(16), with_payloads(16)
+    assert taken.canonical().count(b'"payloads":true,"pool":16') == 1
+    assert b"payloads" not in drawn.canonical()
+    assert drawn.profile_id != taken.profile_id
+    assert set(derive_prf_keys(bytes(32), drawn)).isdisjoint(derive_prf_keys(bytes(32), taken))
+
+
+async def test_a_record_keeps_whether_its_key_takes_payloads(
+    store: RecordStore, ring: KeyRing, kek: KeyEncryptionKey
+) -> None:
+    for key_id, profile in (("drawn", with_pool(16)), ("taken", with_payloads(16))):
+        await ring.create(key_id, tenant="t", profile=profile)
+        await ring.rotate(key_id)
+        assert (await ring.open(key_id)).profile == (await ring.info(key_id)).profile == profile
+        stored = await store.get(KIND, key_id)
+        assert stored is not None
+        body = (await open_envelope(kek, KIND, key_id, stored.payload, stored.revision)).body
+        assert body["profile"].get("payloads") == (True if key_id == "taken" else None)
+
+
 async def test_a_record_without_a_pool_is_written_as_before_and_one_with_it_keeps_it(
     store: RecordStore, ring: KeyRing, kek: KeyEncryptionKey
 ) -> None:
