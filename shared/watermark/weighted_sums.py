@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,40 +67,16 @@ def weighted_log10_tail(null: Null, weights: Ints, total: int) -> float:
         return _log_tail(groups, total) / LN10
 
 
-class _Cells(Protocol):
-    """A whole random variable, and what it is after tilting by exp(theta x)."""
-
-    @property
-    def most(self) -> float: ...
-    @property
-    def log_chance_of_most(self) -> float: ...
-    @property
-    def steepest(self) -> float:
-        """The theta below which the tilted variable exists."""
-
-    def length(self, theta: float) -> float:
-        """In which its tilted tail falls by e, or by more."""
-
-    def moments(self, theta: float) -> tuple[float, float, float]:
-        """ln E exp(theta x), and the tilted mean and variance."""
-
-    def transform(self, theta: float, window: int) -> NDArray[np.complex128]:
-        """Of the tilted distribution on a circle of `window` points, as `rfft` has it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Independent variables that are alike."""
-
-    cells: _Cells
-    count: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Finite:
-    """Values 0, 1, ... with the probabilities `pmf`, the last above 0."""
+    """Values 0, 1, ... with the probabilities `pmf`, the last above 0.
+
+    Attributes:
+        steepest: theta below which the variable exists when it is tilted by exp(theta x).
+    """
 
     pmf: Floats
+    steepest: ClassVar[float] = math.inf
 
     @property
     def most(self) -> float:
@@ -110,21 +86,20 @@ class _Finite:
     def log_chance_of_most(self) -> float:
         return math.log(self.pmf[-1])
 
-    @property
-    def steepest(self) -> float:
-        return math.inf
-
     def length(self, theta: float) -> float:
+        """In which its tilted tail falls by e, or by more."""
         del theta
         return self.most / _LENGTHS
 
     def moments(self, theta: float) -> tuple[float, float, float]:
+        """ln E exp(theta x), and the tilted mean and variance."""
         tilted, log_moment = self._tilted(theta)
         values = np.arange(self.pmf.size)
         mean = float(tilted @ values)
         return log_moment, mean, float(tilted @ (values - mean) ** 2)
 
     def transform(self, theta: float, window: int) -> NDArray[np.complex128]:
+        """Of the tilted distribution on a circle of `window` points, as `rfft` has it."""
         return np.fft.rfft(self._tilted(theta)[0], window)
 
     def _tilted(self, theta: float) -> tuple[Floats, float]:
@@ -136,17 +111,11 @@ class _Finite:
 
 @dataclass(frozen=True, slots=True)
 class _Geometric:
-    """The whole part of an exponential variable: P(x >= k) = exp(-rate k)."""
+    """The whole part of an exponential variable: P(x >= k) = exp(-rate k); methods as of `_Finite`."""
 
     rate: float
-
-    @property
-    def most(self) -> float:
-        return math.inf
-
-    @property
-    def log_chance_of_most(self) -> float:
-        return -math.inf
+    most: ClassVar[float] = math.inf
+    log_chance_of_most: ClassVar[float] = -math.inf
 
     @property
     def steepest(self) -> float:
@@ -164,6 +133,17 @@ class _Geometric:
     def transform(self, theta: float, window: int) -> NDArray[np.complex128]:
         rest = self.rate - theta
         return -math.expm1(-rest) / (1.0 - math.exp(-rest) * _circle(window))
+
+
+_Cells = _Finite | _Geometric
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Independent variables that are alike."""
+
+    cells: _Cells
+    count: int
 
 
 def _cells(null: Null, weight: int) -> _Cells:
