@@ -1,10 +1,11 @@
 """Texts weighted by the model that wrote them, on a model that costs nothing."""
 
-from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from rich.progress import Progress
 
 from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.evaluation.experiments.verification import (
@@ -23,9 +24,10 @@ from ttmark.shared.watermark.detectors.weighted import detect_weighted
 SETTING = SamplingSetting(50, 0.95, 1.0)
 
 
-def test_weights_raise_z_and_false_positives_are_as_rare_as_promised(open_run: Callable[[], Run]) -> None:
+def test_weights_raise_z_and_false_positives_are_as_rare_as_promised(tmp_path: Path) -> None:
     source = SimulatedSource()
-    lab: Any = SimpleNamespace(run=open_run(), source=source, prompt=lambda index: source.prompts[index])
+    run = Run(tmp_path, source, 0, Progress(disable=True))
+    lab: Any = SimpleNamespace(run=run, source=source, prompt=lambda index: source.prompts[index])
     rows = measure_cell(lab, Cell("gumbel", 1, SETTING, 60), 4, alone=2, null_keys=200)
     assert [(row.reading, row.texts) for row in rows] == [
         (WITH_PROMPT, 4),

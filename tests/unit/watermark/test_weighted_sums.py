@@ -76,6 +76,16 @@ def test_one_exponential_block_has_the_tail_of_its_lattice_and_many_that_of_gamm
     assert weighted_log10_tail(null, heavy, points) == pytest.approx(null.log10_tail(120.0, 50), rel=2e-3)
 
 
+def test_of_exponential_blocks_the_tail_is_that_of_their_convolution() -> None:
+    weights, pmf = np.array([1, 3, 3, 12, 30, 32]), np.ones(1)
+    for weight in weights:
+        rate = lattice_step(ExponentialNull()) / weight
+        pmf = np.convolve(pmf, -np.expm1(-rate) * np.exp(-rate * np.arange(3_000)))[:3_000]
+    for total in (50, 300, 1_000):
+        tail = 1.0 - float(pmf[:total].sum())
+        assert 10 ** weighted_log10_tail(ExponentialNull(), weights, total) == pytest.approx(tail, rel=1e-8)
+
+
 def test_a_tail_far_below_the_smallest_double_is_still_a_number() -> None:
     weights = np.repeat(np.arange(1, 33), 10)
     mean = int(weights.sum() / lattice_step(ExponentialNull()))
