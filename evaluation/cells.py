@@ -35,6 +35,7 @@ class Setting(StrEnum):
     STRICT = "strict"
     QWEN3 = "qwen3"
     LLAMA3 = "llama3"
+    CHAT = "chat"
     ISO = "iso"
     ISO_FRESH = "iso-fresh"
 
@@ -44,8 +45,9 @@ SETTINGS = {
     Setting.STRICT: SamplingSetting(20, 0.8, 0.7),
     Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
     Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
+    Setting.CHAT: SamplingSetting(50, 0.9, 0.7),
 }
-"""The paper's main setting, and the stricter ones of its Table 2 and appendix."""
+"""The paper's main setting, the stricter ones of its Table 2 and appendix, and what chats are sampled at."""
 
 CALIBRATED = {Setting.ISO: 0.0, Setting.ISO_FRESH: 0.5}
 """Frequency penalties of the settings whose temperature is calibrated. At low temperature a small model falls

@@ -19,6 +19,7 @@ from ttmark.evaluation.experiments.runtime import Runtime
 from ttmark.evaluation.experiments.stealing import Stealing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
+from ttmark.evaluation.experiments.verification import Verification
 from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, SCHEMES, Human, OneSetting
 
@@ -36,6 +37,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Repeated,
     Widths,
     Retokenisation,
+    Verification,
     Cost,
     Stealing,
 )
@@ -77,6 +79,7 @@ class Everything:
         yield Repeated(setting, one, completions=16)
         yield Widths(setting, one, completions=8, context_widths=(2, 4))
         yield Retokenisation(length=100, texts=8)
+        yield Verification(schemes=one, length=100, texts=8, alone=2, null_keys=200)
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
         yield Cost((setting,), texts=(8,), schemes=one)
         yield Stealing(schemes=one, control=False, quick=True)
@@ -96,6 +99,7 @@ class Everything:
         yield Repeated(setting)
         yield Widths(setting, SCHEMES, completions=200)
         yield Retokenisation()
+        yield Verification(texts=500)
         yield Runtime(repeats=5)
         yield Cost((setting, Setting.DEFAULT))
         yield Stealing()

@@ -10,18 +10,23 @@ from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.observer import Observer
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.routes import EVENT_PAYLOADS, generation_router
+from ttmark.gen_service.api.verification import Verifier
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import TokenAllowance
+from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
 
 
 def create_generation_app(
-    backend: GenerationBackend, options: AppOptions, allowance: TokenAllowance | None = None
+    backend: GenerationBackend,
+    options: AppOptions,
+    allowance: TokenAllowance | None = None,
+    throttle: NearDuplicateThrottle | None = None,
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
     It is ready with every model warm and a watermark key in hand. `allowance` is asked for the tokens of each
-    request; left out: no limit.
+    request, and `throttle` whether a passage was verified too often; left out: no limit.
     """
     app = create_app(
         options, title="TTMark generation", error_style="openai", readiness=lambda: _readiness(backend)
@@ -29,8 +34,10 @@ def create_generation_app(
     metrics = GenerationMetrics(options.registry, backend.models)
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
     accounting = Accounting(metrics, options.audit, allowance, backend.receipts)
-    pipeline = Pipeline(backend, Observer(metrics, tracer), accounting)
-    app.include_router(generation_router(backend, pipeline))
+    observer = Observer(metrics, tracer)
+    pipeline = Pipeline(backend, observer, accounting)
+    verifier = Verifier(backend, observer, metrics, options.audit, allowance, throttle)
+    app.include_router(generation_router(backend, pipeline, verifier))
     describe_events(app, *EVENT_PAYLOADS)
     return app
 

@@ -3,7 +3,10 @@
 from collections.abc import AsyncIterator, Collection
 from typing import Protocol
 
-from ttmark.gen_service.engine import Delta, GenerationRequest
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -43,6 +46,13 @@ class Generator(Protocol):
 
         Raises:
             Overloaded: it would.
+        """
+
+    async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
+        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+
+        Raises:
+            Overloaded, Draining, ContextTooLong, OutOfTime, SequenceFailed, EngineDied: as `generate`.
         """
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:

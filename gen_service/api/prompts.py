@@ -31,13 +31,21 @@ async def completion_prompts(body: CompletionRequest, model: ServedModel) -> lis
         ContextLengthExceeded: a prompt is too long whatever its tokens are, which costs nothing to see.
     """
     for prompt in body.prompts:
-        _check_length(prompt, model)
-    return [
-        await _from_text(prompt, model.generator)
-        if isinstance(prompt, str)
-        else _from_token_ids(prompt, model.generator)
-        for prompt in body.prompts
-    ]
+        check_text(prompt, model, "prompt")
+    return [await plain_prompt(prompt, model) for prompt in body.prompts]
+
+
+async def plain_prompt(prompt: str | list[int], model: ServedModel) -> Prompt:
+    """A prompt as it was given: all of the model's input, control tokens included.
+
+    Raises:
+        BadRequest: a token id is not in the vocabulary.
+        ContextLengthExceeded: it is too long whatever its tokens are.
+    """
+    check_text(prompt, model, "prompt")
+    if isinstance(prompt, str):
+        return await _from_text(prompt, model.generator)
+    return Prompt(model.generator.tokenizer.decode(prompt), tuple(prompt))
 
 
 async def chat_prompt(messages: Sequence[ChatMessage], model: ServedModel, *, field: str) -> Prompt:
@@ -61,14 +69,27 @@ async def chat_prompt(messages: Sequence[ChatMessage], model: ServedModel, *, fi
     return _prompt(text, token_ids)
 
 
-def _check_length(prompt: str | list[int], model: ServedModel) -> None:
-    limit = model.generator.context_length
-    if isinstance(prompt, str) and len(prompt) > model.most_characters:
-        raise _too_many_characters("The prompt has", model, "prompt")
-    if not isinstance(prompt, str) and len(prompt) > limit:
+def check_text(text: str | list[int], model: ServedModel, field: str) -> None:
+    """Refuses what the model cannot read whatever its tokens are; `field` is what the request calls it.
+
+    Raises:
+        BadRequest: a token id is not in the vocabulary.
+        ContextLengthExceeded: it is too long, which costs nothing to see.
+    """
+    subject, generator = f"The {field.replace('_', ' ')} has", model.generator
+    if isinstance(text, str):
+        if len(text) > model.most_characters:
+            raise _too_many_characters(subject, model, field)
+        return
+    limit = generator.context_length
+    if len(text) > limit:
         raise ContextLengthExceeded(
-            f"The prompt has {len(prompt)} tokens, more than the model's context length of {limit} tokens.",
-            param="prompt",
+            f"{subject} {len(text)} tokens, more than the model's context length of {limit} tokens.",
+            param=field,
+        )
+    if max(text) >= generator.vocab_size:
+        raise BadRequest(
+            f"{field}: token ids must be below the vocabulary size, {generator.vocab_size}.", param=field
         )
 
 
@@ -105,11 +126,3 @@ def _prompt(text: str, token_ids: Sequence[int]) -> Prompt:
     if not token_ids:
         raise BadRequest("prompt: holds no tokens.", param="prompt")
     return Prompt(text, tuple(token_ids))
-
-
-def _from_token_ids(token_ids: list[int], generator: Generator) -> Prompt:
-    if max(token_ids) >= generator.vocab_size:
-        raise BadRequest(
-            f"prompt: token ids must be below the vocabulary size, {generator.vocab_size}.", param="prompt"
-        )
-    return Prompt(generator.tokenizer.decode(token_ids), tuple(token_ids))

@@ -14,6 +14,7 @@ from ttmark.gen_service.api.models import describe
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
 from ttmark.gen_service.api.responses_format import ResponsesFormat
+from ttmark.gen_service.api.verification import Verifier
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
@@ -23,8 +24,10 @@ from ttmark.shared.schemas.models import Model, ModelList
 from ttmark.shared.schemas.response_events import RESPONSE_EVENTS
 from ttmark.shared.schemas.responses import ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
+from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
+Auditor = Annotated[Principal, Depends(require(Scope.DETECT_EVIDENCE))]
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorEnvelope, "description": description}
@@ -67,7 +70,7 @@ RESPONSES_RESPONSES: dict[int | str, dict[str, Any]] = {
 EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
 
 
-def generation_router(backend: GenerationBackend, pipeline: Pipeline) -> APIRouter:
+def generation_router(backend: GenerationBackend, pipeline: Pipeline, verifier: Verifier) -> APIRouter:
     """All routes that need a token."""
     router = APIRouter(prefix="/v1", tags=["generation"], route_class=JsonRoute)
 
@@ -85,6 +88,11 @@ def generation_router(backend: GenerationBackend, pipeline: Pipeline) -> APIRout
     async def responses(body: ResponsesRequest, caller: Caller, request: Request) -> Response:
         """Answers a conversation; nothing is stored."""
         return await pipeline.answer(body, caller, request, plan_response, ResponsesFormat)
+
+    @router.post("/watermark/verify", responses=ERRORS)
+    async def verify(body: VerificationRequest, caller: Auditor, request: Request) -> VerificationResponse:
+        """Looks for a mark in a text of this model, with the model's own uncertainty as weights."""
+        return await verifier.answer(body, caller, request)
 
     @router.get("/models", responses=_errors(401, 403, 429, 503))
     async def models(caller: Caller) -> ModelList:

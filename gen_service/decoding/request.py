@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.watermark import Watermark
@@ -106,6 +107,30 @@ class GenerationRequest:
             self.grammar is None or not self.sampling.ignore_eos,
             "ignore_eos cannot go past the end of a grammar",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRequest:
+    """A text whose tokens' probabilities are asked for.
+
+    Attributes:
+        prompt_ids: what the text continues; may be empty.
+        filters: the sampling at which the text is supposed to have been made.
+        tenant: whose it is.
+
+    Raises:
+        ValueError: prompt and text have fewer than two tokens, so that the model says nothing of any.
+    """
+
+    request_id: str
+    prompt_ids: tuple[int, ...]
+    text_ids: tuple[int, ...]
+    filters: FilterParams
+    tenant: str = ""
+
+    def __post_init__(self) -> None:
+        enough = len(self.text_ids) >= 1 and len(self.prompt_ids) + len(self.text_ids) >= 2
+        _require(enough, "prompt and text must hold at least two tokens, the text one of them")
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,16 @@ class Support:
         beyond = weights[ids] / weights.sum() * self.tail.mass
         return Support(np.concatenate([self.ids, ids]), np.concatenate([self.probs, beyond]))
 
+    def probability(self, token: int) -> float:
+        """Of one token; 0 where the filters leave it out."""
+        listed = np.flatnonzero(self.ids == token)
+        if listed.size:
+            return float(self.probs[listed[0]])
+        if self.tail is None:
+            return 0.0
+        weights = self.tail.weights().astype(np.float64)
+        return float(weights[token] / weights.sum() * self.tail.mass)
+
     def draw(self, uniform: float) -> int:
         """A token of the distribution."""
         listed = float(self.probs.sum())

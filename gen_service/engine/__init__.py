@@ -7,6 +7,7 @@ from ttmark.gen_service.decoding.request import (
     GenerationRequest,
     Marking,
     MarkReport,
+    ReadingRequest,
     SamplingParams,
     TokenLogprob,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "ModelLoadError",
     "OutOfTime",
     "Overloaded",
+    "ReadingRequest",
     "SamplingParams",
     "SequenceFailed",
     "TokenLogprob",

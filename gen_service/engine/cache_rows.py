@@ -135,7 +135,7 @@ class CacheRows(Generic[J]):
                 shared = common_tokens(own, prompt, most, at_most=holder.cached)
                 best, most = (holder, shared) if shared else (best, most)
         self._prompts[sequence] = trace_part(own, sequence.prompt_length)
-        length = self._cuts.before(sequence, min(most, sequence.token_count - 1))
+        length = self._cuts.before(sequence, min(most, sequence.most_reused))
         if not length:
             return None
         if best is None and prefix is not None:

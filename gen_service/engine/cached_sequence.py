@@ -66,6 +66,11 @@ class CachedSequence(Sequence):
         return len(self.tokens)
 
     @property
+    def most_reused(self) -> int:
+        """Its first tokens that others may have computed for it: of the rest it needs the logits."""
+        return len(self.tokens) - 1
+
+    @property
     def in_prompt(self) -> bool:
         """Whether a part of the prompt is still to be cached."""
         return self.cached < self.prompt_length

@@ -3,11 +3,14 @@
 import math
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ttmark.gen_service.decoding.decoder import Decoder
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence
 from ttmark.gen_service.engine.cost_curve import CostCurve
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
@@ -22,6 +25,7 @@ from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import EngineStats, Stepper
 from ttmark.gen_service.engine.step_metrics import StepRecorder
 from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.engine.text_reading import TextReading
 from ttmark.gen_service.engine.worker import Worker
 
 
@@ -122,18 +126,41 @@ class Engine:
             SequenceFailed, OutOfTime, Draining, EngineDied: while iterating.
         """
         self._check_length(request)
-        limit = self._settings.request_seconds
-        deadline = math.inf if limit is None else time.monotonic() + limit
-        sequence = CachedSequence(
-            request, self.tokenizer, self.eos_token_ids, deadline, prompt_cut=self._prompt_cut
+        return self._submit(
+            CachedSequence(request, self.tokenizer, self.eos_token_ids, self._deadline(), self._prompt_cut)
         )
-        stream = DeltaStream(lambda: self._worker.cancel(sequence))
-        self._worker.submit(sequence, stream)
-        return stream
+
+    async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
+        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+
+        What the first token is without a prompt the model does not say: it counts as certain.
+
+        Raises:
+            ContextTooLong, Overloaded, Draining, SequenceFailed, OutOfTime, EngineDied: see `errors`.
+        """
+        tokens = len(request.prompt_ids) + len(request.text_ids)
+        if tokens > self.context_length:
+            raise ContextTooLong(
+                f"the context holds {self.context_length} tokens, but prompt and text have {tokens}"
+            )
+        reading = TextReading(request, self.tokenizer, self._deadline(), self._prompt_cut)
+        async with aclosing(self._submit(reading)) as stream:
+            async for _ in stream:
+                pass
+        return reading.probabilities
 
     def cost_curve(self, most_rows: int, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
         """What a pass costs by its rows, measured; for an engine that has nothing in hand."""
         return CostCurve.measure(self._runner.probe_once, most_rows, clock)
+
+    def _submit(self, sequence: CachedSequence) -> DeltaStream:
+        stream = DeltaStream(lambda: self._worker.cancel(sequence))
+        self._worker.submit(sequence, stream)
+        return stream
+
+    def _deadline(self) -> float:
+        limit = self._settings.request_seconds
+        return math.inf if limit is None else time.monotonic() + limit
 
     def _branch_limit(self, scheduler: Scheduler[CachedSequence]) -> Callable[[], int]:
         """The branch budget of the service, or the lower one that the present load allows."""

@@ -50,6 +50,10 @@ class Job(Protocol):
         """Tokens so far."""
 
     @property
+    def most_reused(self) -> int:
+        """Its first tokens that others may have computed for it: of the rest it needs the logits."""
+
+    @property
     def token_limit(self) -> int:
         """Tokens that there will be at most."""
 

@@ -44,6 +44,7 @@ class Append:
     """Tokens to cache, at `position` and after of the sequence whose cache rows begin at `base`.
 
     Attributes:
+        wants_logits: of the last token, or with `every_row` of each.
         adopted: branches that were probed, and the rows among them of the tokens right before `position`:
             their keys and values are cached as they are.
     """
@@ -54,6 +55,7 @@ class Append:
     is_chunk: bool
     wants_logits: bool
     adopted: tuple[Branches, Ints] | None = None
+    every_row: bool = False
 
 
 @dataclass(slots=True)
@@ -229,7 +231,7 @@ class RaggedBatch:
         else:
             self._trees.append(TokenTree((1,) * count, piece.base, piece.position, is_commit=True))
         if piece.wants_logits:
-            self._kept[index] = np.array([self.rows - 1])
+            self._kept[index] = np.arange(first if piece.every_row else self.rows - 1, self.rows)
         if piece.adopted is not None:
             branches, rows = piece.adopted
             slots = piece.base + piece.position - len(rows) + np.arange(len(rows))

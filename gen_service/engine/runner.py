@@ -63,8 +63,8 @@ class Runner:
     def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
         """Computes all pieces in one pass.
 
-        Returns the logits [n, vocab] of each piece: of every branch of a probe, of the last token of an
-        append that wants them, of nothing otherwise.
+        Returns the logits [n, vocab] of each piece: of every branch of a probe, of the last token or of
+        every token of an append that wants them, of nothing otherwise.
         """
         batch = RaggedBatch.lay_out(pieces, self.row_counts.pad)
         keep, counts = batch.keep(len(pieces))

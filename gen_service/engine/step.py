@@ -19,6 +19,7 @@ from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 from ttmark.gen_service.engine.step_metrics import StepRecorder
 from ttmark.gen_service.engine.stream import DeltaStream, Failure, Outbox
+from ttmark.gen_service.engine.text_reading import TextReading
 
 Arrivals = list[tuple[CachedSequence, DeltaStream]]
 
@@ -68,8 +69,9 @@ class Stepper:
         self._take_in(arrivals)
         plan = self._scheduler.plan()
         logits, failures = self._forward(plan)
+        read = self._read(logits)
         tokens = self._decoder.decide(logits)
-        self._deliver(failures | tokens)
+        self._deliver(failures | read | tokens)
 
     def _take_in(self, arrivals: Arrivals) -> None:
         """Queues new completions, and drops those that were cancelled or are late."""
@@ -119,7 +121,26 @@ class Stepper:
             sequence.cached = work.cached
         self.stats.passes += 1
         self.stats.rows += sum(work.rows for work in works.values())
-        return {owner: rows for owner, rows in zip(owners, logits, strict=True) if len(rows)}
+        found: dict[CachedSequence, list[torch.Tensor]] = {}
+        for owner, rows in zip(owners, logits, strict=True):
+            if len(rows):
+                found.setdefault(owner, []).append(rows)
+        return {owner: rows[0] if len(rows) == 1 else torch.cat(rows) for owner, rows in found.items()}
+
+    def _read(
+        self, logits: dict[CachedSequence, torch.Tensor]
+    ) -> dict[CachedSequence, Delta | SequenceFailed]:
+        """Hands texts that are read their logits, and takes these out; the endings and the failures."""
+        outcomes: dict[CachedSequence, Delta | SequenceFailed] = {}
+        for reading in [sequence for sequence in logits if isinstance(sequence, TextReading)]:
+            try:
+                ending = reading.take(logits.pop(reading))
+            except Exception as error:
+                outcomes[reading] = SequenceFailed.because(error)
+                continue
+            if ending is not None:
+                outcomes[reading] = ending
+        return outcomes
 
     def _deliver(self, outcomes: Mapping[CachedSequence, Delta | SequenceFailed]) -> None:
         for sequence, outcome in outcomes.items():

@@ -17,7 +17,7 @@ Verdict = Literal["watermarked", "not_detected", "too_short"]
 Phase = Literal[0, "any"]
 
 
-_EXACTLY_ONE_CONTENT: list[JsonValue] = [
+EXACTLY_ONE_CONTENT: list[JsonValue] = [
     {"required": ["text"], "properties": {"text": {"type": "string"}, "token_ids": {"type": "null"}}},
     {"required": ["token_ids"], "properties": {"token_ids": {"type": "array"}, "text": {"type": "null"}}},
 ]
@@ -26,7 +26,7 @@ _EXACTLY_ONE_CONTENT: list[JsonValue] = [
 class Document(StrictModel):
     """One document: either its text or its token ids, and an id of the caller's that comes back."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": _EXACTLY_ONE_CONTENT})
+    model_config = ConfigDict(json_schema_extra={"oneOf": EXACTLY_ONE_CONTENT})
 
     id: Annotated[str, Field(max_length=256)] | None = Field(
         default=None, description="Returned unchanged; the index in `inputs` where it is left out."

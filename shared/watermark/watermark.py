@@ -107,6 +107,10 @@ class Watermark:
             scores[repeated] = self._scheme.score(words, shared[repeated])
         return scores
 
+    def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
+        """About how much the mean score of emitted blocks exceeds the null's, by their probability [N]."""
+        return self._scheme.expected_gain(probs)
+
     def log10_p_value(self, total_score: float, blocks: int) -> float:
         """log10 P(sum of `blocks` raw scores >= total_score) without a watermark; 0 for no blocks."""
         return self.null.log10_tail(total_score, blocks) if blocks else 0.0

@@ -33,6 +33,10 @@ class FakeJob:
         self.token_count = self.prompt_length = self.prompt
         self.tokens = self.tokens or list(range(self.prompt))
 
+    @property
+    def most_reused(self) -> int:
+        return self.token_count - 1
+
     def next_work(self, chunk: int, limit: int) -> Work:
         if self.probe_rows:
             return Work(self.probe_rows, self.cached)

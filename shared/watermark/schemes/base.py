@@ -64,6 +64,14 @@ class Scheme(ABC):
     def score(self, words: Words, context_words: Words) -> NDArray[np.float64]:
         """Score [N] of emitted blocks; `context_words` has one row per block."""
 
+    @abstractmethod
+    def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
+        """About how much the mean score of emitted blocks exceeds the null's, by their probability in P.
+
+        Given the block that was emitted, its score depends on P mostly through the block's own probability:
+        0 at 1, the more the less likely it was. `probs` [N] are in (0, 1].
+        """
+
     def _blended(self, before: Probs, after: Probs) -> Probs:
         """(1 - w) P + w F(P), distortion-free because F is and w does not depend on the key."""
         return after if self.blend == 1.0 else before + self.blend * (after - before)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import openai
 import pytest
 import structlog
@@ -37,6 +38,7 @@ from ttmark.gen_service.engine import (
     GenerationRequest,
     MarkReport,
     Overloaded,
+    ReadingRequest,
     TokenLogprob,
 )
 from ttmark.services.chat_template import read_chat_template
@@ -117,6 +119,22 @@ class FakeGenerator:
             raise self.refusal
         self.requests.append(request)
         return self._deltas(request)
+
+    async def read(self, request: ReadingRequest) -> np.ndarray:
+        """Every token as one of two."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.running += 1
+        finished = False
+        try:
+            await asyncio.sleep(self.pause)
+            if self.failure is not None:
+                raise self.failure
+            finished = True
+            return np.full(len(request.text_ids), 0.5)
+        finally:
+            self.running -= 1
+            self.cancelled += not finished
 
     async def _deltas(self, request: GenerationRequest) -> AsyncIterator[Delta]:
         self.running += 1
@@ -261,7 +279,13 @@ class Service:
 
 
 def build_service(
-    generator: Any, *, tracer_provider: Any = None, template: ChatTemplate | None = None, **limits: Any
+    generator: Any,
+    *,
+    tracer_provider: Any = None,
+    template: ChatTemplate | None = None,
+    allowance: Any = None,
+    throttle: Any = None,
+    **limits: Any,
 ) -> Service:
     """A service over a generator, not listening yet."""
     registry = CollectorRegistry()
@@ -286,6 +310,8 @@ def build_service(
             tracer_provider=tracer_provider,
             audit=audit.append,
         ),
+        allowance,
+        throttle,
     )
     return Service(generator, app, keys, registry, audit)
 

@@ -1,0 +1,153 @@
+"""A verification made ready: keys, token ids, what the engine reads, checked against the limits."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
+from ttmark.gen_service.api.prompts import chat_prompt, check_text, plain_prompt
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.service_errors import (
+    BadRequest,
+    ContextLengthExceeded,
+    KeyNotFound,
+    NotReady,
+    TooMuchWork,
+)
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.verification import VerificationRequest
+from ttmark.shared.watermark import Watermark
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationPlan:
+    """What is about to be verified.
+
+    Attributes:
+        keys: each with a version whose texts are looked for.
+        prompt_ids: what the text continues; may be empty.
+    """
+
+    model: ServedModel
+    keys: Sequence[UnlockedKey]
+    prompt_ids: tuple[int, ...]
+    text_ids: tuple[int, ...]
+    filters: FilterParams
+    any_phase: bool
+    fpr: float
+
+    def phases(self, watermark: Watermark) -> range:
+        """The block boundaries that are tried."""
+        return range(watermark.block_size if self.any_phase else 1)
+
+    @property
+    def versions(self) -> int:
+        """Key versions that are tried."""
+        return sum(len(key.detectable) for key in self.keys)
+
+    @property
+    def hashed_blocks(self) -> int:
+        """Blocks that are scored under all keys."""
+        blocks = 0
+        for key in self.keys:
+            tried = len(self.phases(key.profile.watermark())) * key.profile.pool * len(key.detectable)
+            blocks += tried * (len(self.text_ids) // key.profile.block_size)
+        return blocks
+
+    @property
+    def tokens_needed(self) -> int:
+        """Tokens that could be enough for the rate: with fewer the best score of all keys is not."""
+        needed = []
+        for key in self.keys:
+            watermark = key.profile.watermark()
+            tries = self.versions * key.profile.pool * len(self.phases(watermark))
+            blocks = watermark.blocks_needed(math.log10(self.fpr) - math.log10(tries))
+            needed.append((watermark.warmup_blocks + blocks) * watermark.block_size)
+        return min(needed)
+
+
+async def plan_verification(
+    body: VerificationRequest, caller: Principal, backend: GenerationBackend
+) -> VerificationPlan:
+    """The plan of a verification.
+
+    Raises:
+        ServiceError: the request cannot be served; the message says why.
+    """
+    model = backend.model(body.model)
+    if not model.generator.ready:
+        raise NotReady("The model is not ready.", retry_after=1)
+    if not backend.keys.ready:
+        raise NotReady("No watermark key is in hand at the moment.", retry_after=1)
+    keys = _keys(body, caller, backend, model)
+    plan = VerificationPlan(
+        model=model,
+        keys=keys,
+        prompt_ids=await _prompt(body, model),
+        text_ids=await _text(body, model),
+        filters=FilterParams(body.temperature, max(0, body.top_k), body.top_p, body.min_p),
+        any_phase=body.any_phase,
+        fpr=body.fpr,
+    )
+    _check(plan, "text" if body.text is not None else "token_ids", backend.limits.max_verified_blocks)
+    return plan
+
+
+def _check(plan: VerificationPlan, field: str, most_blocks: int) -> None:
+    tokens, limit = len(plan.text_ids), plan.model.generator.context_length
+    if len(plan.prompt_ids) + tokens > limit:
+        raise ContextLengthExceeded(
+            f"The text has {tokens} tokens and what it continues {len(plan.prompt_ids)}, together more than "
+            f"the model's context length of {limit} tokens.",
+            param=field,
+        )
+    if tokens < plan.tokens_needed:
+        raise BadRequest(
+            f"{field}: holds {tokens} tokens; with fewer than {plan.tokens_needed} no score under these keys "
+            f"reaches an fpr of {plan.fpr:g}.",
+            param=field,
+        )
+    if plan.hashed_blocks > most_blocks:
+        raise TooMuchWork(
+            f"This request comes to {plan.hashed_blocks} hashed blocks; the limit is {most_blocks}. Name "
+            "fewer keys, or send a shorter text.",
+            param="keys",
+        )
+
+
+def _keys(
+    body: VerificationRequest, caller: Principal, backend: GenerationBackend, model: ServedModel
+) -> list[UnlockedKey]:
+    fingerprint = model.generator.tokenizer.fingerprint
+    mine = {key.key_id: key for key in backend.keys.for_tenant(caller.tenant) if key.detectable}
+    wanted = list(mine) if body.keys is None else list(dict.fromkeys(body.keys))
+    for index, key_id in enumerate(wanted):
+        if key_id not in mine:
+            raise KeyNotFound("There is no such watermark key.", param=f"keys[{index}]")
+    usable = [mine[key_id] for key_id in wanted if mine[key_id].profile.tokenizer_fingerprint == fingerprint]
+    if body.keys is not None and len(usable) < len(wanted):
+        raise BadRequest("keys: a key's profile is for another tokenizer than the model's.", param="keys")
+    if not usable:
+        raise KeyNotFound("Your tenant has no key for this model's tokenizer.", param="keys")
+    return usable
+
+
+async def _prompt(body: VerificationRequest, model: ServedModel) -> tuple[int, ...]:
+    if body.messages is not None:
+        return (await chat_prompt(body.messages, model, field="messages")).token_ids
+    if body.prompt is not None:
+        return (await plain_prompt(body.prompt, model)).token_ids
+    return ()
+
+
+async def _text(body: VerificationRequest, model: ServedModel) -> tuple[int, ...]:
+    """The text's tokens as a detector reads them."""
+    if body.text is None:
+        ids = body.token_ids or []
+        check_text(ids, model, "token_ids")
+        return tuple(ids)
+    check_text(body.text, model, "text")
+    return tuple(await run_in_threadpool(model.generator.tokenizer.encode, body.text))

@@ -1,0 +1,84 @@
+"""`POST /v1/watermark/verify`: detection by whoever runs the model, with what the model says of the text."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
+from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.detection import DEFAULT_FPR, EXACTLY_ONE_CONTENT, DetectedKey, KeyId, Phase
+from ttmark.shared.schemas.fields import NonEmptyText, NoTruthValue, TokenIds, WholeNumber
+
+
+class VerificationRequest(StrictModel):
+    """A text, what it answers, and the sampling at which it is supposed to have been made."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": EXACTLY_ONE_CONTENT})
+
+    model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
+    text: NonEmptyText | None = None
+    token_ids: TokenIds | None = None
+    prompt: NonEmptyText | TokenIds | None = Field(
+        default=None, description="What the text continues, as text or as token ids, where it is known."
+    )
+    messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)] | None = Field(
+        default=None, description="The conversation that the text answers; instead of `prompt`."
+    )
+    temperature: Annotated[float, Field(gt=0, le=2)] = Field(
+        default=1.0,
+        description="Sampling of the text, where it is known. Wrong values cost power, not exactness.",
+    )
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Field(ge=-1, le=2**31 - 1), WholeNumber] = Field(
+        default=0, description="0 and -1: off."
+    )
+    min_p: Annotated[float, Field(ge=0, le=1)] = 0.0
+    keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
+        default=None, description="Key ids to try; left out: every key of yours for this model's tokenizer."
+    )
+    fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
+        default=DEFAULT_FPR,
+        description="False positive rate that the verdict is held to, all hypotheses counted.",
+    )
+    phase: Annotated[Phase, NoTruthValue] | None = Field(
+        default=None, description="As in direct detection: `any` for text, `0` for token ids if left out."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        if (self.text is None) == (self.token_ids is None):
+            raise ValueError("give exactly one of `text` and `token_ids`")
+        if self.prompt is not None and self.messages is not None:
+            raise ValueError("give `prompt` or `messages`, not both")
+        return self
+
+    @property
+    def any_phase(self) -> bool:
+        """Whether every block boundary is tried."""
+        return self.phase == "any" or (self.phase is None and self.text is not None)
+
+
+class PlainSum(AnswerModel):
+    """What direct detection says of the same blocks under the same key, corrected alike."""
+
+    log10_p: float
+    z: float
+
+
+class VerificationResponse(AnswerModel):
+    """The hypothesis that explains the text best; blocks are weighted by the model."""
+
+    verdict: Literal["watermarked", "not_detected"]
+    tokens: int
+    prompt_tokens: int
+    hypotheses: int = Field(
+        description="Versions, keys of their pools and phases tried; all p-values are corrected for them."
+    )
+    p_value: float
+    log10_p: float
+    z: float = Field(description="Of the weighted sum.")
+    unweighted: PlainSum
+    scored_blocks: int
+    weighted_blocks: int = Field(description="Scored blocks at which the model had a choice.")
+    key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
+    request_id: str

@@ -1,0 +1,167 @@
+"""`POST /v1/watermark/verify`: scope, limits, errors, and what a client that leaves ends."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, SequenceFailed
+from ttmark.shared.limits.counters import LocalCounters
+from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
+from ttmark.shared.limits.variants import VariantRule
+
+PATH = "/v1/watermark/verify"
+SAMPLING = {"model": "tiny", "top_k": 4, "temperature": 1.0}
+WRITING = {**SAMPLING, "prompt": "Once", "max_tokens": 150, "ignore_eos": True, "return_token_ids": True}
+IDS = list(range(60))
+BODY = {**SAMPLING, "token_ids": IDS}
+
+
+@pytest.fixture(scope="module")
+def written(engine_service: Any) -> list[int]:
+    """A marked text, as token ids."""
+    answer = engine_service.http("author").post("/v1/completions", json=WRITING | {"seed": 3})
+    ids: list[int] = answer.json()["choices"][0]["token_ids"]
+    return ids
+
+
+def _post(service: Any, token: str = "detector", **change: Any) -> httpx.Response:
+    response: httpx.Response = service.http(token).post(PATH, json=BODY | change)
+    return response
+
+
+def test_a_marked_text_is_found_and_its_weights_tell_more_with_the_prompt(
+    real: Any, written: list[int]
+) -> None:
+    alone = _post(real, token_ids=written).json()
+    answer = _post(real, token_ids=written, prompt="Once").json()
+    assert answer["verdict"] == alone["verdict"] == "watermarked"
+    assert answer["key"] == {"key_id": "acme-main", "version": 3, "profile": answer["key"]["profile"]} | {
+        "pool_key": None
+    }
+    assert (answer["tokens"], answer["prompt_tokens"], alone["prompt_tokens"]) == (150, 4, 0)
+    # acme-main and acme-spare; acme-disabled has no version to detect with, acme-other another tokenizer.
+    assert answer["hypotheses"] == 2
+    assert answer["log10_p"] < -5
+    assert answer["p_value"] == pytest.approx(10 ** answer["log10_p"])
+    assert answer["unweighted"]["log10_p"] < -5
+    assert 0 < answer["weighted_blocks"] <= answer["scored_blocks"]
+
+
+def test_a_text_is_read_with_any_phase_and_messages_may_stand_before_it(real: Any) -> None:
+    text = "It was a dark and stormy night; the rain fell in torrents."
+    answer = _post(real, token_ids=None, text=text, messages=[{"role": "user", "content": "Go on"}]).json()
+    assert answer["verdict"] == "not_detected"
+    assert answer["key"] is None
+    assert (answer["tokens"], answer["hypotheses"]) == (real.tokens(text), 4)
+    assert answer["prompt_tokens"] > 5
+
+
+@pytest.mark.parametrize("token", ["author", "keyless"])
+def test_without_the_scope_nothing_is_said(fake: Any, token: str) -> None:
+    answer = _post(fake, token)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "param", "words"),
+    [
+        ({"token_ids": IDS[:5]}, 400, "token_ids", "holds 5 tokens; with fewer than 6"),
+        ({"token_ids": None, "text": "short"}, 400, "text", "holds 5 tokens"),
+        ({"token_ids": [*IDS, 9999]}, 400, "token_ids", "below the vocabulary size"),
+        ({"token_ids": IDS * 5}, 400, "token_ids", "more than the model's context length"),
+        ({"prompt": IDS * 4}, 400, "token_ids", "together more than the model's context length"),
+        ({"text": "both"}, 400, None, "exactly one of"),
+        ({"prompt": "a", "messages": [{"role": "user", "content": "b"}]}, 400, None, "not both"),
+        ({"temperature": 0}, 400, "temperature", "greater than 0"),
+        ({"tempreature": 0.7}, 400, "tempreature", ""),
+        ({"keys": ["globex-main"]}, 404, "keys[0]", "no such watermark key"),
+        ({"keys": ["acme-other"]}, 400, "keys", "another tokenizer"),
+        ({"model": "none"}, 404, "model", "no such model"),
+        ({"model": "untold", "messages": [{"role": "user", "content": "b"}]}, 400, "messages", "template"),
+    ],
+)
+def test_what_cannot_be_verified_is_refused_by_name(
+    fake: Any, change: dict[str, Any], status: int, param: str | None, words: str
+) -> None:
+    answer = _post(fake, **change)
+    error = answer.json()["error"]
+    assert answer.status_code == status, answer.text
+    assert words in error["message"]
+    if param is not None:
+        assert error["param"] == param
+
+
+def test_more_hashing_than_a_request_may_ask_for_is_refused(
+    fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ttmark.gen_service.api.verification_plan.VerificationPlan.hashed_blocks", 10**9)
+    answer = _post(fake)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_much_work")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status", "code"),
+    [
+        (Overloaded(2.5), 429, "rate_limit_exceeded"),
+        (Draining("stopping"), 503, "shutting_down"),
+        (OutOfTime("late"), 503, "deadline_exceeded"),
+        (SequenceFailed("NaN"), 500, "generation_failed"),
+    ],
+)
+def test_trouble_of_the_engine_is_an_http_error(
+    fake: Any, trouble: Exception, status: int, code: str
+) -> None:
+    fake.generator.refusal = trouble
+    answer = _post(fake)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert fake.audit == []
+
+
+def test_a_client_that_leaves_ends_the_reading(fake: Any) -> None:
+    fake.generator.pause = 60.0
+    with pytest.raises(httpx.ReadTimeout):
+        fake.http("detector").post(PATH, json=BODY, timeout=0.5)
+    deadline = time.monotonic() + 10
+    while not fake.generator.cancelled and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (fake.generator.cancelled, fake.generator.running) == (1, 0)
+
+
+def test_the_audit_trail_says_which_keys_were_tried_on_how_much(fake: Any) -> None:
+    answer = _post(fake).json()
+    (event,) = fake.audit
+    assert (event.action, event.route, event.token_id) == ("key.detect", PATH, "tok-detector")
+    assert (event.keys, event.tokens) == (("acme-main/3", "acme-spare/3"), 60)
+    assert event.verdicts == {answer["verdict"]: 1}
+    assert event.request_id == answer["request_id"]
+
+
+async def test_an_allowance_is_asked_for_prompt_and_text_and_questions_are_counted(
+    build: Callable[..., Any], fake: Any
+) -> None:
+    taken: list[int] = []
+
+    class Allowance:
+        async def take(self, _: object, tokens: int) -> None:
+            taken.append(tokens)
+
+    rule = VariantRule(limit=3, window_seconds=600.0)
+    throttle = NearDuplicateThrottle(LocalCounters(), key=b"k" * 32, rule=rule, evidence_rule=rule)
+    service = build(fake.generator, allowance=Allowance(), throttle=throttle)
+    transport = httpx.ASGITransport(service.app)
+    headers = {"Authorization": "Bearer detector"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
+
+        async def ask(**change: Any) -> int:
+            return (await client.post(PATH, json=BODY | change)).status_code
+
+        assert await ask(prompt=[1, 2, 3]) == 200
+        assert taken == [63]
+        changed = [[*IDS[:40], 70 + number, *IDS[41:]] for number in range(3)]
+        assert [await ask(token_ids=ids) for ids in changed] == [200, 200, 429]
+        assert [await ask(prompt=[1, 2, 3]), await ask(token_ids=IDS[::-1])] == [200, 200]
+    assert len(taken) == 5
+    assert service.audit[-3].action == "token.throttle"

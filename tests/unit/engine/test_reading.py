@@ -1,0 +1,163 @@
+"""Texts that the model reads: as the model alone says it, in chunks, beside others, and cancelled."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ttmark.evaluation.language_model import CausalModel
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.engine import (
+    ContextTooLong,
+    Engine,
+    GenerationRequest,
+    OutOfTime,
+    Overloaded,
+    ReadingRequest,
+    SamplingParams,
+    SequenceFailed,
+    text_reading,
+)
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.detectors.weighted import block_weights
+
+StartEngine = Callable[..., Engine]
+OPEN = FilterParams()
+CHAT = FilterParams(0.7, 50, 0.9)
+
+
+def ids(count: int, seed: int) -> tuple[int, ...]:
+    return tuple(np.random.default_rng(seed).integers(1, 300, count).tolist())
+
+
+def reading(text: int, prompt: int = 0, filters: FilterParams = OPEN, tenant: str = "acme") -> ReadingRequest:
+    return ReadingRequest("id", ids(prompt, 1), ids(text, 2), filters, tenant)
+
+
+@pytest.fixture(scope="session")
+def model(tiny_model: Path) -> CausalModel:
+    return CausalModel(str(tiny_model))
+
+
+def expected(model: CausalModel, request: ReadingRequest) -> np.ndarray:
+    """From the logits of the whole text at once, held in memory."""
+    text, prompt = request.text_ids, request.prompt_ids
+    logits = model.logits(prompt, text) if prompt else model.logits(text[:1], text[1:])
+    supports = filter_rows(logits, [request.filters] * len(logits))
+    found = [
+        0.0 if support is None else support.probability(token)
+        for support, token in zip(supports, text[-len(logits) :], strict=True)
+    ]
+    return np.array([1.0] * (len(text) - len(found)) + found)
+
+
+@pytest.mark.parametrize("reproducible", [True, False])
+@pytest.mark.parametrize("filters", [OPEN, CHAT, FilterParams(1.0, 0, 0.5)])
+async def test_probabilities_are_those_of_the_whole_pass_however_it_is_cut(
+    start_engine: StartEngine, model: CausalModel, reproducible: bool, filters: FilterParams
+) -> None:
+    engine = start_engine(reproducible=reproducible, prefill_chunk=48, step_rows=80)
+    for text, prompt in ((130, 0), (130, 1), (130, 100), (1, 64), (2, 0), (64, 1)):
+        request = reading(text, prompt, filters)
+        found = await engine.read(request)
+        np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-6)
+
+
+async def test_weights_are_equal_in_chunks_and_in_one_pass(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watermark, request = Watermark("gumbel", 1), reading(200, 20, FilterParams(1.0, 50))
+    in_chunks = block_weights(watermark, await engine.read(request))
+    monkeypatch.setattr(text_reading, "ROWS", 256)
+    assert block_weights(watermark, await engine.read(request)).tolist() == in_chunks.tolist()
+    assert len(set(in_chunks.tolist())) > 5
+
+
+async def test_no_pass_holds_the_logits_of_more_rows_than_a_chunk(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[int] = []
+    take = text_reading.TextReading.take
+
+    def counted(self: text_reading.TextReading, logits: torch.Tensor) -> object:
+        rows.append(len(logits))
+        return take(self, logits)
+
+    monkeypatch.setattr(text_reading.TextReading, "take", counted)
+    await engine.read(reading(150, 90))
+    assert max(rows) <= text_reading.ROWS
+    assert sum(rows) < 150 + text_reading.ROWS
+
+
+async def test_what_stands_before_a_text_may_come_from_the_cache_and_the_text_may_not(
+    start_engine: StartEngine, model: CausalModel
+) -> None:
+    engine = start_engine()
+    request = reading(60, 100, CHAT)
+    first = await engine.read(request)
+    again = await engine.read(request)
+    assert engine.stats.reused_tokens == 96  # a multiple of 32 below the prompt's last token
+    np.testing.assert_array_equal(first, again)
+    await engine.read(ReadingRequest("id", (), request.prompt_ids, CHAT, "acme"))
+    assert engine.stats.reused_tokens == 96
+
+
+async def test_readings_and_completions_share_the_passes(engine: Engine, model: CausalModel) -> None:
+    def completion(seed: int) -> GenerationRequest:
+        params = SamplingParams(max_tokens=40, top_k=30, seed=seed, ignore_eos=True)
+        return GenerationRequest("id", ids(20, 9), params, None)
+
+    async def text(seed: int) -> list[int]:
+        return [token async for delta in engine.generate(completion(seed)) for token in delta.token_ids]
+
+    alone = [await text(seed) for seed in range(3)]
+    requests = [reading(100 + 10 * i, 30 * i, CHAT) for i in range(4)]
+    *together, a, b, c = await asyncio.gather(*map(engine.read, requests), *map(text, range(3)))
+    assert [a, b, c] == alone
+    for request, found in zip(requests, together, strict=True):
+        np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-6)
+
+
+async def test_a_reading_that_is_cancelled_leaves_the_engine(engine: Engine) -> None:
+    task = asyncio.create_task(engine.read(reading(200)))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await engine.read(reading(2))  # no step begins before the one that left the other out has ended
+    assert (engine.stats.running, engine.stats.cached_tokens) == (0, 0)
+
+
+async def test_limits_of_completions_hold_for_readings(start_engine: StartEngine) -> None:
+    engine = start_engine(max_sequences=1, max_waiting=0)
+    with pytest.raises(ContextTooLong, match="prompt and text have 257"):
+        await engine.read(reading(200, 57))
+    results = await asyncio.gather(*(engine.read(reading(200)) for _ in range(4)), return_exceptions=True)
+    assert any(isinstance(result, Overloaded) for result in results)
+    assert any(isinstance(result, np.ndarray) for result in results)
+    late = start_engine(request_seconds=0.0)
+    with pytest.raises(OutOfTime):
+        await late.read(reading(50))
+
+
+async def test_logits_that_are_not_finite_fail_the_reading_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(logits: torch.Tensor, params: list[FilterParams]) -> list[None]:
+        return [None] * len(params)
+
+    monkeypatch.setattr(text_reading, "filter_rows", broken)
+    with pytest.raises(SequenceFailed, match="not finite"):
+        await engine.read(reading(50))
+    monkeypatch.undo()
+    await engine.read(reading(50))
+
+
+def test_a_text_without_a_token_that_the_model_speaks_of_is_no_request() -> None:
+    for prompt, text in ((0, 0), (3, 0), (0, 1)):
+        with pytest.raises(ValueError, match="at least two tokens"):
+            reading(text, prompt)
