@@ -288,7 +288,7 @@ def test_what_cannot_fit_the_context_is_refused_before_it_is_tokenised(
         raise AssertionError("it was tokenised")
 
     monkeypatch.setattr("ttmark.gen_service.api.prompts._from_text", tokenised)
-    monkeypatch.setattr("ttmark.gen_service.api.prompts._from_token_ids", tokenised)
+    monkeypatch.setattr("ttmark.shared.tokenization.TextTokenizer.decode", tokenised)
     monkeypatch.setattr("ttmark.gen_service.api.control_tokens.ConversationEncoder.encode", tokenised)
     response = fake.http().post(path, json={"model": "tiny"} | prompt)
     assert response.status_code == 400
