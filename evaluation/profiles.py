@@ -25,7 +25,7 @@ BRANCHES = 8
 FPR, POOLS = 1e-5, (1, 16, 64)
 EDITED_FPR, SHARES = 1e-2, (0.1, 0.25)
 WORD_EDITS = ("substitute", "delete", "insert")
-ENTROPY_BLOCKS, ENTROPY_KEYS = 6, 8
+ENTROPY_BLOCKS, ENTROPY_KEYS = 4, 8
 """Blocks of each text whose entropy is taken, and keys that each is marked with."""
 
 
@@ -91,8 +91,9 @@ def measure_profiles(
     human: Path | None,
 ) -> list[ProfileRow]:
     """One row per profile; `human` is where the words come from that are put into texts."""
-    plain = lab.run.texts(Cell(None, 1, setting, length), count)
-    pairs = [(lab.prompt(text.index), text.token_ids) for text in plain]
+    # Over all keys marked texts are distributed as those without a mark: no further ones are needed.
+    texts = lab.run.texts(profiles[0].cell(setting, length), count)
+    pairs = [(lab.prompt(text.index), text.token_ids) for text in texts]
     places = block_distributions(lab.source.language_model, setting, pairs, lab.run.seed)
     material = Material.of(lab.human_texts(human))
     return [

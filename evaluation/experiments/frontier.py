@@ -26,28 +26,11 @@ from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_b
 
 REPEATED_TOKENS = 24
 """Texts whose first tokens differ differ: the share of distinct ones is a lower bound for longer texts."""
-D12, D16 = (("depth", 12),), (("depth", 16),)
-PROFILES = (
-    Profile("synthid", 2, 4),
-    Profile("synthid", 2, 2),
-    Profile("synthid", 2, 2, D16),
-    Profile("synthid", 2, 2, D12),
-    Profile("synthid", 2, 4, D12),
-    Profile("synthid", 1, 4),
-    Profile("synthid", 1, 2, D12),
-    Profile("gumbel", 2, 4),
-    Profile("gumbel", 2, 2),
-    Profile("gumbel", 1, 4),
-    Profile("gumbel", 1, 2),
-    Profile("gumbel", 2, 4, numbered=True),
-    Profile("gumbel", 2, 2, numbered=True),
-    Profile("gumbel", 2, 1, numbered=True),
-)
-REPEATED: dict[Profile, tuple[int, ...]] = {
-    Profile("synthid", 2, 4): (1,),
-    Profile("synthid", 2, 2, D12): (16,),
-    Profile("gumbel", 2, 2): (16,),
-}
+BEFORE = Profile("synthid", 2, 4)
+ANSWERS = Profile("synthid", 2, 2, (("depth", 12),))
+EDITED_TEXT = Profile("gumbel", 2, 2)
+PROFILES = (BEFORE, ANSWERS, EDITED_TEXT, Profile("gumbel", 2, 1, numbered=True))
+REPEATED = {BEFORE: (1,), ANSWERS: (16,), EDITED_TEXT: (16,)}
 """Profiles whose completions of the same prompts are counted, and with pools of how many keys."""
 
 
@@ -58,8 +41,8 @@ class Frontier:
     name: ClassVar[str] = "frontier"
     title: ClassVar[str] = "Which profile"
 
-    settings: Settings = (Setting.CHAT, Setting.DEFAULT)
-    texts: TextsInTurn = (64, 32)
+    settings: Settings = (Setting.CHAT,)
+    texts: TextsInTurn = (64,)
     schemes: Schemes = ("synthid", "gumbel")
     length: Length = 200
     prompt_count: Annotated[int, typer.Option(min=1, help="Prompts that are asked again and again.")] = 20

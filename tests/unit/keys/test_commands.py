@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from ttmark.services.cli import keys, tokens
 from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.schemas.presets import PRESETS, Purpose
 from ttmark.shared.vault.open_store import open_store
 
 KEK = "5e" * 32
@@ -65,11 +66,36 @@ def test_a_key_with_a_pool_from_the_command_line(folder: Path) -> None:
     created = invoke("keys create k --tokenizer model --pool 16 --json")
     assert created.exit_code == 0, created.output
     assert json.loads(created.stdout)["profile"]["pool"] == 16
-    invoke("keys create one --tokenizer model")
+    invoke("keys create one --tokenizer model --pool 1")
     header, *rows = invoke("keys list").stdout.splitlines()
     assert "POOL" in header
     assert [row.split()[7] for row in rows] == ["16", "1"]
     assert [key["profile"]["pool"] for key in json.loads(invoke("keys list --json").stdout)] == [16, 1]
+
+
+def created(arguments: str) -> dict[str, object]:
+    result = invoke(f"keys create {arguments} --tokenizer model --json")
+    assert result.exit_code == 0, result.output
+    profile: dict[str, object] = json.loads(result.stdout)["profile"]
+    return profile
+
+
+@pytest.mark.parametrize("purpose", [None, *Purpose])
+def test_a_purpose_chooses_the_profile_and_options_replace_its_fields(
+    folder: Path, purpose: Purpose | None
+) -> None:
+    of_purpose = f"--for {purpose}" if purpose else ""
+    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 4 --param blend=0.5")
+    preset = PRESETS[purpose or Purpose.ANSWERS]
+    assert (plain["scheme"], plain["pool"]) == (preset["scheme"], preset["pool"])
+    parameters = {**dict(plain["parameters"]), "blend": 0.5}  # type: ignore[call-overload]
+    assert changed == {**plain, "pool": 4, "parameters": parameters}
+
+
+def test_a_scheme_starts_from_its_own_defaults(folder: Path) -> None:
+    profile = created("a --scheme synthid")
+    assert (profile["context_width"], profile.get("pool", 1)) == (4, 1)
+    assert dict(profile["parameters"])["depth"] == 30  # type: ignore[call-overload]
 
 
 def test_a_token_is_printed_once_and_listed_without_its_secret(folder: Path) -> None:
@@ -112,6 +138,8 @@ def test_what_fails_is_one_line_and_exit_code_1(folder: Path, arguments: str, me
         "keys create k --tokenizer nowhere",
         "keys create k --tokenizer model --scheme nope",
         "keys create k --tokenizer model --block-size 9",
+        "keys create k --tokenizer model --for poems",
+        "keys create k --tokenizer model --for edited-text --scheme synthid",
         "keys create k --tokenizer model --param depth",
         "keys create k --tokenizer model --param nope=1",
         "keys create k --tokenizer model --pool 0",
