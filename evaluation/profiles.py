@@ -187,9 +187,9 @@ def entropy_kept(watermark: Watermark, places: Sequence[Sequence[Level]], seed: 
 
 
 def _ratio(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ratio of the means of two columns [.., n, 2]."""
+    """Ratio of the means of two columns [.., n, 2]; 0 where the second is all zeros."""
     means = pairs.mean(axis=-2)
-    ratio: NDArray[np.float64] = means[..., 0] / means[..., 1]
+    ratio: NDArray[np.float64] = means[..., 0] / np.maximum(means[..., 1], np.finfo(np.float64).tiny)
     return ratio
 
 

@@ -52,34 +52,45 @@ class Frontier:
     def measure(self, lab: Lab) -> None:
         rows: list[ProfileRow] = []
         chosen = [profile for profile in PROFILES if profile.scheme in self.schemes]
+        if not chosen:
+            raise ValueError(f"no profile has a scheme of {', '.join(self.schemes)}")
         pools = {profile: REPEATED[profile] for profile in chosen if profile in REPEATED}
         for number, name in enumerate(self.settings):
             setting, count = lab.setting(name), in_turn(self.texts, number)
             rows += measure_profiles(lab, chosen, setting, self.length, count, self.human)
-        plain, crowds = measure_repeats(lab, self, lab.setting(self.settings[0]), pools)
-        table, figure = frontier_table(rows, plain, crowds, self), frontier_figure(rows, plain, crowds)
-        lab.finish(self.name, [table], [*rows, plain, *crowds], [figure])
+        crowds = measure_repeats(lab, self, lab.setting(self.settings[0]), pools)
+        table, figure = frontier_table(rows, crowds, self), frontier_figure(rows, crowds)
+        lab.finish(self.name, [table], [*rows, *crowds], [figure])
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatRow:
-    """Different completions over completions of a prompt, mean over prompts."""
+    """One profile with one pool.
 
-    profile: Profile | None
+    Attributes:
+        distinct: different completions over completions of a prompt, mean over prompts.
+        unmarked: the same without a watermark.
+    """
+
+    profile: Profile
     pool: int
     distinct: Interval
+    unmarked: Interval
 
 
 def measure_repeats(
     lab: Lab, plan: Frontier, setting: SamplingSetting, repeated: Mapping[Profile, Sequence[int]]
-) -> tuple[RepeatRow, list[RepeatRow]]:
-    """Text without a watermark, and each profile with each pool."""
+) -> list[RepeatRow]:
+    """One row for each profile and pool."""
+    unmarked = _distinct(lab, plan, Cell(None, 1, setting, REPEATED_TOKENS))
     rows = []
     for profile, pools in repeated.items():
         cell = profile.cell(setting, REPEATED_TOKENS)
-        rows += [RepeatRow(profile, pool, _distinct(lab, plan, replace(cell, pool=pool))) for pool in pools]
-    plain = Cell(None, 1, setting, REPEATED_TOKENS)
-    return RepeatRow(None, 1, _distinct(lab, plan, plain)), rows
+        rows += [
+            RepeatRow(profile, pool, _distinct(lab, plan, replace(cell, pool=pool)), unmarked)
+            for pool in pools
+        ]
+    return rows
 
 
 def _distinct(lab: Lab, plan: Frontier, cell: Cell) -> Interval:
@@ -90,9 +101,7 @@ def _distinct(lab: Lab, plan: Frontier, cell: Cell) -> Interval:
     return mean(np.array([distinct_share(tokens[prompt::prompts]) for prompt in range(prompts)]))
 
 
-def frontier_table(
-    rows: Sequence[ProfileRow], plain: RepeatRow, crowds: Sequence[RepeatRow], plan: Frontier
-) -> Table:
+def frontier_table(rows: Sequence[ProfileRow], crowds: Sequence[RepeatRow], plan: Frontier) -> Table:
     """All rows; diversity beside those at the first setting."""
     setting = rows[0].setting
 
@@ -125,13 +134,13 @@ def frontier_table(
             f" Edits: {', '.join(WORD_EDITS)} of single words, each of all texts; aligned detection.",
             f"Distinct: different ones among {plan.completions} completions of each of {plan.prompt_count}"
             f" prompts under one key version, by their first {REPEATED_TOKENS} tokens, which is a lower bound"
-            f" for longer texts; without a watermark {plain.distinct.percent()}.",
+            f" for longer texts; without a watermark {crowds[0].unmarked.percent()}.",
             "Intervals are 95 %: Wilson for rates, bootstrap for medians and means.",
         ),
     )
 
 
-def frontier_figure(rows: Sequence[ProfileRow], plain: RepeatRow, crowds: Sequence[RepeatRow]) -> Figure:
+def frontier_figure(rows: Sequence[ProfileRow], crowds: Sequence[RepeatRow]) -> Figure:
     """Power against edits, and power against diversity at the first setting."""
     first = [row for row in rows if row.setting == rows[0].setting]
     by_profile = {row.profile: row for row in first}
@@ -158,7 +167,7 @@ def frontier_figure(rows: Sequence[ProfileRow], plain: RepeatRow, crowds: Sequen
     title = f"T {rows[0].setting.temperature:g}"
     edited = f"TPR at 1e-2 with {100 * SHARES[0]:.0f} % edited"
     left = Panel(f"{title}, one key", "median -log10 p", edited, edits, "scatter")
-    unmarked = f"{100 * plain.distinct.estimate:.0f} % without a watermark"
+    unmarked = f"{100 * crowds[0].unmarked.estimate:.0f} % without a watermark"
     right = Panel(f"{title}, K keys", f"distinct, % ({unmarked})", "TPR at 1e-5", crowded, "scatter")
     return Figure("frontier", "Profiles", (left, right))
 

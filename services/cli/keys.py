@@ -38,10 +38,11 @@ def create(
     tenant: Annotated[str, typer.Option(help="Who may generate and detect with the key.")] = "local",
     purpose: Annotated[Purpose | None, typer.Option("--for", help=PURPOSES)] = None,
     scheme: Annotated[
-        str | None,
-        typer.Option(help="Watermark scheme, with its own defaults and one key, in place of `--for`."),
+        str | None, typer.Option(help="Watermark scheme of a profile of your own; default: synthid.")
     ] = None,
-    block_size: Annotated[int | None, typer.Option(help="Tokens that are watermarked together (r).")] = None,
+    block_size: Annotated[
+        int | None, typer.Option(help="Tokens that are watermarked together (r), of your own; default: 2.")
+    ] = None,
     context_width: Annotated[int | None, typer.Option(help="Preceding tokens that seed a block (H).")] = None,
     param: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the scheme; may be repeated.")

@@ -19,19 +19,23 @@ PRESETS: Mapping[Purpose, Mapping[str, Any]] = {
 """Fields of a profile; what is left out has the scheme's default."""
 
 
-def profile_fields(purpose: Purpose | None = None, **given: Any) -> dict[str, Any]:
-    """The fields of a profile for a purpose, by default for answers; those that are given replace its own.
+OWN = ("scheme", "block_size", "parameters")
+"""Fields that need a null table of their own; a key that is made with one of them starts from no preset."""
 
-    A field that is None is not given. A scheme that is given starts from its own defaults.
+
+def profile_fields(purpose: Purpose | None = None, **given: Any) -> dict[str, Any]:
+    """The fields of a profile for a purpose, by default for answers.
+
+    `context_width` and `pool` replace the preset's. With a scheme, a block size or parameters the profile has
+    the defaults of the scheme, which is SynthID-Text if none is given, and one key. A field that is None or
+    empty is not given.
 
     Raises:
-        ValueError: a purpose and a scheme are given, and both choose the scheme.
+        ValueError: a purpose is given beside one of them.
     """
-    fields = {name: value for name, value in given.items() if value is not None}
-    if "scheme" not in fields:
-        preset = PRESETS[purpose or Purpose.ANSWERS]
-        parameters = {**preset.get("parameters", {}), **fields.get("parameters", {})}
-        return {**preset, **fields, "parameters": parameters}
+    fields = {name: value for name, value in given.items() if value not in (None, {})}
+    if fields.keys().isdisjoint(OWN):
+        return {**PRESETS[purpose or Purpose.ANSWERS], **fields}
     if purpose is not None:
-        raise ValueError("a purpose chooses the scheme: give one of the two")
-    return fields
+        raise ValueError("a purpose chooses scheme, block size and parameters: give it alone or leave it out")
+    return {"scheme": "synthid", **fields}

@@ -85,17 +85,18 @@ def test_a_purpose_chooses_the_profile_and_options_replace_its_fields(
     folder: Path, purpose: Purpose | None
 ) -> None:
     of_purpose = f"--for {purpose}" if purpose else ""
-    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 4 --param blend=0.5")
+    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 4 --context-width 3")
     preset = PRESETS[purpose or Purpose.ANSWERS]
-    assert (plain["scheme"], plain["pool"]) == (preset["scheme"], preset["pool"])
-    parameters = {**dict(plain["parameters"]), "blend": 0.5}  # type: ignore[call-overload]
-    assert changed == {**plain, "pool": 4, "parameters": parameters}
+    assert {name: plain[name] for name in ("scheme", "context_width", "pool")}.items() <= preset.items()
+    assert changed == {**plain, "pool": 4, "context_width": 3}
 
 
-def test_a_scheme_starts_from_its_own_defaults(folder: Path) -> None:
-    profile = created("a --scheme synthid")
-    assert (profile["context_width"], profile.get("pool", 1)) == (4, 1)
-    assert dict(profile["parameters"])["depth"] == 30  # type: ignore[call-overload]
+@pytest.mark.parametrize("own", ["--scheme synthid", "--block-size 2", "--param depth=30"])
+def test_a_profile_of_ones_own_starts_from_the_defaults_of_the_scheme(folder: Path, own: str) -> None:
+    assert created(f"a {own}") == {
+        **created("b --scheme synthid --block-size 2 --context-width 4 --param depth=30 --pool 1"),
+        "spec_version": 1,
+    }
 
 
 def test_a_token_is_printed_once_and_listed_without_its_secret(folder: Path) -> None:
@@ -140,6 +141,7 @@ def test_what_fails_is_one_line_and_exit_code_1(folder: Path, arguments: str, me
         "keys create k --tokenizer model --block-size 9",
         "keys create k --tokenizer model --for poems",
         "keys create k --tokenizer model --for edited-text --scheme synthid",
+        "keys create k --tokenizer model --for answers --param depth=16",
         "keys create k --tokenizer model --param depth",
         "keys create k --tokenizer model --param nope=1",
         "keys create k --tokenizer model --pool 0",
