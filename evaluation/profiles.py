@@ -16,17 +16,21 @@ from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import LanguageModel, Level, block_levels
 from ttmark.evaluation.numbered import numbered_direct, numbered_position_scores
 from ttmark.evaluation.run import Completion, rows_per_token
-from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, key_lanes
+from ttmark.evaluation.spans import plant
+from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized, key_lanes
 from ttmark.shared.watermark.detectors.aligned import BETA, aligned_null
 from ttmark.shared.watermark.detectors.alignment import aligned_score
+from ttmark.shared.watermark.detectors.localized import localized_evidence, segment_null
 
 BRANCHES = 8
 """Branch budget of a service (docs/adr/0073)."""
 FPR, POOLS = 1e-5, (1, 16, 64)
 EDITED_FPR, SHARES = 1e-2, (0.1, 0.25)
+DOCUMENT = 800
+"""Tokens by people around a planted text."""
 WORD_EDITS = ("substitute", "delete", "insert")
-ENTROPY_BLOCKS, ENTROPY_KEYS = 4, 8
-"""Blocks of each text whose entropy is taken, and keys that each is marked with."""
+ENTROPY_TEXTS, ENTROPY_BLOCKS, ENTROPY_KEYS = 32, 2, 8
+"""Texts along which entropy is taken, blocks of each, and keys that each block is marked with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class ProfileRow:
         tpr: at FPR, for each of POOLS; p-values are multiplied by the size of the pool.
         edited: of aligned detection at EDITED_FPR with one key, for each of SHARES; all kinds of edits.
         edited_pool: the same with a pool of POOLS[1].
+        planted: of `scan` at FPR with one key, the text inside `DOCUMENT` tokens by people.
     """
 
     profile: Profile
@@ -80,6 +85,7 @@ class ProfileRow:
     tpr: tuple[Interval, ...]
     edited: tuple[Interval, ...]
     edited_pool: tuple[Interval, ...]
+    planted: Interval
 
 
 def measure_profiles(
@@ -93,21 +99,30 @@ def measure_profiles(
     """One row per profile; `human` is where the words come from that are put into texts."""
     # Over all keys marked texts are distributed as those without a mark: no further ones are needed.
     texts = lab.run.texts(profiles[0].cell(setting, length), count)
-    pairs = [(lab.prompt(text.index), text.token_ids) for text in texts]
+    pairs = [(lab.prompt(text.index), text.token_ids) for text in texts[:ENTROPY_TEXTS]]
     places = block_distributions(lab.source.language_model, setting, pairs, lab.run.seed)
-    material = Material.of(lab.human_texts(human))
+    human_texts = lab.human_texts(human)
+    material = Material.of(human_texts)
+    around = [np.array(tokens) for tokens in map(lab.source.tokenizer.encode, human_texts) if tokens]
     return [
-        _profile_row(lab, profile, profile.cell(setting, length), count, places, material)
+        _profile_row(lab, profile, profile.cell(setting, length), count, places, material, around)
         for profile in profiles
     ]
 
 
 def _profile_row(
-    lab: Lab, profile: Profile, cell: Cell, count: int, places: Sequence[Sequence[Level]], material: Material
+    lab: Lab,
+    profile: Profile,
+    cell: Cell,
+    count: int,
+    places: Sequence[Sequence[Level]],
+    material: Material,
+    around: Sequence[NDArray[np.int64]],
 ) -> ProfileRow:
     texts = lab.run.texts(cell, count)
     clean = np.array([log10_direct(cell, lab.run.seed, text) for text in texts])
     edited = [edited_log10_p(lab, cell, texts, share, material) for share in SHARES]
+    planted = [log10_planted(cell, lab.run.seed, text, around) for text in texts]
     return ProfileRow(
         profile=profile,
         setting=cell.setting,
@@ -118,6 +133,7 @@ def _profile_row(
         tpr=tuple(found(clean, FPR, pool) for pool in POOLS),
         edited=tuple(found(values, EDITED_FPR, 1) for values in edited),
         edited_pool=tuple(found(values, EDITED_FPR, POOLS[1]) for values in edited),
+        planted=found(np.array(planted), FPR, 1),
     )
 
 
@@ -143,6 +159,18 @@ def log10_aligned(cell: Cell, key: bytes, tokens: NDArray[np.int64]) -> float:
     scores = numbered_position_scores(watermark, key, tokens)
     null = aligned_null(watermark, key, tokens, scores.size, BETA)
     return null.log10_p(aligned_score(scores, watermark.block_size, BETA)) if scores.size else 0.0
+
+
+def log10_planted(cell: Cell, seed: int, text: Completion, around: Sequence[NDArray[np.int64]]) -> float:
+    """log10 p of `scan` for a document by people that holds the text."""
+    watermark, key = cell.watermark(), cell.key(seed, text.index)
+    places = np.random.default_rng(sampling_seed(seed, "document", text.index))
+    tokens = plant(around, [text.tokens()], DOCUMENT + cell.tokens, places).tokens
+    if not cell.numbered:
+        return detect_localized(watermark, key, tokens).log10_p
+    scores = numbered_position_scores(watermark, key, tokens)
+    null = segment_null(watermark, "scan", key, tokens, scores.size)
+    return localized_evidence(watermark, tokens, scores, "scan", 0.0, null).log10_p
 
 
 def edited_log10_p(

@@ -14,6 +14,7 @@ from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Human, Length, Schemes, Settings, TextsInTurn, in_turn
 from ttmark.evaluation.profiles import (
     BRANCHES,
+    DOCUMENT,
     POOLS,
     SHARES,
     WORD_EDITS,
@@ -126,6 +127,7 @@ def frontier_table(rows: Sequence[ProfileRow], crowds: Sequence[RepeatRow], plan
             **{f"TPR at 1e-5, K {pool}": rate("tpr", i) for i, pool in enumerate(POOLS)},
             **{f"{100 * share:.0f} % edited, TPR at 1e-2": rate("edited", i) for i, share in parts},
             **{f"{100 * share:.0f} % edited, K {POOLS[1]}": rate("edited_pool", i) for i, share in parts},
+            f"inside {DOCUMENT} tokens by people, TPR at 1e-5": lambda row: row.planted.percent(),
             f"distinct of {plan.completions}": distinct,
         },
         (
