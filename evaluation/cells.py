@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from ttmark.evaluation.numbered import NumberedWatermark
 from ttmark.shared.watermark import Watermark
 
 
@@ -32,22 +33,22 @@ class Setting(StrEnum):
     """Names of settings on the command line."""
 
     DEFAULT = "default"
+    CHAT = "chat"
     STRICT = "strict"
     QWEN3 = "qwen3"
     LLAMA3 = "llama3"
-    CHAT = "chat"
     ISO = "iso"
     ISO_FRESH = "iso-fresh"
 
 
 SETTINGS = {
     Setting.DEFAULT: SamplingSetting(50, 0.95, 1.0),
+    Setting.CHAT: SamplingSetting(50, 0.9, 0.7),
     Setting.STRICT: SamplingSetting(20, 0.8, 0.7),
     Setting.QWEN3: SamplingSetting(20, 0.95, 0.6),
     Setting.LLAMA3: SamplingSetting(0, 0.9, 0.6),
-    Setting.CHAT: SamplingSetting(50, 0.9, 0.7),
 }
-"""The paper's main setting, the stricter ones of its Table 2 and appendix, and what chats are sampled at."""
+"""The paper's main setting; that of chat services; the stricter ones of the paper's Table 2 and appendix."""
 
 CALIBRATED = {Setting.ISO: 0.0, Setting.ISO_FRESH: 0.5}
 """Frequency penalties of the settings whose temperature is calibrated. At low temperature a small model falls
@@ -85,7 +86,8 @@ class Cell:
         parameters: those that differ from the scheme's defaults.
         max_branches: branch budget; None is no limit.
         prompts: only so many prompts are used, in turn; None uses all.
-        one_key: all texts have the same key.
+        pool: number of keys, one of which is drawn for each text; 1: all have the same; None: each its own.
+        numbered: repeated contexts are numbered instead of skipped.
     """
 
     scheme: str | None
@@ -96,7 +98,8 @@ class Cell:
     parameters: Parameters = ()
     max_branches: int | None = None
     prompts: int | None = None
-    one_key: bool = False
+    pool: int | None = None
+    numbered: bool = False
 
     @property
     def name(self) -> str:
@@ -108,7 +111,9 @@ class Cell:
         parts += [f"{name}{value:g}" for name, value in sorted(self.parameters)]
         if self.max_branches is not None:
             parts.append(f"b{self.max_branches}")
-        parts += ["onekey"] * self.one_key
+        if self.pool is not None:
+            parts.append("onekey" if self.pool == 1 else f"pool{self.pool}")
+        parts += ["numbered"] * self.numbered
         if self.prompts is not None:
             parts.append(f"q{self.prompts}")
         return "-".join(parts)
@@ -127,7 +132,8 @@ class Cell:
         """
         if self.scheme is None:
             raise ValueError("texts without a watermark")
-        return Watermark(self.scheme, self.block_size, self.context_width, dict(self.parameters))
+        kind = NumberedWatermark if self.numbered else Watermark
+        return kind(self.scheme, self.block_size, self.context_width, dict(self.parameters))
 
     def unmarked(self) -> "Cell":
         """The cell of the same length and sampling without a watermark."""
@@ -143,4 +149,8 @@ class Cell:
 
     def key(self, seed: int, index: int) -> bytes:
         """The watermark key of a text."""
-        return prf_key(seed, self.name) if self.one_key else prf_key(seed, self.name, index)
+        if self.pool is None:
+            return prf_key(seed, self.name, index)
+        if self.pool == 1:
+            return prf_key(seed, self.name)
+        return prf_key(seed, self.name, sampling_seed(seed, "pool", self.name, index) % self.pool)

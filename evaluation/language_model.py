@@ -14,7 +14,7 @@ from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.penalties import LogitAdjustments
 from ttmark.gen_service.decoding.support import Support
-from ttmark.shared.watermark import ContextTracker, key_lanes
+from ttmark.shared.watermark import key_lanes
 
 
 class BranchModel(Protocol):
@@ -126,7 +126,7 @@ def write_text(
 ) -> Writing:
     """One text of a cell, block by block from the (watermarked) joint distribution (Algorithm 1)."""
     watermark = cell.watermark() if cell.scheme else None
-    tracker = ContextTracker(cell.block_size, watermark.context_width) if watermark else None
+    tracker = watermark.tracker() if watermark else None
     lanes = key_lanes(key)[None]
     tokens: list[int] = []
     watermarked = rows = 0

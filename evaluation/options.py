@@ -39,6 +39,14 @@ Label = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Seed of every key, text and resampling.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")]
+EXACT = "float32"
+Dtype = Annotated[
+    str,
+    typer.Option(
+        help=f"Numbers that the model computes with; others than {EXACT} are quicker on some processors, and"
+        " then a text depends a little on what is generated beside it."
+    ),
+]
 Batch = Annotated[int, typer.Option(min=1, help="Texts that are generated at the same time.")]
 
 Texts = Annotated[int, typer.Option(min=2, help="Texts per cell.")]

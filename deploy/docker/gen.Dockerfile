@@ -1,10 +1,9 @@
 # The generation service. Build arguments choose torch: its version, and the index that it comes from (empty: pip's own,
 # whose build carries CUDA; CPU-only builds, a tenth of the size, have an index of their own).
-FROM python:3.11.13-slim-bookworm AS build
+FROM python:3.11.13-bookworm AS build
 ARG TORCH="torch==2.13.0"
 ARG TORCH_INDEX=""
 WORKDIR /src
-RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 RUN python -m venv /opt/ttmark
 COPY constraints.txt ./
 RUN grep -v '^torch==' constraints.txt > /tmp/constraints.txt \

@@ -19,7 +19,9 @@ from ttmark.evaluation.inputs import MAX_TOKENS
 from ttmark.evaluation.lab import Experiment, Lab
 from ttmark.evaluation.manifest import ManifestMismatch, describe
 from ttmark.evaluation.options import (
+    EXACT,
     Batch,
+    Dtype,
     Label,
     Model,
     OneSetting,
@@ -61,6 +63,7 @@ class LabOptions:
     seed: Seed = 0
     threads: Threads = None
     batch: Batch = 32
+    dtype: Dtype = EXACT
 
     @contextmanager
     def open(self) -> Iterator[Lab]:
@@ -68,7 +71,13 @@ class LabOptions:
         console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
         name, prompts = chosen_model(self.model), self.prompts or PROMPTS_PATH
         folder = run_folder(self.out, self.model)
-        settings = EngineSettings(threads=self.threads, max_sequences=self.batch, max_waiting=1_000_000)
+        settings = EngineSettings(
+            threads=self.threads,
+            max_sequences=self.batch,
+            max_waiting=1_000_000,
+            dtype=self.dtype,
+            reproducible=self.dtype == EXACT,
+        )
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with one_clear_line(EXPECTED):
             if self.label is not None and not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.label):

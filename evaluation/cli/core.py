@@ -10,13 +10,14 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.core import false_positives, lengths, texts
+from ttmark.evaluation.core import false_positives, lengths, pools, texts
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
 from ttmark.evaluation.core.rates import Count, pooled_table, write_rows
 from ttmark.evaluation.core.tails import aligned_tail_table, scan_tail_table
 from ttmark.evaluation.options import BlockSizes, Schemes
 from ttmark.evaluation.report.result import Table
-from ttmark.shared.watermark import scheme_names
+from ttmark.shared.schemas.presets import PRESETS
+from ttmark.shared.watermark import Watermark, scheme_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,15 @@ class Core:
     experiment: Annotated[
         str,
         typer.Argument(
-            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-short, fpr-long, found-long, "
-            "aligned-tail or scan-tail."
+            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-pool, fpr-short, fpr-long, "
+            "found-long, aligned-tail or scan-tail."
         ),
     ]
     schemes: Schemes = tuple(scheme_names())
     block_sizes: BlockSizes = (2, 1, 3)
-    documents: Annotated[int, typer.Option(min=5, help="Of `fpr-texts` and `found-long`.")] = 1_000
+    documents: Annotated[int, typer.Option(min=5, help="Of `fpr-texts`, `fpr-pool` and `found-long`.")] = (
+        1_000
+    )
     keys: Annotated[int, typer.Option(min=2, help="Of `distortion`; joints of `theorem`.")] = 10_000
     trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...` and `scan-tail`.")] = 1_000_000
     window_trials: Annotated[int, typer.Option(min=1, help="Of `fpr-search`, WaterSeeker.")] = 250_000
@@ -59,6 +62,13 @@ def _text_rates(o: Core) -> Table:
     return _pooled(counts, texts.LEVELS, o.rows, by_text=True)
 
 
+def _pool_rates(o: Core) -> Table:
+    presets = PRESETS.values()
+    watermarks = [Watermark(p["scheme"], 2, p["context_width"], p.get("parameters")) for p in presets]
+    counts = pools.pool_counts(watermarks, o.documents, o.seed)
+    return _pooled(list(counts), pools.LEVELS, o.rows, by_text=True)
+
+
 def _pooled(counts: list[Count], levels: Sequence[float], rows: Path | None, *, by_text: bool) -> Table:
     if rows:
         write_rows(counts, levels, rows)
@@ -71,6 +81,7 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-direct": lambda o: false_positives.direct_table(o.schemes, o.trials, o.seed),
     "fpr-search": _search_rates,
     "fpr-texts": _text_rates,
+    "fpr-pool": _pool_rates,
     "fpr-short": lambda o: lengths.short_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "fpr-long": lambda o: lengths.long_rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "found-long": lambda o: lengths.long_found_table(o.schemes, o.block_sizes, o.documents, o.seed),

@@ -1,8 +1,10 @@
 """`ttmark eval pairs`, `report`, `null-tables`: what needs no run of a model."""
 
+import json
 import logging
 import sys
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -56,12 +58,16 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class NullTables:
-    """Build the null tables that ship with the package, two or three minutes each."""
+    """Build null tables, of the schemes' defaults or other parameters, two or three minutes each."""
 
     name: ClassVar[str] = "null-tables"
 
     schemes: Schemes = tuple(scheme_names())
     block_sizes: BlockSizes = (2, 1, 3)
+    parameters: Annotated[
+        tuple[str, ...],
+        typer.Option("--param", metavar="NAME=VALUE", help="Of the schemes; may be repeated."),
+    ] = ()
     out: Annotated[Path, typer.Option(help="Folder; default: the tables that ship.", show_default=False)] = (
         TABLES
     )
@@ -69,6 +75,10 @@ class NullTables:
 
     def run(self) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-        for size in self.block_sizes:
-            for name in self.schemes:
-                typer.echo(write_table(Watermark(name, size), self.seed, self.out or TABLES))
+        with one_clear_line():
+            pairs = (text.partition("=") for text in self.parameters)
+            given = {name: json.loads(value) for name, _, value in pairs}
+            of_size = product(self.block_sizes, self.schemes)
+            watermarks = [Watermark(scheme, size, parameters=given) for size, scheme in of_size]
+        for watermark in watermarks:
+            typer.echo(write_table(watermark, self.seed, self.out or TABLES))

@@ -10,6 +10,7 @@ from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.edits import Beta, Edits
+from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
 from ttmark.evaluation.experiments.localized import Localized
 from ttmark.evaluation.experiments.quality import Quality
@@ -39,6 +40,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Retokenisation,
     Verification,
     Cost,
+    Frontier,
     Stealing,
 )
 QUICK_CALIBRATION_TEXTS = 40
@@ -82,6 +84,9 @@ class Everything:
         yield Verification(schemes=one, length=100, texts=8, alone=2, null_keys=200)
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
         yield Cost((setting,), texts=(8,), schemes=one)
+        yield Frontier(
+            settings=(setting,), texts=(8,), schemes=one, completions=4, prompt_count=4, human=human
+        )
         yield Stealing(schemes=one, control=False, quick=True)
 
     def _full(self) -> Iterator[Experiment]:
@@ -102,4 +107,5 @@ class Everything:
         yield Verification(texts=500)
         yield Runtime(repeats=5)
         yield Cost((setting, Setting.DEFAULT))
+        yield Frontier(human=human)
         yield Stealing()

@@ -52,7 +52,7 @@ class Repeated:
         """Unwatermarked text first."""
         plain = Cell(None, 1, setting, self.length, prompts=self.prompt_count)
         return [plain] + [
-            self._cell(replace(plain, scheme=scheme, block_size=size, one_key=True), width)
+            self._cell(replace(plain, scheme=scheme, block_size=size, pool=1), width)
             for scheme in self.schemes
             for size in self.block_sizes
             for width in self.context_widths or (None,)

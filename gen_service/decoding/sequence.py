@@ -16,7 +16,6 @@ from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationR
 from ttmark.gen_service.decoding.support import Support
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import ContextTracker
 
 _DEFAULT_UNMARKED_REASON = "disabled"
 
@@ -47,9 +46,7 @@ class Sequence:
         self.group_ends: list[int] = []
         self.finish_reason: FinishReason | None = None
         self._block_size = marking.watermark.block_size if marking else request.unmarked_block_size
-        self._marked = (
-            (marking, ContextTracker(self._block_size, marking.watermark.context_width)) if marking else None
-        )
+        self._marked = (marking, marking.watermark.tracker()) if marking else None
         self._draws = Draws(secrets.randbits(64) if params.seed is None else params.seed)
         self._adjustments = LogitAdjustments(
             params.presence_penalty, params.frequency_penalty, params.logit_bias

@@ -16,6 +16,7 @@ from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.keys.records import KeyInfo
 from ttmark.shared.keys.upkeep import rotate_due
 from ttmark.shared.keys.volume import volume_name
+from ttmark.shared.schemas.presets import Purpose, profile_fields
 from ttmark.shared.schemas.profile import MAX_POOL, Profile
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.key_store_errors import ReplicasBehind
@@ -26,6 +27,10 @@ _POLL_SECONDS = 0.5
 
 Volumes = Mapping[str, int]
 
+PURPOSES = (
+    "What the texts are for. `answers`, the default: 96 % of 20 answers to one prompt differ, and 43 % of"
+    " texts of 200 tokens are found at 1e-2 with 10 % of their words edited; `edited-text`: 84 % and 73 %."
+)
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key id.")]
 Version = Annotated[int, typer.Argument(metavar="VERSION", help="Number of the version.")]
 
@@ -35,23 +40,26 @@ def create(
     key_id: KeyId,
     tokenizer: Annotated[Path, typer.Option(help="Folder with the tokenizer.json of the model.")],
     tenant: Annotated[str, typer.Option(help="Who may generate and detect with the key.")] = "local",
-    scheme: Annotated[str, typer.Option(help="Watermark scheme.")] = "synthid",
-    block_size: Annotated[int, typer.Option(help="Tokens that are watermarked together (r).")] = 2,
-    context_width: Annotated[
-        int | None, typer.Option(help="Preceding tokens that seed a block (H); default: the scheme's.")
+    purpose: Annotated[Purpose | None, typer.Option("--for", help=PURPOSES)] = None,
+    scheme: Annotated[
+        str | None, typer.Option(help="Watermark scheme of a profile of your own; default: synthid.")
     ] = None,
+    block_size: Annotated[
+        int | None, typer.Option(help="Tokens that are watermarked together (r), of your own; default: 2.")
+    ] = None,
+    context_width: Annotated[int | None, typer.Option(help="Preceding tokens that seed a block (H).")] = None,
     param: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the scheme; may be repeated.")
     ] = None,
     pool: Annotated[
-        int,
+        int | None,
         typer.Option(
             min=1,
             max=MAX_POOL,
             metavar="KEYS",
             help="Keys of each version; one marks a completion. More: texts vary more, detection costs more.",
         ),
-    ] = 1,
+    ] = None,
     payloads: Annotated[
         bool,
         typer.Option(
@@ -62,7 +70,9 @@ def create(
     as_json: JsonOutput = False,
 ) -> None:
     """Create a key whose first version is in use at once."""
-    profile = _profile(scheme, block_size, context_width, tokenizer, param or [], pool, payloads=payloads)
+    profile = _profile(
+        purpose, scheme, block_size, context_width, tokenizer, param or [], pool, payloads=payloads
+    )
     _show_one(run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile)), as_json=as_json)
 
 
@@ -153,27 +163,29 @@ app.command()(export)
 
 
 def _profile(
-    scheme: str,
-    block_size: int,
+    purpose: Purpose | None,
+    scheme: str | None,
+    block_size: int | None,
     context_width: int | None,
     tokenizer: Path,
     parameters: list[str],
-    pool: int,
+    pool: int | None,
     *,
     payloads: bool,
 ) -> Profile:
     try:
         fingerprint = TextTokenizer.load(tokenizer).fingerprint
         return Profile.model_validate(
-            {
-                "scheme": scheme,
-                "block_size": block_size,
-                "context_width": context_width,
-                "parameters": dict(map(_parameter, parameters)),
-                "tokenizer_fingerprint": fingerprint,
-                "pool": pool,
-                "payloads": payloads,
-            }
+            profile_fields(
+                purpose,
+                scheme=scheme,
+                block_size=block_size,
+                context_width=context_width,
+                parameters=dict(map(_parameter, parameters)),
+                tokenizer_fingerprint=fingerprint,
+                pool=pool,
+                payloads=payloads,
+            )
         )
     except TokenizerMissing as error:
         raise typer.BadParameter(str(error), param_hint="--tokenizer") from error
@@ -181,6 +193,8 @@ def _profile(
         raise typer.BadParameter(
             "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
         ) from error
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--for") from error
 
 
 def _parameter(text: str) -> tuple[str, int | float | bool]:

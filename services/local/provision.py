@@ -13,6 +13,7 @@ from ttmark.services.state_folder import remember_tokenizer
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.presets import profile_fields
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.kek import KeyEncryptionKey
@@ -101,7 +102,7 @@ async def _provision_store(setup: LocalSetup, fingerprint: str) -> None:
             store_url=SecretStr(setup.store_url), store_url_file=None, state=setup.state
         ).open_ledger()
         ring, registry = KeyRing(store, kek, ledger=ledger), TokenRegistry(store, kek, ledger=ledger)
-        profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
+        profile = Profile.model_validate(profile_fields(tokenizer_fingerprint=fingerprint))
         for key_id in (setup.key_id, setup.other_key_id):
             try:
                 await ring.create(key_id, tenant=TENANT, profile=profile)

@@ -46,6 +46,10 @@ class Watermark:
         self.null: Null = self._scheme.null
         """The distribution of one block's score without a watermark."""
 
+    def tracker(self) -> context_rule.ContextTracker:
+        """The context rule for a completion that is to be marked."""
+        return context_rule.ContextTracker(self.block_size, self.context_width)
+
     def reweight(
         self,
         keys: NDArray[np.int64],

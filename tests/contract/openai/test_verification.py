@@ -39,7 +39,8 @@ def test_a_marked_text_is_found_and_its_weights_tell_more_with_the_prompt(
     answer = _post(real, token_ids=written, prompt="Once").json()
     assert answer["verdict"] == alone["verdict"] == "watermarked"
     assert answer["key"] == {"key_id": "acme-main", "version": 3, "profile": answer["key"]["profile"]} | {
-        "pool_key": None
+        "pool_key": None,
+        "payload": None,
     }
     assert (answer["tokens"], answer["prompt_tokens"], alone["prompt_tokens"]) == (150, 4, 0)
     # acme-main and acme-spare; acme-disabled has no version to detect with, acme-other another tokenizer.

@@ -24,11 +24,12 @@ from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import DetectionResult
+from ttmark.shared.schemas.presets import Purpose, profile_fields
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
+from ttmark.shared.watermark import Watermark, key_lanes
 
 SEED = 1
 Spaces = Literal["few", "single", "double"]
@@ -56,7 +57,7 @@ def watermarked_text(
     generator = np.random.default_rng(7)
     letters = [tokenizer.encode(chr(letter))[0] for letter in LETTERS]
     written: list[int] = []
-    tracker = ContextTracker(watermark.block_size, watermark.context_width)
+    tracker = watermark.tracker()
     while len(written) < tokens:
         blocks = generator.choice(letters, size=(64, watermark.block_size))
         if spaces != "few":
@@ -111,6 +112,11 @@ class Service:
         )
 
 
+def preset(tokenizer: TextTokenizer, purpose: Purpose) -> Profile:
+    """What a key for this purpose is made with."""
+    return Profile.model_validate(profile_fields(purpose, tokenizer_fingerprint=tokenizer.fingerprint))
+
+
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[Service]:
     tokenizer = byte_tokenizer()
@@ -135,6 +141,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
             ("d-pool", "d", pooled),
             ("e-payload", "e", payloads),
             ("e-pool", "e", pooled),
+            ("p-before", "p", mine),
+            *((f"p-{purpose}", "p", preset(tokenizer, purpose)) for purpose in Purpose),
         ):
             await ring.create(key_id, tenant=tenant, profile=profile)
     scopes = {
@@ -147,6 +155,7 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     }
     tokens["pool"], _ = await registry.create(tenant="d", scopes=scopes["full"])
     tokens["payload"], _ = await registry.create(tenant="e", scopes=scopes["full"])
+    tokens["presets"], _ = await registry.create(tenant="p", scopes=scopes["full"])
     for tenant in ("c", "d", "e", "empty"):
         tokens[tenant] = (await registry.create(tenant=tenant, scopes={Scope.DETECT}))[0]
     cache = KeyCache(ring)
@@ -159,10 +168,8 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
     )
-    keys = {
-        key_id: await ring.open(key_id)
-        for key_id in ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool")
-    }
+    opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool", "p-before")
+    keys = {key_id: await ring.open(key_id) for key_id in (*opened, *(f"p-{purpose}" for purpose in Purpose))}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
         yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens)
     await workers.close()

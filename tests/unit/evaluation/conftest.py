@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from ttmark.evaluation.cells import Cell, sampling_seed
 from ttmark.evaluation.run import Completion, OnText, Run
-from ttmark.shared.watermark import ContextTracker, key_lanes
+from ttmark.shared.watermark import key_lanes
 
 VOCABULARY = 12
 
@@ -35,7 +35,7 @@ class ZipfSource:
         if cell.scheme is None:
             return draws.choice(VOCABULARY, size=cell.tokens, p=self._probs).tolist(), 0
         watermark = cell.watermark()
-        tracker = ContextTracker(cell.block_size, watermark.context_width)
+        tracker = watermark.tracker()
         blocks = np.array(list(product(range(VOCABULARY), repeat=cell.block_size)))
         joint = self._probs[blocks].prod(axis=1)
         offsets = np.array([0, len(blocks)])

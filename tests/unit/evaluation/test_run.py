@@ -48,7 +48,9 @@ def test_cells_that_differ_have_names_that_differ() -> None:
         Cell("synthid", 2, SETTING, 20, context_width=6),
         Cell("synthid", 2, SETTING, 20, parameters=(("depth", 10),)),
         Cell("synthid", 2, SETTING, 20, max_branches=8),
-        Cell("synthid", 2, SETTING, 20, one_key=True),
+        Cell("synthid", 2, SETTING, 20, pool=1),
+        Cell("synthid", 2, SETTING, 20, pool=16),
+        Cell("synthid", 2, SETTING, 20, numbered=True),
         Cell("synthid", 2, SETTING, 20, prompts=10),
         Cell("synthid", 2, SamplingSetting(50, 0.95, 0.99), 20),
     ]

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from ttmark.services.cli import keys, tokens
 from ttmark.shared.keys.replicas import ReplicaReporter
+from ttmark.shared.schemas.presets import PRESETS, Purpose
 from ttmark.shared.vault.open_store import open_store
 
 KEK = "5e" * 32
@@ -65,7 +66,7 @@ def test_a_key_with_a_pool_from_the_command_line(folder: Path) -> None:
     created = invoke("keys create k --tokenizer model --pool 16 --json")
     assert created.exit_code == 0, created.output
     assert json.loads(created.stdout)["profile"]["pool"] == 16
-    invoke("keys create one --tokenizer model")
+    invoke("keys create one --tokenizer model --pool 1")
     header, *rows = invoke("keys list").stdout.splitlines()
     assert "POOL" in header
     assert [row.split()[7] for row in rows] == ["16", "1"]
@@ -77,9 +78,35 @@ def test_a_key_that_takes_payloads_from_the_command_line(folder: Path) -> None:
     assert created.exit_code == 0, created.output
     assert json.loads(created.stdout)["profile"]["payloads"] is True
     assert "16 payloads" in invoke("keys list").stdout
-    refused = invoke("keys create one --tokenizer model --payloads")
+    refused = invoke("keys create one --tokenizer model --pool 1 --payloads")
     assert refused.exit_code == 2
     assert "payloads need a pool of several keys" in refused.output
+
+
+def created(arguments: str) -> dict[str, object]:
+    result = invoke(f"keys create {arguments} --tokenizer model --json")
+    assert result.exit_code == 0, result.output
+    profile: dict[str, object] = json.loads(result.stdout)["profile"]
+    return profile
+
+
+@pytest.mark.parametrize("purpose", [None, *Purpose])
+def test_a_purpose_chooses_the_profile_and_options_replace_its_fields(
+    folder: Path, purpose: Purpose | None
+) -> None:
+    of_purpose = f"--for {purpose}" if purpose else ""
+    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 4 --context-width 3")
+    preset = PRESETS[purpose or Purpose.ANSWERS]
+    assert {name: plain[name] for name in ("scheme", "context_width", "pool")}.items() <= preset.items()
+    assert changed == {**plain, "pool": 4, "context_width": 3}
+
+
+@pytest.mark.parametrize("own", ["--scheme synthid", "--block-size 2", "--param depth=30"])
+def test_a_profile_of_ones_own_starts_from_the_defaults_of_the_scheme(folder: Path, own: str) -> None:
+    assert created(f"a {own}") == {
+        **created("b --scheme synthid --block-size 2 --context-width 4 --param depth=30 --pool 1"),
+        "spec_version": 1,
+    }
 
 
 def test_a_token_is_printed_once_and_listed_without_its_secret(folder: Path) -> None:
@@ -122,6 +149,9 @@ def test_what_fails_is_one_line_and_exit_code_1(folder: Path, arguments: str, me
         "keys create k --tokenizer nowhere",
         "keys create k --tokenizer model --scheme nope",
         "keys create k --tokenizer model --block-size 9",
+        "keys create k --tokenizer model --for poems",
+        "keys create k --tokenizer model --for edited-text --scheme synthid",
+        "keys create k --tokenizer model --for answers --param depth=16",
         "keys create k --tokenizer model --param depth",
         "keys create k --tokenizer model --param nope=1",
         "keys create k --tokenizer model --pool 0",

@@ -1,0 +1,41 @@
+"""The profiles that keys are made with, by what their texts are for (docs/adr/0073)."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+
+class Purpose(StrEnum):
+    """What the texts of a key are for."""
+
+    ANSWERS = "answers"
+    EDITED_TEXT = "edited-text"
+
+
+PRESETS: Mapping[Purpose, Mapping[str, Any]] = {
+    Purpose.ANSWERS: {"scheme": "synthid", "parameters": {"depth": 12}, "context_width": 2, "pool": 16},
+    Purpose.EDITED_TEXT: {"scheme": "gumbel", "context_width": 2, "pool": 16},
+}
+"""Fields of a profile; what is left out has the scheme's default."""
+
+
+OWN = ("scheme", "block_size", "parameters")
+"""Fields that need a null table of their own; a key that is made with one of them starts from no preset."""
+
+
+def profile_fields(purpose: Purpose | None = None, **given: Any) -> dict[str, Any]:
+    """The fields of a profile for a purpose, by default for answers.
+
+    `context_width` and `pool` replace the preset's. With a scheme, a block size or parameters the profile has
+    the defaults of the scheme, which is SynthID-Text if none is given, and one key. A field that is None or
+    empty is not given.
+
+    Raises:
+        ValueError: a purpose is given beside one of them.
+    """
+    fields = {name: value for name, value in given.items() if value not in (None, {})}
+    if fields.keys().isdisjoint(OWN):
+        return {**PRESETS[purpose or Purpose.ANSWERS], **fields}
+    if purpose is not None:
+        raise ValueError("a purpose chooses scheme, block size and parameters: give it alone or leave it out")
+    return {"scheme": "synthid", **fields}

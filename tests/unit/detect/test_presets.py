@@ -1,0 +1,33 @@
+"""Texts of a key are found beside keys with other profiles, older and newer."""
+
+import pytest
+
+from tests.unit.detect.conftest import Service
+from ttmark.shared.schemas.presets import PRESETS, Purpose
+from ttmark.shared.watermark import Watermark, corrected, detect_aligned
+from ttmark.shared.watermark.null_tables import load_null_table
+
+KEYS = ("before", *Purpose)
+
+
+@pytest.mark.parametrize("mode", ["direct", "aligned", "localized"])
+@pytest.mark.parametrize("name", KEYS)
+async def test_texts_of_the_old_profile_and_of_each_new_one_are_found_side_by_side(
+    service: Service, mode: str, name: str
+) -> None:
+    text, key = service.marked(f"p-{name}", 300), service.keys[f"p-{name}"]
+    (result,) = await service.results(mode, {"inputs": [{"text": text}]}, "presets")
+    assert (result.verdict, result.key and result.key.key_id) == ("watermarked", f"p-{name}")
+    assert key.primary is not None
+    if mode == "aligned":
+        tokens = service.tokenizer.encode(text)
+        alone = detect_aligned(key.profile.watermark(), key.primary.prf_key, tokens).log10_p
+        # Each bears its own pool, and the number of versions; not the pools of others.
+        assert result.log10_p == pytest.approx(corrected(alone, key.profile.pool * len(KEYS)))
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_every_preset_has_a_null_table(purpose: Purpose) -> None:
+    preset = PRESETS[purpose]
+    watermark = Watermark(preset["scheme"], 2, preset["context_width"], preset.get("parameters"))
+    assert load_null_table(watermark.null.name, 2) is not None
