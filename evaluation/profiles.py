@@ -24,7 +24,8 @@ from ttmark.shared.watermark.detectors.localized import localized_evidence, segm
 
 BRANCHES = 8
 """Branch budget of a service (docs/adr/0073)."""
-FPR, POOLS = 1e-5, (1, 16, 64)
+FPR, POOLS = 1e-5, (1, 16, 64, 256)
+EDITED_POOLS = (16, 64)
 EDITED_FPR, SHARES = 1e-2, (0.1, 0.25)
 DOCUMENT = 800
 """Tokens by people around a planted text."""
@@ -72,7 +73,7 @@ class ProfileRow:
         median_log10_p: of direct detection from token ids, for a pool of one key.
         tpr: at FPR, for each of POOLS; p-values are multiplied by the size of the pool.
         edited: of aligned detection at EDITED_FPR with one key, for each of SHARES; all kinds of edits.
-        edited_pool: the same with a pool of POOLS[1].
+        edited_pools: the same with each of EDITED_POOLS.
         planted: of `scan` at FPR with one key, the text inside `DOCUMENT` tokens by people.
     """
 
@@ -84,7 +85,7 @@ class ProfileRow:
     median_log10_p: Interval
     tpr: tuple[Interval, ...]
     edited: tuple[Interval, ...]
-    edited_pool: tuple[Interval, ...]
+    edited_pools: tuple[tuple[Interval, ...], ...]
     planted: Interval
 
 
@@ -132,7 +133,9 @@ def _profile_row(
         median_log10_p=bootstrap(lambda values: np.median(values, axis=-1), clean),
         tpr=tuple(found(clean, FPR, pool) for pool in POOLS),
         edited=tuple(found(values, EDITED_FPR, 1) for values in edited),
-        edited_pool=tuple(found(values, EDITED_FPR, POOLS[1]) for values in edited),
+        edited_pools=tuple(
+            tuple(found(values, EDITED_FPR, pool) for values in edited) for pool in EDITED_POOLS
+        ),
         planted=found(np.array(planted), FPR, 1),
     )
 

@@ -15,9 +15,9 @@ COPY detect_service detect_service
 COPY evaluation evaluation
 COPY shared shared
 COPY ttmark ttmark
-RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen,detect]"
-# For every level of processors: the image has no compiler, and runs on others than this one.
-RUN /opt/ttmark/bin/python -m ttmark.gen_service.engine.native
+# The kernels are compiled for every level of processors: the image has no compiler, and runs on others than this one.
+RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen,detect]" \
+    && /opt/ttmark/bin/python -P -m ttmark.gen_service.engine.native
 
 FROM python:3.11.13-slim-bookworm
 RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models /state && chown ttmark /models /state

@@ -15,6 +15,7 @@ from ttmark.evaluation.options import Human, Length, Schemes, Settings, TextsInT
 from ttmark.evaluation.profiles import (
     BRANCHES,
     DOCUMENT,
+    EDITED_POOLS,
     POOLS,
     SHARES,
     WORD_EDITS,
@@ -28,10 +29,10 @@ from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_b
 REPEATED_TOKENS = 24
 """Texts whose first tokens differ differ: the share of distinct ones is a lower bound for longer texts."""
 BEFORE = Profile("synthid", 2, 4)
-ANSWERS = Profile("synthid", 2, 2, (("depth", 12),))
-EDITED_TEXT = Profile("gumbel", 2, 2)
-PROFILES = (BEFORE, ANSWERS, EDITED_TEXT, Profile("gumbel", 2, 1, numbered=True))
-REPEATED = {BEFORE: (1,), ANSWERS: (16,), EDITED_TEXT: (16,)}
+LOWER_DEPTH = Profile("synthid", 2, 2, (("depth", 12),))
+NOW = Profile("gumbel", 2, 2)
+PROFILES = (BEFORE, LOWER_DEPTH, NOW, Profile("gumbel", 2, 1, numbered=True))
+REPEATED = {BEFORE: (1, 16, 64), LOWER_DEPTH: (16,), NOW: (16, 64, 256)}
 """Profiles whose completions of the same prompts are counted, and with pools of how many keys."""
 
 
@@ -113,6 +114,9 @@ def frontier_table(rows: Sequence[ProfileRow], crowds: Sequence[RepeatRow], plan
     def rate(name: str, number: int) -> Callable[[ProfileRow], str]:
         return lambda row: getattr(row, name)[number].percent()
 
+    def edited(pool: int, number: int) -> Callable[[ProfileRow], str]:
+        return lambda row: row.edited_pools[pool][number].percent()
+
     settings, parts = groups(rows, lambda row: row.setting), tuple(enumerate(SHARES))
     return table_by(
         f"Profiles, {plan.length} tokens, branch budget {BRANCHES}",
@@ -126,7 +130,11 @@ def frontier_table(rows: Sequence[ProfileRow], crowds: Sequence[RepeatRow], plan
             "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
             **{f"TPR at 1e-5, K {pool}": rate("tpr", i) for i, pool in enumerate(POOLS)},
             **{f"{100 * share:.0f} % edited, TPR at 1e-2": rate("edited", i) for i, share in parts},
-            **{f"{100 * share:.0f} % edited, K {POOLS[1]}": rate("edited_pool", i) for i, share in parts},
+            **{
+                f"{100 * share:.0f} % edited, K {pool}": edited(place, i)
+                for place, pool in enumerate(EDITED_POOLS)
+                for i, share in parts
+            },
             f"inside {DOCUMENT} tokens by people, TPR at 1e-5": lambda row: row.planted.percent(),
             f"distinct of {plan.completions}": distinct,
         },
