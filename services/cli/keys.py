@@ -28,7 +28,7 @@ _POLL_SECONDS = 0.5
 Volumes = Mapping[str, int]
 
 PURPOSES = (
-    "What the texts are for. `answers`, the default: 96 % of 20 answers to one prompt differ, and 43 % of"
+    "What the texts are for. `answers`, the default: 92 % of 20 answers to one prompt differ, and 64 % of"
     " texts of 200 tokens are found at 1e-2 with 10 % of their words edited; `edited-text`: 84 % and 73 %."
 )
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key id.")]
