@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tests.unit.detect.conftest import Service, watermarked_text
+from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.direct_detector import direct
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.shared.watermark import Watermark, key_lanes
+from ttmark.shared.watermark import Watermark
 
 MODES = [
     ("direct", {}),
@@ -88,24 +89,6 @@ async def test_keys_are_listed_with_what_they_take_and_bulk_rows_have_the_payloa
         (output,) = examiner.output_rows([row])
         assert (output["key_id"], output["pool_key"], output["payload"]) == (key_id, 8, payload)
         assert [segment["payload"] for segment in output["segments"]] == [payload]
-
-
-def written(watermark: Watermark, keys: list[bytes], blocks: int, choices: int) -> list[np.ndarray]:
-    """A text under each key: each block is one of `choices` random ones, drawn as Algorithm 1 says."""
-    generator = np.random.default_rng(len(keys))
-    size, width = watermark.block_size, watermark.context_width
-    lanes = np.array([key_lanes(key) for key in keys])
-    firsts = np.arange(len(keys)) * choices
-    texts = generator.integers(50_000, size=(len(keys), watermark.warmup_blocks * size))
-    for _ in range(blocks):
-        candidates = generator.integers(50_000, size=(len(keys) * choices, size))
-        even = np.full(len(candidates), 1 / choices)
-        offsets = np.append(firsts, len(candidates))
-        marked = watermark.reweight(lanes, texts[:, -width:], candidates, even, offsets)
-        sums = np.cumsum(marked.reshape(len(keys), choices), axis=1)
-        drawn = (generator.random((len(keys), 1)) * sums[:, -1:] > sums).sum(axis=1)
-        texts = np.hstack([texts, candidates[firsts + drawn]])
-    return list(texts)
 
 
 def read_back(pool_size: int, texts: int, blocks: int, log10_fpr: float) -> tuple[int, int, int]:
