@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import shutil
 import socket
 import ssl
@@ -223,28 +224,28 @@ def test_the_connection_is_encrypted_with_a_current_protocol(secured: SecuredRed
 async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tokens(
     secured: SecuredRedis, profile: Profile
 ) -> None:
-    kek = KeyEncryptionKey(bytes(32))
+    kek, key_id = KeyEncryptionKey(bytes(32)), f"k{secrets.token_hex(4)}"
     stores = {role: open_store(secured.url(role)) for role in ROLES}
     try:
         operator = KeyRing(stores["operator"], kek)
-        await operator.create("k", tenant="t", profile=profile)
-        await operator.rotate("k")
-        await operator.promote("k", 2)
-        await operator.export("k")
+        await operator.create(key_id, tenant="t", profile=profile)
+        await operator.rotate(key_id)
+        await operator.promote(key_id, 2)
+        await operator.export(key_id)
         plain, _ = await TokenRegistry(stores["operator"], kek).create(tenant="t", scopes=[Scope.DETECT])
         for role in SERVICES:
-            await serve_as(stores[role], kek, plain)
-        assert await stores["gen"].add({"k/3": 5}) == {"k/3": 5}
-        assert (await stores["operator"].counts())["k/3"] == 5
+            await serve_as(stores[role], kek, plain, key_id)
+        assert await stores["gen"].add({f"{key_id}/3": 5}) == {f"{key_id}/3": 5}
+        assert (await stores["operator"].counts())[f"{key_id}/3"] == 5
         for role in ("operator", "detect"):
             with pytest.raises(StoreUnavailable, match="refused"):
-                await stores[role].add({"k/3": 5})
+                await stores[role].add({f"{key_id}/3": 5})
     finally:
         for store in stores.values():
             await store.close()
 
 
-async def serve_as(store: RecordStore, kek: KeyEncryptionKey, plain: str) -> None:
+async def serve_as(store: RecordStore, kek: KeyEncryptionKey, plain: str, key_id: str) -> None:
     ring = KeyRing(store, kek)
     cache = KeyCache(ring)
     await cache.start()
@@ -252,8 +253,8 @@ async def serve_as(store: RecordStore, kek: KeyEncryptionKey, plain: str) -> Non
     await cache.stop()
     await TokenRegistry(store, kek).authenticate(plain)
     with pytest.raises(StoreUnavailable, match="refused"):
-        await ring.rotate("k")
+        await ring.rotate(key_id)
     with pytest.raises(StoreUnavailable, match="refused"):
-        await ring.export("k")
+        await ring.export(key_id)
     with pytest.raises(StoreUnavailable, match="refused"):
         await TokenRegistry(store, kek).create(tenant="t", scopes=[Scope.DETECT])
