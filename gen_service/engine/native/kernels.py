@@ -118,17 +118,7 @@ class Kernels:
         own: torch.Tensor,
         scale: float,
     ) -> torch.Tensor:
-        """Attention of tree rows over their prefix in the cache and over rows of the same pass (Eq. 5).
-
-        Args:
-            query: [rows, heads, dim].
-            key, value: [rows, kv_heads, dim] of this pass, with equal strides.
-            keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
-            tiles: int32, from `tile_spans`; together they cover every row once.
-            own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1: none.
-
-        Returns [rows, heads, dim].
-        """
+        """Attention of tree rows (Eq. 5), a `TreeKernel.attend`."""
         rows, heads, dim = query.shape
         kv_heads = key.shape[1]
         out = query.new_empty((rows, heads, dim))

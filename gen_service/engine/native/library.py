@@ -1,6 +1,7 @@
 """Compiles `kernels.c` and keeps the library beside it, as Python keeps its bytecode."""
 
 import ctypes
+import errno
 import hashlib
 import platform
 import shutil
@@ -15,6 +16,7 @@ _SOURCE = Path(__file__).with_name("kernels.c")
 _KEPT = Path(__file__).with_name("__compiled__")
 _FLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC")
 _SECONDS = 180.0
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 _LEVELS: dict[str, tuple[tuple[str, tuple[str, ...], frozenset[str]], ...]] = {
     "x86_64": (
@@ -40,7 +42,7 @@ def load_library() -> ctypes.CDLL | None:
     try:
         return _load(*level)
     except (OSError, subprocess.SubprocessError) as error:
-        log.info("kernels_not_compiled", reason=str(error).splitlines()[0], used="torch's operators")
+        log.info("kernels_not_compiled", reason=str(error).partition("\n")[0], used="torch's operators")
         return None
 
 
@@ -59,7 +61,9 @@ def _load(name: str, flags: tuple[str, ...]) -> ctypes.CDLL:
         return ctypes.CDLL(str(kept))
     try:
         return ctypes.CDLL(str(_compile(_KEPT, name, flags)))
-    except PermissionError:
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
         with tempfile.TemporaryDirectory() as scratch:
             return ctypes.CDLL(str(_compile(Path(scratch), name, flags)))
 

@@ -1,5 +1,7 @@
 """The compiled operations of a CPU beside torch's, and what happens where they cannot be compiled."""
 
+import ctypes
+import errno
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,13 @@ DTYPES = (torch.float32, torch.bfloat16)
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2**-8}
 
 
-@pytest.fixture(name="kernels", scope="module")
-def _kernels() -> Kernels:
-    kernels = find_kernels()
-    if kernels is None:
+@pytest.fixture(name="kernels", scope="module", params=library._usable_levels() or [None])
+def _kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kernels:
+    """Of every level that this processor has: the lower ones are what other machines run."""
+    if request.param is None or find_kernels() is None:
         pytest.skip("no C compiler, or no instructions that the kernels are written for")
-    return kernels
+    compiled = library._compile(tmp_path_factory.mktemp("level"), *request.param)
+    return Kernels(ctypes.CDLL(str(compiled)))
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -175,6 +178,23 @@ def test_a_library_is_compiled_once_and_found_again(uncached: Path, monkeypatch:
     kept = list((uncached / "kept").iterdir())
     assert len(kept) == 1
     monkeypatch.setattr(subprocess, "run", None)
+    assert library.load_library.__wrapped__() is not None
+
+
+def test_where_nothing_can_be_written_it_is_compiled_for_the_process(
+    uncached: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_to = library._compile
+
+    def read_only(folder: Path, *level: Any) -> Path:
+        if folder == library._KEPT:
+            raise OSError(errno.EROFS, "read-only file system")
+        return compile_to(folder, *level)
+
+    if library.load_library.__wrapped__() is None:
+        pytest.skip("no C compiler")
+    monkeypatch.setattr(library, "_KEPT", uncached / "elsewhere")
+    monkeypatch.setattr(library, "_compile", read_only)
     assert library.load_library.__wrapped__() is not None
 
 
