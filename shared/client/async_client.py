@@ -13,6 +13,7 @@ from ttmark.shared.schemas.completions import CompletionRequest, CompletionRespo
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.models import ModelList
+from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 
 class AsyncClient:
@@ -68,6 +69,10 @@ class AsyncClient:
     async def models(self) -> ModelList:
         """`GET /v1/models` of the generation service."""
         return await self._answer(calls.MODELS)
+
+    async def verify(self, request: VerificationRequest | Fields) -> VerificationResponse:
+        """`POST /v1/watermark/verify` of the generation service: detection with what the model says."""
+        return await self._answer(calls.VERIFY.of(request))
 
     async def detect(self, request: DetectionRequest | str) -> DetectionResponse:
         """`POST /v1/detect/direct`, `/aligned` or `/localized` by the type; direct for a text."""

@@ -14,6 +14,7 @@ from ttmark.shared.schemas.chat import ChatChunk, ChatResponse
 from ttmark.shared.schemas.completions import CompletionResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.models import ModelList
+from ttmark.shared.schemas.verification import VerificationResponse
 
 RETRIED_STATUS = frozenset({429, 502, 503, 504})
 # The connection was refused or broke before an answer: another instance, or the next one, will answer.
@@ -48,6 +49,7 @@ CHAT = Call("POST", "/v1/chat/completions", ChatResponse)
 CHAT_EVENTS = Call("POST", "/v1/chat/completions", ChatChunk)
 KEYS = Call("GET", "/v1/keys", DetectionKeys)
 MODELS = Call("GET", "/v1/models", ModelList)
+VERIFY = Call("POST", "/v1/watermark/verify", VerificationResponse)
 
 
 def detect(request: detection.DetectionRequest | str) -> Call[detection.DetectionResponse]:

@@ -1,16 +1,24 @@
 """`POST /v1/watermark/verify`: scope, limits, errors, and what a client that leaves ends."""
 
+import asyncio
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, SequenceFailed
+from ttmark.services.cli.main import app
+from ttmark.services.cli.verify import summary
+from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
 from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.schemas.verification import VerificationResponse
 
 PATH = "/v1/watermark/verify"
 SAMPLING = {"model": "tiny", "top_k": 4, "temperature": 1.0}
@@ -49,6 +57,45 @@ def test_a_marked_text_is_found_and_its_weights_tell_more_with_the_prompt(
     assert answer["p_value"] == pytest.approx(10 ** answer["log10_p"])
     assert answer["unweighted"]["log10_p"] < -5
     assert 0 < answer["weighted_blocks"] <= answer["scored_blocks"]
+
+
+def test_both_clients_and_the_command_verify(real: Any, written: list[int], tmp_path: Path) -> None:
+    marked = {**SAMPLING, "token_ids": written, "prompt": "Once"}
+    with Client(real.url, "detector") as client:
+        found = client.verify(marked)
+
+    async def asynchronously() -> VerificationResponse:
+        async with AsyncClient(real.url, "detector") as asynchronous:
+            return await asynchronous.verify(marked)
+
+    same = asyncio.run(asynchronously())
+    assert found.key is not None
+    assert (found.verdict, found.log10_p) == (same.verdict, same.log10_p)
+    assert f"watermarked, key acme-main version 3: p-value {found.p_value:.2g}" in summary(found)
+    text = "It was a dark and stormy night; the rain fell in torrents."
+    file = tmp_path / "text.txt"
+    file.write_text(text)
+    options = [
+        "--prompt",
+        "Once",
+        "--top-k",
+        "4",
+        "--model",
+        "tiny",
+        "--token",
+        "detector",
+        "--url",
+        real.url,
+    ]
+    said = CliRunner().invoke(app, ["verify", str(file), *options])
+    assert said.exit_code == 0, said.output
+    assert said.output.startswith("not_detected: p-value ")
+    told = CliRunner().invoke(app, ["verify", str(file), "--json", *options])
+    assert (
+        json.loads(told.output)["log10_p"]
+        == _post(real, token_ids=None, text=text, prompt="Once").json()["log10_p"]
+    )
+    assert CliRunner().invoke(app, ["verify", str(file), "--chat"]).exit_code == 2
 
 
 def test_a_text_is_read_with_any_phase_and_messages_may_stand_before_it(real: Any) -> None:

@@ -1,0 +1,62 @@
+"""`ttmark verify`: detection by whoever runs the model, through a running generation service."""
+
+from typing import Annotated, Any
+
+import typer
+
+from ttmark.services.cli.detect import FOUND
+from ttmark.services.cli.generate import only_model
+from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.schemas.verification import VerificationResponse
+
+
+def verify(
+    file: Annotated[str, typer.Argument(help="txt, md, html, docx, pdf; - is a text on standard input.")],
+    prompt: Annotated[
+        str | None, typer.Option(help="What the text continues, or answers with --chat, where it is known.")
+    ] = None,
+    chat: Annotated[bool, typer.Option("--chat", help="The prompt was a user's message.")] = False,
+    temperature: Annotated[float, typer.Option(help="The text was sampled at; wrong values cost power.")] = 1,
+    top_p: Annotated[float, typer.Option(help="As temperature; 1 is off.")] = 1,
+    top_k: Annotated[int, typer.Option(help="As temperature; 0 is off.")] = 0,
+    key: Annotated[
+        list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
+    ] = None,
+    fpr: Annotated[float, typer.Option(help="False positive rate.")] = DEFAULT_FPR,
+    model: Annotated[
+        str | None, typer.Option(help="Model that may have written the text. Default: the only one.")
+    ] = None,
+    url: GenUrl = "http://127.0.0.1:8000",
+    token: Token = None,
+    as_json: JsonOutput = False,
+) -> None:
+    """Look for the watermark in a text of your own model, which finds more than `ttmark detect`.
+
+    Each block counts by how much choice the model had there. The text must be unedited.
+    """
+    if chat and prompt is None:
+        raise typer.BadParameter("--chat takes --prompt, the user's message")
+    with one_line_errors(), Client(url, access_token(token)) as client:
+        from ttmark.services.cli.input_files import read_texts  # has settings, which others start without
+
+        (text,) = read_texts([file])
+        body: dict[str, Any] = {"text": text, "temperature": temperature, "top_p": top_p, "top_k": top_k}
+        body |= {"fpr": fpr, "keys": key or None, "model": model or only_model(client)}
+        if prompt is not None:
+            body |= {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
+        answer = client.verify(body)
+    typer.echo(answer.model_dump_json() if as_json else summary(answer))
+
+
+def summary(answer: VerificationResponse) -> str:
+    """The answer in lines for people."""
+    made_with = "" if answer.key is None else f", key {answer.key.key_id} version {answer.key.version}"
+    choice = f"the model had a choice at {answer.weighted_blocks} of {answer.scored_blocks} blocks"
+    lines = [
+        f"{answer.verdict}{made_with}: p-value {answer.p_value:.2g}, {answer.tokens} tokens; {choice}",
+        f"without the model, the same blocks: log10 p {answer.unweighted.log10_p:.1f}"
+        f" instead of {answer.log10_p:.1f}",
+    ]
+    return "\n".join([*lines, FOUND] if answer.key else lines)
