@@ -35,7 +35,8 @@ lock: $(VENV)/.dev ## Write the installed versions into constraints.txt
 
 test: $(VENV)/.dev ## The whole test suite; installs what it needs from the system's packages where it is missing
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 2 --dist loadfile $(PYTEST_ARGS)
+	@# In the order of the folders: the long files come first, and the two processes end at about the same time.
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)

@@ -174,6 +174,18 @@ def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_importe
     assert result.returncode == 0, result.stderr
 
 
+def test_up_shows_a_text_without_the_libraries_that_the_services_load() -> None:
+    code = (
+        "import sys\n"
+        "from ttmark.gen_service.demo_model import DEMO_MODEL_PATH\n"
+        "from ttmark.services.cli.demonstration import has_chat_template\n"
+        "assert has_chat_template(DEMO_MODEL_PATH)\n"
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
+    assert {"torch", "transformers", "fastapi", "scipy"} & set(loaded.split()) == set()
+
+
 def test_the_command_line_starts_without_a_server_and_without_scientific_libraries() -> None:
     heavy = {"fastapi", "uvicorn", "scipy", "torch", "pyarrow", "evaluation", "detect_service"}
     code = "import ttmark.services.cli.main, sys; print(*sys.modules)"

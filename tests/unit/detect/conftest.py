@@ -1,6 +1,8 @@
 """A detection service in process: a real key ring over SQLite, a byte-level tokenizer, two tenants."""
 
+import asyncio
 import random
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,11 +119,10 @@ def preset(tokenizer: TextTokenizer, purpose: Purpose) -> Profile:
     return Profile.model_validate(profile_fields(purpose, tokenizer_fingerprint=tokenizer.fingerprint))
 
 
-@pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[Service]:
-    tokenizer = byte_tokenizer()
+async def _fill(url: str, tokenizer: TextTokenizer) -> dict[str, str]:
+    """Keys of several tenants, and tokens by the names that tests use."""
     kek = KeyEncryptionKey(bytes(32))
-    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
+    store = open_store(url)
     ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
     mine = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
     foreign = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "f" * 64})
@@ -158,6 +159,24 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     tokens["presets"], _ = await registry.create(tenant="p", scopes=scopes["full"])
     for tenant in ("c", "d", "e", "empty"):
         tokens[tenant] = (await registry.create(tenant=tenant, scopes={Scope.DETECT}))[0]
+    await store.close()
+    return tokens
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A folder with a key store, not to be written to, and the tokens that it knows."""
+    folder = tmp_path_factory.mktemp("stored")
+    return folder, asyncio.run(_fill(f"sqlite:///{folder / 'keys.db'}", byte_tokenizer()))
+
+
+@pytest.fixture
+async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncIterator[Service]:
+    folder, tokens = stored[0], dict(stored[1])
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    tokenizer, kek = byte_tokenizer(), KeyEncryptionKey(bytes(32))
+    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
+    ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
     cache = KeyCache(ring)
     await cache.start()
     backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)

@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import platform
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from ttmark.gen_service.engine.native import Kernels, find_kernels, library
+from ttmark.gen_service.engine.native import Kernels, library
 from ttmark.gen_service.engine.operations import turn
 from ttmark.gen_service.engine.tiles import tile_spans
 
@@ -18,13 +19,23 @@ DTYPES = (torch.float32, torch.bfloat16)
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2**-8}
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the libraries of every level of this machine's kind."""
+    folder = tmp_path_factory.mktemp("levels")
+    try:
+        library.compile_all(folder)
+    except FileNotFoundError:
+        pytest.skip("no C compiler")
+    return folder
+
+
 @pytest.fixture(name="kernels", scope="module", params=library._usable_levels() or [None])
-def _kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kernels:
+def _kernels(request: pytest.FixtureRequest, compiled: Path) -> Kernels:
     """Of every level that this processor has: the lower ones are what other machines run."""
-    if request.param is None or find_kernels() is None:
-        pytest.skip("no C compiler, or no instructions that the kernels are written for")
-    compiled = library._compile(tmp_path_factory.mktemp("level"), *request.param)
-    return Kernels(ctypes.CDLL(str(compiled)))
+    if request.param is None:
+        pytest.skip("no instructions that the kernels are written for")
+    return Kernels(ctypes.CDLL(str(compiled / library._file_name(*request.param))))
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -167,8 +178,9 @@ def test_only_sizes_that_the_kernels_take_suit() -> None:
 
 @pytest.fixture(name="uncached")
 def _uncached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The loader as in a fresh process, which keeps libraries in an empty folder."""
+    """The loader as in a fresh process, which keeps libraries in an empty folder; the compiler in haste."""
     monkeypatch.setattr(library, "_KEPT", tmp_path / "kept")
+    monkeypatch.setattr(library, "_FLAGS", ("-O0", "-shared", "-fPIC"))
     return tmp_path
 
 
@@ -213,11 +225,8 @@ def test_an_unknown_processor_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) ->
     assert library.load_library.__wrapped__() is None
 
 
-def test_every_level_of_this_machine_compiles(tmp_path: Path) -> None:
+def test_every_level_of_this_machine_compiles(compiled: Path) -> None:
     """An image takes all of them along: it is built on another processor than it runs on."""
-    try:
-        made = library.compile_all(tmp_path)
-    except FileNotFoundError:
-        pytest.skip("no C compiler")
-    assert made
-    assert all(path.stat().st_size for path in made)
+    assert {path.name for path in compiled.iterdir()} == {
+        library._file_name(name, flags) for name, flags, _ in library._LEVELS[platform.machine()]
+    }
