@@ -115,7 +115,7 @@ def _cors(origins: Collection[str]) -> list[Middleware]:
         Middleware(
             CORSMiddleware,
             allow_origins=origins,
-            allow_methods=("GET", "HEAD", "POST"),
+            allow_methods=("GET", "HEAD", "POST", "DELETE"),
             allow_headers=("*",),
             expose_headers=(REQUEST_ID_HEADER, "Retry-After"),
         )

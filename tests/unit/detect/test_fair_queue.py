@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -174,4 +175,35 @@ async def test_who_sends_the_next_job_upon_an_answer_finds_its_place_free() -> N
     queue = queue_of_one(most_jobs=1)
     for number in range(2_000):
         assert await queue.run("a", 1, lambda number=number: number) == number  # type: ignore[misc]
+    assert queue.depth == 0
+
+
+async def test_work_in_the_background_has_a_small_share_while_others_want_turns() -> None:
+    queue, done = queue_of_one(), threading.Event()
+    turns = {"request": 0, "background": 0}
+
+    def counting(name: str) -> Callable[[], None]:
+        def work() -> None:
+            while not done.is_set():
+                turns[name] += 1
+                end = time.perf_counter() + 0.001
+                while time.perf_counter() < end:
+                    pass
+                pause()
+                if sum(turns.values()) >= 220:
+                    done.set()
+
+        return work
+
+    tasks = [
+        asyncio.create_task(queue.run("a", 1, counting("background"), background=True)),
+        asyncio.create_task(queue.run("b", 1, counting("request"))),
+    ]
+    await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
+    assert 10 <= turns["background"] <= 30  # a tenth of what the request has had is 20
+
+
+async def test_work_in_the_background_has_every_turn_that_nobody_else_wants() -> None:
+    queue = queue_of_one()
+    assert await asyncio.wait_for(queue.run("a", 1, lambda: 7, background=True), PATIENCE) == 7
     assert queue.depth == 0
