@@ -15,6 +15,7 @@ MOST_CALLS = 9
 _PAUSE_SECONDS = 10.0
 _CALL_SECONDS = 1.0
 _EXPIRE_SECONDS = 30.0
+_FAILED_SECONDS = 5.0
 
 
 class JobUpkeep:
@@ -34,12 +35,11 @@ class JobUpkeep:
                 if time.monotonic() - expired_at >= _EXPIRE_SECONDS:
                     expired_at = time.monotonic()
                     await self.expire()
-                called = await self.call_once()
+                if not await self.call_once():
+                    await asyncio.sleep(_CALL_SECONDS)
             except Exception as error:
                 self._log.warning("job_upkeep_failed", error=type(error).__name__)
-                called = False
-            if not called:
-                await asyncio.sleep(_CALL_SECONDS)
+                await asyncio.sleep(_FAILED_SECONDS)
 
     async def expire(self) -> None:
         """Forgets jobs whose time has come, and counts what waits.

@@ -30,6 +30,7 @@ ROUTE = "/v1/detect/jobs"
 # A part whose workers died so often is answered with errors: one of its documents may be why.
 MOST_ATTEMPTS = 5
 _IDLE_SECONDS = 1.0
+_FAILED_SECONDS = 5.0
 _REFUSED_DOCUMENT = (413, 422)
 
 
@@ -65,16 +66,13 @@ class JobWorker:
     async def run(self) -> None:
         """Works until it is cancelled; a part that it had is then free at once."""
         while True:
-            worked = False
             try:
-                worked = self._ready() and await self.work_once()
-            except KeyStoreError as error:
-                self._log.warning("job_work_failed", error=type(error).__name__)
+                if not (self._ready() and await self.work_once()):
+                    await asyncio.sleep(_IDLE_SECONDS)
             except Exception as error:
-                # Its message may hold what a document says.
-                self._log.error("job_work_failed", error=type(error).__name__)
-            if not worked:
-                await asyncio.sleep(_IDLE_SECONDS)
+                # The name alone: a message may hold what a document says.
+                self._log.warning("job_work_failed", error=type(error).__name__)
+                await asyncio.sleep(_FAILED_SECONDS)
 
     async def work_once(self) -> bool:
         """Works on one part, if there is one.

@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -178,29 +178,34 @@ async def test_who_sends_the_next_job_upon_an_answer_finds_its_place_free() -> N
     assert queue.depth == 0
 
 
-async def test_work_in_the_background_has_a_small_share_while_others_want_turns() -> None:
-    queue, done = queue_of_one(), threading.Event()
-    turns = {"request": 0, "background": 0}
+async def test_work_in_the_background_has_a_small_share_while_others_want_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: list[str] = []
+    # A clock that goes on with each turn.
+    clock = SimpleNamespace(perf_counter=lambda: float(len(turns)))
+    for module in ("fair_queue", "job"):
+        monkeypatch.setattr(f"ttmark.detect_service.fair_work.{module}.time", clock)
+    queue, both = queue_of_one(), threading.Event()
 
-    def counting(name: str) -> Callable[[], None]:
+    def taking_turns(name: str) -> Callable[[], None]:
         def work() -> None:
-            while not done.is_set():
-                turns[name] += 1
-                end = time.perf_counter() + 0.001
-                while time.perf_counter() < end:
-                    pass
+            while not both.is_set():
                 pause()
-                if sum(turns.values()) >= 220:
-                    done.set()
+            while len(turns) < 220:
+                turns.append(name)
+                pause()
 
         return work
 
     tasks = [
-        asyncio.create_task(queue.run("a", 1, counting("background"), background=True)),
-        asyncio.create_task(queue.run("b", 1, counting("request"))),
+        asyncio.create_task(queue.run("a", 1, taking_turns("background"), background=True)),
+        asyncio.create_task(queue.run("b", 1, taking_turns("request"))),
     ]
+    await asyncio.sleep(0.05)
+    both.set()
     await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
-    assert 10 <= turns["background"] <= 30  # a tenth of what the request has had is 20
+    assert 18 <= turns[:220].count("background") <= 22
 
 
 async def test_work_in_the_background_has_every_turn_that_nobody_else_wants() -> None:
