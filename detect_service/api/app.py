@@ -26,6 +26,7 @@ from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.background import beside
 from ttmark.shared.http.health import Readiness
+from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.work_budget import WorkBudget
 
@@ -59,11 +60,10 @@ def create_detection_app(
     ]
     if jobs is not None:
         job_metrics = JobMetrics(options.registry)
-        job_desk = JobDesk(jobs, backend, job_metrics, options.audit, allowance)
-        routes += job_routers(job_desk, desk.run_long)
-
-        def worker() -> JobWorker:
-            return JobWorker(
+        routes += job_routers(JobDesk(jobs, backend, job_metrics, options.audit, allowance), desk.run_long)
+        work_of_jobs = [JobUpkeep(jobs, job_metrics).run]
+        for _ in range(jobs.limits.workers):
+            worker = JobWorker(
                 jobs,
                 backend,
                 desk.queue,
@@ -72,17 +72,22 @@ def create_detection_app(
                 options.audit,
                 ready=lambda: all(readiness().checks.values()),
             )
-
-        tasks = [*(worker().run for _ in range(jobs.limits.workers)), JobUpkeep(jobs, job_metrics).run]
-        options = replace(options, lifespan=beside(options.lifespan, tasks))
-        limits = replace(
-            options.limits,
-            max_body_bytes=jobs.limits.body_bytes,
-            max_json_containers=2 * jobs.limits.documents + 100,  # ids and options beside the documents
+            work_of_jobs.append(worker.run)
+        options = replace(
+            options,
+            lifespan=beside(options.lifespan, work_of_jobs),
+            limits=replace(options.limits, of_path={JOBS_PATH: _limits_of(jobs, options.limits)}),
         )
-        options = replace(options, limits=replace(options.limits, of_path={JOBS_PATH: limits}))
     app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
     for router in routes:
         app.include_router(router)
     describe_problems(app)
     return app
+
+
+def _limits_of(jobs: Jobs, others: HttpLimits) -> HttpLimits:
+    return replace(
+        others,
+        max_body_bytes=jobs.limits.body_bytes,
+        max_json_containers=2 * jobs.limits.documents + 100,  # each document is one, and may hold a list
+    )

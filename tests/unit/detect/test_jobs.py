@@ -359,6 +359,12 @@ async def test_a_deleted_job_ends_while_it_is_worked_on(desk: Desk, monkeypatch:
     assert ended.is_set()
 
 
+async def test_a_path_names_the_methods_of_all_its_routes(desk: Desk) -> None:
+    for path, allowed in (("", "POST"), (f"/{'0' * 32}", "DELETE, GET"), (f"/{'0' * 32}/results", "GET")):
+        response = await desk.ask("OPTIONS", path)
+        assert (response.status_code, response.headers["Allow"]) == (405, allowed)
+
+
 async def test_the_description_says_all_of_it(desk: Desk, check_description: Callable[[Any], None]) -> None:
     description = (await desk.client.get("/openapi.json")).json()
     check_description(description)
