@@ -157,7 +157,9 @@ def _refusal(response: httpx.Response) -> ServiceRefused:
         document = response.json()
         error = document.get("error", document)
         message = str(error.get("message") or error.get("detail") or error["title"])
-        code = error.get("code")
+        code, param = (
+            value if isinstance(value := error.get(name), str) else None for name in ("code", "param")
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return ServiceRefused(f"{response.request.url} answered {response.status_code}", response.status_code)
-    return ServiceRefused(message, response.status_code, code if isinstance(code, str) else None)
+    return ServiceRefused(message, response.status_code, code, param)

@@ -19,10 +19,12 @@ BODIES = {
     "/v1/detect/direct": {"inputs": [{"text": "a"}]},
     "/v1/detect/aligned": {"inputs": [{"text": "a"}]},
     "/v1/detect/localized": {"inputs": [{"text": "a"}]},
+    "/v1/detect/jobs": {"mode": "direct", "inputs": [{"text": "a"}]},
     "/v1/extract": {"filename": "a.txt", "content": "YQ=="},
 }
 # The tiny model has no chat template, and three tokens are too few to verify: 400 to whoever gets in.
 REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses", "/v1/watermark/verify"}
+NO_JOB = "0" * 32
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
 NEEDED_BY = {"/v1/watermark/verify": Scope.DETECT_EVIDENCE}
 OTHERS = {
@@ -50,7 +52,7 @@ def routes_of(replica: Any) -> Iterator[tuple[str, str]]:
 
 def protected(replica: Any) -> list[tuple[str, str]]:
     return [
-        (method, path.replace("{model_id:path}", "tiny-model"))
+        (method, path.replace("{model_id:path}", "tiny-model").replace("{job_id}", NO_JOB))
         for method, path in routes_of(replica)
         if path not in OPEN
     ]
@@ -124,6 +126,8 @@ def test_every_route_is_open_on_purpose_or_protected(replica: Any) -> None:
         "/v1/models",
         "/v1/models/tiny-model",
         "/v1/keys",
+        f"/v1/detect/jobs/{NO_JOB}",
+        f"/v1/detect/jobs/{NO_JOB}/results",
     }
 
 
@@ -151,7 +155,8 @@ def test_no_wrong_credential_opens_any_route(
 def test_a_good_token_opens_every_route(replica: Any, tokens: dict[str, str]) -> None:
     for method, path in protected(replica):
         response = replica.request(method, path, tokens["good"], json=BODIES.get(path))
-        assert response.status_code in ((200, 400) if path in REFUSED_INSIDE else (200,)), path
+        expected = {200, 400} if path in REFUSED_INSIDE else {404} if NO_JOB in path else {200, 202}
+        assert response.status_code in expected, path
 
 
 def test_no_route_opens_without_its_scope(cluster: Any, replica: Any) -> None:
