@@ -29,7 +29,7 @@ def ragged_attention(
     scaling: float | None = None,
     sliding_window: int | None = None,
     s_aux: torch.Tensor | None = None,
-    attention_plan: AttentionPlan,
+    attention_plan: AttentionPlan | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attention of one layer: query and key [1, heads or kv_heads, rows, dim], value [1, kv_heads, rows, size].
@@ -43,8 +43,11 @@ def ragged_attention(
     Returns [1, rows, heads, size].
 
     Raises:
-        NotImplementedError: the model asks for a mask or a variant (soft capping) of its own.
+        NotImplementedError: the model asks for a mask or a variant (soft capping) of its own, or does not pass
+            the plan on to its layers.
     """
+    if attention_plan is None:
+        raise NotImplementedError("its layers are not told what a pass computes")
     if attention_mask is not None:
         raise NotImplementedError("a mask of the model's own")
     if options.get("softcap") is not None:
