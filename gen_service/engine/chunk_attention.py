@@ -56,8 +56,8 @@ def _attend_causally(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention of the last tokens of a text [1, heads, n, dim] to all of it [1, kv_heads, length, dim].
 
-    Returns it and its log-sum-exp [1, heads, n] float32. What lies before them is attended to without a mask, by all heads that share a key as rows of one, and
-    merged in by log-sum-exp.
+    Returns it and its log-sum-exp [1, heads, n] float32. What lies before them is attended to without a mask,
+    by all heads that share a key as rows of one, and merged in by log-sum-exp.
     """
     heads, count, dim = query.shape[1:]
     before = keys.shape[2] - count

@@ -32,19 +32,22 @@ def ragged_attention(
     attention_plan: AttentionPlan | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention of one layer: query and key [1, heads or kv_heads, rows, dim], value [1, kv_heads, rows, size].
+    """Attention of one layer.
 
     Where keys and values differ in size, as in multi-head latent attention, the smaller are filled up with
     zeros: they add nothing to scores, and are cut off from what comes out.
 
     Args:
+        query: [1, heads, rows, dim].
+        key: [1, kv_heads, rows, dim].
+        value: [1, kv_heads, rows, size].
         s_aux: the sinks of the layer's heads [heads], if it has them.
 
     Returns [1, rows, heads, size].
 
     Raises:
-        NotImplementedError: the model asks for a mask or a variant (soft capping) of its own, or does not pass
-            the plan on to its layers.
+        NotImplementedError: the model asks for a mask or a variant (soft capping) of its own, or does not
+            pass the plan on to its layers.
     """
     if attention_plan is None:
         raise NotImplementedError("its layers are not told what a pass computes")

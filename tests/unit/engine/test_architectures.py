@@ -1,4 +1,4 @@
-"""Which architectures the engine serves: their tokens beside those of plain transformers, and who is refused."""
+"""Which architectures the engine serves, with the tokens of plain transformers, and which it refuses."""
 
 import asyncio
 from collections.abc import Callable, Iterator

@@ -36,7 +36,8 @@ def test_the_kernel_compiles_for_gpus_and_fits_their_shared_memory(
 
     sizes = launch_sizes(heads=8, kv_heads=2, dim=dim, depth=2, element_size=size)
     sizes["SINKS"] = with_sinks
-    types = {"tiles": "*i32", "own": "*i32", "sinks": "*fp32", "scale": "fp32"} | dict.fromkeys(sizes, "constexpr")
+    types = {"tiles": "*i32", "own": "*i32", "sinks": "*fp32", "scale": "fp32"}
+    types |= dict.fromkeys(sizes, "constexpr")
     signature = {
         name: types.get(name, "i32" if name.endswith("stride") else f"*{element}")
         for name in kernel.arg_names
