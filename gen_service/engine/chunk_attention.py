@@ -92,7 +92,7 @@ def _attend_with_sinks(
     mask = torch.zeros(sees.shape, device=query.device).masked_fill_(~sees, -torch.inf)
     parts = [
         merge_sinks(*attend_with_lse(part, keys, values, scale, seen), sinks[:, None])[0]
-        for part, seen in zip(query.split(rows, 2), mask.split(rows), strict=True)
+        for part, seen in zip(torch.split(query, rows, 2), torch.split(mask, rows), strict=True)
     ]
     return torch.cat(parts, 2)
 

@@ -127,5 +127,7 @@ class SlowRunner:
         return [self._tokens[base + position] for position in range(length)]
 
     def _last(self, tokens: list[int]) -> torch.Tensor:
-        logits: torch.Tensor = self._model(input_ids=torch.tensor([tokens]), use_cache=False).logits
+        logits: torch.Tensor = self._model(
+            input_ids=torch.tensor([tokens], device=self._model.device), use_cache=False
+        ).logits
         return logits[0, -1].float()
