@@ -80,7 +80,7 @@ def attend(kernels: Any, case: dict[str, torch.Tensor], tiles: torch.Tensor, own
     dim = case["query"].shape[2]
     keys, values = case["cache"].unbind(1)
     key, value = case["own"].unbind(1)
-    return kernels.attend(case["query"], key, value, keys, values, tiles, own, dim**-0.5)
+    return kernels.attend(case["query"], key, value, keys, values, tiles, own, dim**-0.5, case.get("sinks"))
 
 
 def attend_row(case: dict[str, torch.Tensor], row: int, prefix: range, own: list[int]) -> torch.Tensor:
@@ -88,16 +88,19 @@ def attend_row(case: dict[str, torch.Tensor], row: int, prefix: range, own: list
     query = case["query"][row].double()
     seen = torch.cat([case["cache"][list(prefix)], case["own"][own]]).double()  # [n, 2, kv_heads, dim]
     keys, values = seen.repeat_interleave(query.shape[0] // seen.shape[2], 2).unbind(1)
-    mass = torch.softmax(torch.einsum("hd,nhd->hn", query, keys) * query.shape[1] ** -0.5, dim=1)
-    return torch.einsum("hn,nhd->hd", mass, values)
+    scores = torch.einsum("hd,nhd->hn", query, keys) * query.shape[1] ** -0.5
+    if "sinks" in case:
+        scores = torch.cat([scores, case["sinks"].double()[:, None]], dim=1)
+    return torch.einsum("hn,nhd->hd", torch.softmax(scores, dim=1)[:, : len(keys)], values)
 
 
+@pytest.mark.parametrize("with_sinks", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "dim"), [(9, 3, 64), (4, 2, 16), (5, 1, 80), (40, 1, 128), (2, 2, 256)]
 )
 def test_attention_row_by_row(
-    kernels: Kernels, dtype: torch.dtype, heads: int, kv_heads: int, dim: int
+    kernels: Kernels, with_sinks: bool, dtype: torch.dtype, heads: int, kv_heads: int, dim: int
 ) -> None:
     """Prefixes of no key, of one block and of many; more query rows than a tile takes; ancestors; strides."""
     rows, capacity = 60, 700
@@ -109,6 +112,8 @@ def test_attention_row_by_row(
         "own": own_rows.view(rows, 2, kv_heads, dim),
         "cache": arena,
     }
+    if with_sinks:
+        case["sinks"] = draw(heads) * 4
     spans = [(0, 1, 5, 5), (1, 4, 3, 40), (4, 44, 100, 612), (44, 58, 17, 81), (58, 60, 640, 641)]
     own = torch.full((rows, 3), -1, dtype=torch.int32)
     own[:, 0] = torch.arange(rows)
@@ -167,6 +172,13 @@ def test_several_threads_compute_the_same(kernels: Kernels) -> None:
         assert all(map(torch.equal, alone, compute()))
     finally:
         torch.set_num_threads(threads)
+
+
+def test_other_sizes_are_refused_before_anything_is_read(kernels: Kernels) -> None:
+    case = {"query": draw(1, 1, 20), "own": draw(1, 2, 1, 20), "cache": draw(5, 2, 1, 20)}
+    tile, own = torch.tensor([[0, 1, 0, 5]], dtype=torch.int32), torch.zeros((1, 1), dtype=torch.int32)
+    with pytest.raises(NotImplementedError, match="20 numbers"):
+        attend(kernels, case, tile, own)
 
 
 def test_only_sizes_that_the_kernels_take_suit() -> None:
