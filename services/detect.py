@@ -85,6 +85,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         workers=workers,
         work=WorkLimits(settings.workers, settings.max_queue),
         budget=budget,
+        case_key=settings.load_case_key(),
     )
 
 

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ttmark.services.origins import Origins
+from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
 from ttmark.shared.schemas.detection import DEFAULT_FPR
@@ -157,7 +158,7 @@ class GenerationSettings(ServiceSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-class DetectionSettings(ExtractionSettings, ServiceSettings):
+class DetectionSettings(CaseSettings, ExtractionSettings, ServiceSettings):
     """Settings of the detection service."""
 
     detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")

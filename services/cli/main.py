@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli import detect, evaluate, generate, keys, models, serve, tokens, up
+from ttmark.services.cli import case, detect, evaluate, generate, keys, models, serve, tokens, up
 from ttmark.services.extras import needs
 
 app = typer.Typer(
@@ -35,6 +35,7 @@ app.command()(needs("gen", "detect")(up.up))
 app.add_typer(serve.app, name="serve")
 app.command()(generate.generate)
 app.command()(detect.detect)
+app.add_typer(case.app, name="case")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(tokens.app, name="tokens")

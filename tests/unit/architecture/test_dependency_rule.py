@@ -24,6 +24,7 @@ MAY_IMPORT = {
 SHARED_FLOORS = (
     "watermark",
     "schemas",
+    "cases",
     "observability",
     "vault",
     "access",
