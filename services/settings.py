@@ -145,6 +145,17 @@ class GenerationSettings(ServiceSettings):
         "they are read as ordinary text; `refuse`: the request gets a 400; `control`: they work, so that a "
         "user's message can pose as the system's.",
     )
+    playground: bool = Field(
+        default=False,
+        description="Serve a page at `/playground` on which people with an access token watch a text being "
+        "written.",
+    )
+    console_url: str = Field(
+        default="http://127.0.0.1:8001",
+        pattern="^https?://",
+        description="Address of the detection service, as browsers reach it: the playground hands texts over "
+        "to its console.",
+    )
     request_seconds: float = Field(
         default=600.0, gt=0, description="Time for a completion, waiting included, before 503 is answered."
     )

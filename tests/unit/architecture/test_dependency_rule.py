@@ -30,6 +30,7 @@ SHARED_FLOORS = (
     "access",
     "keys",
     "http",
+    "pages",
     "limits",
     "client",
 )
