@@ -91,6 +91,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         work=WorkLimits(settings.workers, settings.max_queue),
         budget=budget,
         jobs=jobs,
+        case_key=settings.load_case_key(),
     )
 
 

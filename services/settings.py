@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ttmark.services.origins import Origins
+from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.settings_jobs import JobSettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
@@ -145,6 +146,17 @@ class GenerationSettings(ServiceSettings):
         "they are read as ordinary text; `refuse`: the request gets a 400; `control`: they work, so that a "
         "user's message can pose as the system's.",
     )
+    playground: bool = Field(
+        default=False,
+        description="Serve a page at `/playground` on which people with an access token watch a text being "
+        "written.",
+    )
+    console_url: str = Field(
+        default="http://127.0.0.1:8001",
+        pattern="^https?://",
+        description="Address of the detection service, as browsers reach it: the playground hands texts over "
+        "to its console.",
+    )
     request_seconds: float = Field(
         default=600.0, gt=0, description="Time for a completion, waiting included, before 503 is answered."
     )
@@ -158,7 +170,7 @@ class GenerationSettings(ServiceSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-class DetectionSettings(ExtractionSettings, JobSettings, ServiceSettings):
+class DetectionSettings(CaseSettings, ExtractionSettings, JobSettings, ServiceSettings):
     """Settings of the detection service."""
 
     detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from ttmark.detect_service.api.cases import cases_router, public_key_router
 from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extract import extraction_router
 from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
@@ -23,6 +24,7 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.upkeep import JobUpkeep
 from ttmark.detect_service.jobs.worker import JobWorker
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.background import beside
 from ttmark.shared.http.health import Readiness
@@ -41,6 +43,7 @@ def create_detection_app(
     work: WorkLimits | None = None,
     budget: WorkBudget | None = None,
     jobs: Jobs | None = None,
+    case_key: CaseKey | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
@@ -48,12 +51,15 @@ def create_detection_app(
     for its work; left out: no limit.
     `jobs` are kept in its store and worked on while the application serves; None: there are no such routes.
     `workers` read files; whoever makes them closes them. Left out: with the usual limits.
+    `case_key` signs cases; left out: there are none.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
     options = replace(options, run_long=desk.run_long)
     routes = [
-        detection_router(backend, metrics, allowance, options.audit, desk),
+        detection_router(backend, metrics, allowance, options.audit, desk, case_key),
+        cases_router(case_key, desk.run_long),
+        public_key_router(case_key),
         keys_router(backend, options.limits),
         extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long),
         console_router(),

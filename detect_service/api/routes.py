@@ -11,10 +11,12 @@ from ttmark.detect_service.api.journal import Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.cases.cases import with_cases
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.questions import asked, permitted
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.limits.allowances import DocumentAllowance
@@ -36,8 +38,9 @@ def detection_router(
     allowance: DocumentAllowance | None,
     audit: AuditSink,
     desk: WorkDesk,
+    case_key: CaseKey | None,
 ) -> APIRouter:
-    """The three detectors."""
+    """The three detectors; `case_key` signs cases."""
     router = APIRouter(
         prefix="/v1/detect",
         tags=["detection"],
@@ -55,6 +58,7 @@ def detection_router(
             journal = Journal(mode, metrics)
             identifier = request_id(request.scope)
             response = detect(body, caller, backend, identifier, journal)
+            response = with_cases(response, body, mode, case_key)
             journal.close(caller, identifier, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")

@@ -110,13 +110,13 @@ class Sequence:
         top = self.params.logprobs
         logprobs = None if top is None else block_logprobs(block.model_logits, new, top)
         taken, text = self._take(new)
+        whole = not isinstance(block, PlainBlock) and taken == self._block_size
         if isinstance(block, PlainBlock):
             block.left -= 1
             if not block.left:
                 self.block = None
         else:
             self.block = None
-            whole = taken == self._block_size
             self._blocks += 1
             self._watermarked += whole
             if not whole:
@@ -127,6 +127,7 @@ class Sequence:
             finish_reason=self.finish_reason,
             logprobs=None if logprobs is None else logprobs[:taken],
             report=self.report() if self.finish_reason else None,
+            watermarked=whole,
         )
 
     def report(self) -> MarkReport:

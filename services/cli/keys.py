@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
+from ttmark.services.cli.confirmation import Yes, confirm
 from ttmark.services.cli.key_export import export
+from ttmark.services.cli.key_profile import profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.keys.records import KeyInfo
 from ttmark.shared.keys.upkeep import rotate_due
 from ttmark.shared.keys.volume import volume_name
-from ttmark.shared.schemas.presets import Purpose, profile_fields
-from ttmark.shared.schemas.profile import MAX_POOL, Profile
-from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.shared.schemas.presets import Purpose
+from ttmark.shared.schemas.profile import MAX_POOL
 from ttmark.shared.vault.key_store_errors import ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)
@@ -70,7 +70,7 @@ def create(
     as_json: JsonOutput = False,
 ) -> None:
     """Create a key whose first version is in use at once."""
-    profile = _profile(
+    profile = profile_from(
         purpose, scheme, block_size, context_width, tokenizer, param or [], pool, payloads=payloads
     )
     _show_one(run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile)), as_json=as_json)
@@ -143,14 +143,19 @@ def promote(
 
 
 @app.command()
-def retire(key_id: KeyId, version: Version, as_json: JsonOutput = False) -> None:
+def retire(key_id: KeyId, version: Version, yes: Yes = False, as_json: JsonOutput = False) -> None:
     """Stop detecting a version that is no longer generated with."""
+    confirm(f"Texts that version {version} of {key_id} marked will never be found again.", yes=yes)
     _show_one(run(lambda store: store.ring.retire(key_id, version)), as_json=as_json)
 
 
 @app.command()
-def disable(key_id: KeyId, version: Version, as_json: JsonOutput = False) -> None:
+def disable(key_id: KeyId, version: Version, yes: Yes = False, as_json: JsonOutput = False) -> None:
     """Take a compromised version out of use at once and for good."""
+    confirm(
+        f"Version {version} of {key_id} will never mark again, and its texts will never be found again.",
+        yes=yes,
+    )
     _show_one(run(lambda store: store.ring.disable(key_id, version)), as_json=as_json)
 
 
@@ -160,53 +165,6 @@ app.command()(backup)
 app.command()(restore)
 app.command()(verify)
 app.command()(export)
-
-
-def _profile(
-    purpose: Purpose | None,
-    scheme: str | None,
-    block_size: int | None,
-    context_width: int | None,
-    tokenizer: Path,
-    parameters: list[str],
-    pool: int | None,
-    *,
-    payloads: bool,
-) -> Profile:
-    try:
-        fingerprint = TextTokenizer.load(tokenizer).fingerprint
-        return Profile.model_validate(
-            profile_fields(
-                purpose,
-                scheme=scheme,
-                block_size=block_size,
-                context_width=context_width,
-                parameters=dict(map(_parameter, parameters)),
-                tokenizer_fingerprint=fingerprint,
-                pool=pool,
-                payloads=payloads,
-            )
-        )
-    except TokenizerMissing as error:
-        raise typer.BadParameter(str(error), param_hint="--tokenizer") from error
-    except ValidationError as error:
-        raise typer.BadParameter(
-            "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
-        ) from error
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--for") from error
-
-
-def _parameter(text: str) -> tuple[str, int | float | bool]:
-    name, separator, value = text.partition("=")
-    if separator and value in ("true", "false"):
-        return name, value == "true"
-    for number in (int, float):
-        try:
-            return name, number(value)
-        except ValueError:
-            continue
-    raise typer.BadParameter(f"{text!r} is not NAME=NUMBER or NAME=true|false", param_hint="--param")
 
 
 def _show_one(key: KeyInfo, volumes: Volumes | None = None, *, as_json: bool) -> None:

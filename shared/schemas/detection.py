@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
-from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers
+from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers, is_none
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -61,6 +61,11 @@ class DetectionRequest(StrictModel):
         default=True,
         description="Read a text that holds invisible characters, look-alike letters, stray marks or odd "
         "white space a second time, without them. The better reading counts, corrected for the two.",
+    )
+    case: bool = Field(
+        default=False,
+        description="Adds a signed case to each result, where the service has a key for that: a file that "
+        "`ttmark case verify` reads. It changes nothing else.",
     )
 
 
@@ -193,6 +198,11 @@ class DetectionResult(AnswerModel):
     )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
+    )
+    case: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="With `case`: the signed case, to be saved as it is.",
     )
 
 

@@ -39,6 +39,12 @@ export const fetchKeys = (token) => send("/v1/keys", token);
 
 export const detect = (mode, token, body, signal) => send(`/v1/detect/${mode}`, token, body, signal);
 
+/** A signed case as a html file. */
+export async function casePage(token, signedCase, text) {
+  const { page } = await send("/v1/cases/page", token, { case: signedCase, text });
+  return page;
+}
+
 /** The text of a docx, html or pdf file, read by the service. */
 export async function extract(token, file) {
   const bytes = new Uint8Array(await file.arrayBuffer());

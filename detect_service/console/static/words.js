@@ -104,7 +104,6 @@ export function hiddenNote(normalization) {
 
 /** How strong one step of the text is. */
 export function strength(score) {
-  if (score < 0) return "against";
   if (score < 1) return "none to weak";
   if (score < 2) return "weak";
   return score < 3 ? "clear" : "strong";

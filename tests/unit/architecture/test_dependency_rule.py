@@ -24,11 +24,13 @@ MAY_IMPORT = {
 SHARED_FLOORS = (
     "watermark",
     "schemas",
+    "cases",
     "observability",
     "vault",
     "access",
     "keys",
     "http",
+    "pages",
     "limits",
     "client",
 )

@@ -19,6 +19,7 @@ from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
@@ -91,6 +92,7 @@ class Service:
     tokenizer: TextTokenizer
     keys: dict[str, UnlockedKey]
     tokens: dict[str, str]
+    case_key: CaseKey
 
     def headers(self, token: str = "full") -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[token]}"}
@@ -181,16 +183,18 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
     await cache.start()
     backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)
     workers = ExtractionWorkers(ExtractionLimits(workers=1))
+    case_key = CaseKey.generate()
     app = create_detection_app(
         backend,
         AppOptions(authenticate=registry.authenticate),
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
+        case_key=case_key,
     )
     opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool", "p-before")
     keys = {key_id: await ring.open(key_id) for key_id in (*opened, *(f"p-{purpose}" for purpose in Purpose))}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
-        yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens)
+        yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens, case_key)
     await workers.close()
     await cache.stop()
     await store.close()
