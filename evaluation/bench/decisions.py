@@ -99,8 +99,17 @@ def _paths(sequence: Sequence) -> int:
 def _sequences(count: int, watermark: Watermark) -> list[Sequence]:
     tokenizer = TextTokenizer(byte_tokenizer())
     marking = Marking("bench", 1, "bench", watermark, _KEY)
-    filters = {"temperature": CHAT["temperature"], "top_k": int(CHAT["top_k"]), "top_p": CHAT["top_p"]}
-    sampling = [SamplingParams(_MOST_TOKENS, seed=seed, ignore_eos=True, **filters) for seed in range(count)]
+    sampling = [
+        SamplingParams(
+            max_tokens=_MOST_TOKENS,
+            temperature=CHAT["temperature"],
+            top_k=int(CHAT["top_k"]),
+            top_p=CHAT["top_p"],
+            seed=seed,
+            ignore_eos=True,
+        )
+        for seed in range(count)
+    ]
     requests = [GenerationRequest(str(each.seed), (1,), each, marking) for each in sampling]
     return [Sequence(request, tokenizer, ()) for request in requests]
 
