@@ -13,7 +13,6 @@ from ttmark.gen_service.decoding.logprobs import block_logprobs
 from ttmark.gen_service.decoding.penalties import LogitAdjustments
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
-from ttmark.gen_service.decoding.support import Support
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -90,6 +89,8 @@ class Sequence:
 
         The model's own are kept beforehand where log probabilities are asked for.
         """
+        if self.params.logprobs is None and not self._adjustments.active and self._grammar is None:
+            return
         paths = block.paths
         if self.params.logprobs is not None:
             block.model_logits.update(zip(paths, logits.clone(), strict=True))
@@ -98,9 +99,9 @@ class Sequence:
         if self._grammar is not None:
             self._grammar.mask(logits, paths)
 
-    def sample(self, support: Support) -> int:
-        """The next token of a plain block."""
-        return support.draw(self._draws.uniform(self.completion_length, Draw.TOKEN))
+    def token_uniform(self) -> float:
+        """The random number that draws the next token of a plain block."""
+        return self._draws.uniform(self.completion_length, Draw.TOKEN)
 
     def append(self, block: Block, new: tuple[int, ...]) -> Delta:
         """Appends a token of a plain block, or a watermarked block.

@@ -13,8 +13,8 @@ import torch
 
 from tests.unit.engine.asking import StartEngine, ask, collect, marking, tokens, until
 from ttmark.gen_service.decoding import decoder
+from ttmark.gen_service.decoding.bounded_filters import bounded_rows
 from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.engine import (
     Draining,
     Engine,
@@ -163,14 +163,14 @@ async def test_filters_that_fail_for_one_sequence_fail_it_alone(
 ) -> None:
     cursed = 0.123
 
-    def filter_or_fail(logits: torch.Tensor, params: Sequence[FilterParams]) -> Any:
+    def filter_or_fail(logits: torch.Tensor, params: Sequence[FilterParams], counts: Sequence[int]) -> Any:
         if any(each.top_p == cursed for each in params):
             raise IndexError("cursed")
-        return filter_rows(logits, params)
+        return bounded_rows(logits, params, counts)
 
     requests = [ask(engine, mark=marking(r), seed=r) for r in (1, 2, 3)]
     expected = [tokens(await collect(engine, request)) for request in requests]
-    monkeypatch.setattr(decoder, "filter_rows", filter_or_fail)
+    monkeypatch.setattr(decoder, "bounded_rows", filter_or_fail)
     broken = ask(engine, mark=marking(), top_p=cursed)
     results = await asyncio.gather(
         *(collect(engine, request) for request in [*requests, broken]), return_exceptions=True

@@ -1,4 +1,4 @@
-"""`ttmark bench detect` and what it is made of."""
+"""`ttmark bench detect`, what it is made of, and `ttmark bench decisions`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,3 +93,13 @@ def test_a_name_in_brackets_is_text_on_the_terminal() -> None:
     console.print(Table("[title]", ("[a]",), (("rows[b].share",),), ("[note]",)).rich())
     shown = console.export_text()
     assert all(text in shown for text in ("[title]", "[a]", "rows[b].share", "[note]"))
+
+
+def test_decisions_are_timed_by_vocabulary_and_number_of_sequences(tmp_path: Path) -> None:
+    target = tmp_path / "decisions.json"
+    arguments = ["decisions", "--sequences", "1,3", "--vocabularies", "700", "--repeats", "1"]
+    result = CliRunner().invoke(bench_app(bulk_systems), [*arguments, "--json", str(target)])
+    assert result.exit_code == 0, result.output
+    rows = orjson.loads(target.read_bytes())["rows"]
+    assert [(row["vocabulary"], row["sequences"]) for row in rows] == [(700, 1), (700, 3)]
+    assert all(0 < row["first"] and 0 < row["pair"] and row["rows"] >= row["sequences"] for row in rows)
