@@ -102,4 +102,4 @@ def test_decisions_are_timed_by_vocabulary_and_number_of_sequences(tmp_path: Pat
     assert result.exit_code == 0, result.output
     rows = orjson.loads(target.read_bytes())["rows"]
     assert [(row["vocabulary"], row["sequences"]) for row in rows] == [(700, 1), (700, 3)]
-    assert all(0 < row["first"] and 0 < row["pair"] and row["rows"] >= row["sequences"] for row in rows)
+    assert all(row["first"] > 0 and row["pair"] > 0 and row["rows"] >= row["sequences"] for row in rows)
