@@ -99,11 +99,11 @@ def _fetched(url: str) -> str:
 
 
 def _check_text(case: Case, name: str) -> None:
-    from ttmark.services.cli.input_files import read_texts  # has settings, which other commands start without
+    from ttmark.services.cli.input_files import read_text  # has settings, which other commands start without
 
     if case["document"]["content"] != "text":
         raise StartupError("refused: the case is about token ids, not about a text")
-    (text,) = read_texts([name])
+    text = read_text(name)
     # A browser's text field knows one kind of line end.
     for one in (text, text.replace("\r\n", "\n")):
         if hashlib.sha256(one.encode()).hexdigest() == case["document"]["sha256"]:

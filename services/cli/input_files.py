@@ -52,6 +52,18 @@ def _inside(folder: Path) -> list[Path]:
     return files
 
 
+def read_text(name: str) -> str:
+    """The text of one file, as `read_texts`.
+
+    Raises:
+        StartupError: it cannot be read, gives no text, or needs a library that is not installed.
+    """
+    (text,) = read_texts([name])
+    if isinstance(text, NotExamined):
+        raise StartupError(f"{text.name}: {text.reason}")
+    return text
+
+
 def read_texts(files: Sequence[str | NotExamined]) -> list[str | NotExamined]:
     """The text of each file, or of standard input for `-`; an unknown ending is plain text.
 

@@ -39,10 +39,14 @@ def verify(
     if chat and prompt is None:
         raise typer.BadParameter("--chat takes --prompt, the user's message")
     with one_line_errors(), Client(url, access_token(token)) as client:
-        from ttmark.services.cli.input_files import read_texts  # has settings, which others start without
+        from ttmark.services.cli.input_files import read_text  # has settings, which others start without
 
-        (text,) = read_texts([file])
-        body: dict[str, Any] = {"text": text, "temperature": temperature, "top_p": top_p, "top_k": top_k}
+        body: dict[str, Any] = {
+            "text": read_text(file),
+            "temperature": temperature,
+            "top_p": top_p,
+            "top_k": top_k,
+        }
         body |= {"fpr": fpr, "keys": key or None, "model": model or only_model(client)}
         if prompt is not None:
             body |= {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
