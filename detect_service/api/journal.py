@@ -47,7 +47,7 @@ class Journal:
                 token_id=caller.token_id,
                 tenant=caller.tenant,
                 request_id=request_id,
-                route=f"/v1/detect/{self._mode}",
+                route="/v1/detect" if self._mode == "combined" else f"/v1/detect/{self._mode}",
                 tokens=self._tokens,
                 keys=self._keys,
                 verdicts=dict(self._verdicts),

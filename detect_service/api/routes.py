@@ -1,4 +1,4 @@
-"""`POST /v1/detect/*`."""
+"""`POST /v1/detect` and `/v1/detect/*`."""
 
 from functools import partial
 from typing import Annotated
@@ -20,11 +20,13 @@ from ttmark.shared.http.request_id import request_id
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DetectionResponse,
     DirectRequest,
     LocalizedRequest,
 )
+from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.vault.audit import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
@@ -37,7 +39,7 @@ def detection_router(
     audit: AuditSink,
     desk: WorkDesk,
 ) -> APIRouter:
-    """The three detectors."""
+    """The three detectors, together and each by itself."""
     router = APIRouter(
         prefix="/v1/detect",
         tags=["detection"],
@@ -60,6 +62,11 @@ def detection_router(
             return Response(response_json(response), media_type="application/json")
 
         return await desk.done(mode, body, caller, request, examine)
+
+    @router.post("", response_model=CombinedResponse)
+    async def combined(body: CombinedRequest, caller: Caller, request: Request) -> Response:
+        """Whether a text contains passages made with the keys: unedited, edited, or inside a longer text."""
+        return await answer("combined", body, caller, request)
 
     @router.post("/direct", response_model=DetectionResponse)
     async def direct(body: DirectRequest, caller: Caller, request: Request) -> Response:

@@ -1,7 +1,7 @@
 // What leaves the page: a summary for the clipboard, a JSON report, a printed page.
 
 import { announce, byId } from "/console/dom.js";
-import { MODES, hiddenNote, keyName, oneIn, rate, verdictWords } from "/console/words.js";
+import { MODES, hiddenNote, keyName, oneIn, rate, route, verdictWords } from "/console/words.js";
 
 /** Connects the buttons to the check that `current` gives. */
 export function setUpReport(current) {
@@ -68,7 +68,7 @@ export function report(check) {
     request_id: check.requestId,
     headline: verdictWords(check).headline,
     explanation: verdictWords(check).explanation,
-    route: `/v1/detect/${check.mode}`,
+    route: route(check.mode),
     options,
     skipped_keys: check.skippedKeys,
     result: check.result,
