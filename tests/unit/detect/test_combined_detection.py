@@ -11,6 +11,7 @@ from ttmark.detect_service.detectors import CombinedEvidence
 from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.combined import Shares
+from ttmark.shared.watermark.detectors.segments import log10_expected
 
 HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
 
@@ -34,9 +35,8 @@ def test_it_is_the_three_detectors_with_their_shares_of_the_rate(block_size: int
             direct = [detect_direct(watermark, key, document, phase=p).log10_p for p in range(count)]
             aligned = detect_aligned(watermark, key, document).log10_p
             passages = detect_localized(watermark, key, document)
-            expected = Shares.of(count).log10_p(direct, aligned, passages.log10_p)
-            # A localized p-value counts as the E-value that it comes from, which is a little larger.
-            assert tried.evidence.log10_p == pytest.approx(expected, abs=0.02 if expected > -1.5 else 1e-3)
+            expected = Shares.of(count).log10_p(direct, aligned, log10_expected(passages.log10_p))
+            assert tried.evidence.log10_p == pytest.approx(expected, abs=1e-9)
             assert isinstance(tried.evidence, CombinedEvidence)
             assert tried.evidence.hypotheses == count + 2
             assert len(tried.fired) == (tried.evidence.log10_p <= -3.0)

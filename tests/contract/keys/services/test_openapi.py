@@ -9,7 +9,10 @@ import pytest
 from ttmark.shared.access.token_limits import TokenLimits
 
 # What a file or a tokenizer makes of a string, and how many tokens a vocabulary has, no schema can say.
-REFUSABLE = ("POST /v1/extract", *(f"POST /v1/detect/{mode}" for mode in ("direct", "aligned", "localized")))
+REFUSABLE = (
+    "POST /v1/extract",
+    *(f"POST /v1/detect{mode}" for mode in ("", "/direct", "/aligned", "/localized")),
+)
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
 
