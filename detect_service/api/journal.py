@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ttmark.detect_service.api.detection_metrics import DetectionMetrics
+from ttmark.detect_service.options import route_of
 from ttmark.detect_service.pipeline import Finding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.unlocked import UnlockedKey
@@ -23,7 +24,7 @@ class Journal:
 
     def __init__(self, mode: str, metrics: DetectionMetrics, route: str | None = None) -> None:
         self._mode = mode
-        self._route = route or f"/v1/detect/{mode}"
+        self._route = route or route_of(mode)
         self._metrics = metrics
         self._keys: tuple[str, ...] = ()
         self._tokens = 0

@@ -1,4 +1,4 @@
-"""`POST /v1/detect/*`."""
+"""`POST /v1/detect` and `/v1/detect/*`."""
 
 from functools import partial
 from typing import Annotated
@@ -22,11 +22,13 @@ from ttmark.shared.http.request_id import request_id
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DetectionResponse,
     DirectRequest,
     LocalizedRequest,
 )
+from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.vault.audit import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
@@ -40,7 +42,7 @@ def detection_router(
     desk: WorkDesk,
     case_key: CaseKey | None,
 ) -> APIRouter:
-    """The three detectors; `case_key` signs cases."""
+    """The three detectors, together and each by itself; `case_key` signs cases."""
     router = APIRouter(
         prefix="/v1/detect",
         tags=["detection"],
@@ -64,6 +66,11 @@ def detection_router(
             return Response(response_json(response), media_type="application/json")
 
         return await desk.done(mode, body, caller, request, examine)
+
+    @router.post("", response_model=CombinedResponse)
+    async def combined(body: CombinedRequest, caller: Caller, request: Request) -> Response:
+        """Whether a text contains passages made with the keys: unedited, edited, or inside a longer text."""
+        return await answer("combined", body, caller, request)
 
     @router.post("/direct", response_model=DetectionResponse)
     async def direct(body: DirectRequest, caller: Caller, request: Request) -> Response:

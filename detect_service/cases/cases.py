@@ -4,6 +4,7 @@ import hashlib
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from ttmark.detect_service.options import route_of
 from ttmark.shared.cases.case_file import FORMAT, case_file
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse, DetectionResult, Document
@@ -28,7 +29,7 @@ def with_cases(
         "issued_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "release": version("ttmark"),
         "request_id": response.request_id,
-        "route": f"/v1/detect/{mode}".removesuffix("/"),
+        "route": route_of(mode),
         "options": request.model_dump(mode="json", exclude={"inputs", "case"}),
         "skipped_keys": response.skipped_keys,
     }

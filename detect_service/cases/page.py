@@ -6,18 +6,6 @@ from typing import Any
 
 from ttmark.shared.cases.case_file import Case
 
-_HEADLINES = {
-    "watermarked": "Watermark found",
-    "not_detected": "No watermark found",
-    "too_short": "Too short to tell",
-}
-_MEANINGS = {
-    "watermarked": "The text contains passages made with the key named below. Numbers, names and negations "
-    "may have been changed since. It does not say who wrote the rest.",
-    "not_detected": "Nothing in the text points to the keys that were tried. That does not show that a "
-    "person wrote it: other systems leave no mark of ours, and heavy editing wears a mark off.",
-    "too_short": "There is not enough text for an answer at the rate that was chosen.",
-}
 _STYLE = (
     "body{font:16px/1.55 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1d1e24;"
     "background:#fff}h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.1rem;margin:2rem 0 .5rem}"
@@ -32,7 +20,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def page_around(case: Case, text: str | None) -> tuple[str, str]:
     """The html before and behind the case itself; `text` is shown with its passages where it is given."""
     result = case["result"]
-    verdict = str(result["verdict"])
+    words = result["message"]
     facts = "".join(f"<dt>{escape(term)}</dt><dd>{escape(value)}</dd>" for term, value in _facts(case))
     shown = (
         "" if text is None else f"<h2>The text</h2><pre>{_marked(text, result.get('segments') or [])}</pre>"
@@ -42,7 +30,8 @@ def page_around(case: Case, text: str | None) -> tuple[str, str]:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Watermark case</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{escape(_HEADLINES.get(verdict, verdict))}</h1><p>{escape(_MEANINGS.get(verdict, ''))}</p>"
+        f"<h1>{escape(words['headline'])}</h1><p>{escape(words['explanation'])}</p>"
+        f"<p>{escape(words['caution'])}</p>"
         f"<dl>{facts}</dl>{shown}<h2>Is this page genuine?</h2>"
         "<p>Anybody can write such a page. <code>ttmark case verify</code> says whether the service signed "
         "this one; a changed page is refused.</p>"

@@ -20,21 +20,11 @@ if TYPE_CHECKING:
     from ttmark.services.cli.detect_files import Outcome
 
 
-Mode = Literal["direct", "aligned", "localized"]
+Mode = Literal["combined", "direct", "aligned", "localized"]
 PhaseOption = Literal["0", "any"]
 Method = Literal["scan", "waterseeker"]
 
-FOUND = (
-    "watermarked: the text contains passages made with the key. Numbers, names and negations may have been "
-    "changed since."
-)
-
 FOUND_CODE = 3
-
-SEVERAL = (
-    "Several keys of a pool: the text holds passages of several completions, as a collection of answers "
-    "does, and a forgery that was stitched from stolen pieces."
-)
 
 
 def detect(
@@ -46,8 +36,11 @@ def detect(
         ),
     ] = None,
     mode: Annotated[
-        Mode, typer.Option(help="direct: unedited; aligned: edited; localized: passages in a longer text.")
-    ] = "direct",
+        Mode,
+        typer.Option(
+            help="combined: all; direct: unedited; aligned: edited; localized: passages in a longer text."
+        ),
+    ] = "combined",
     key: Annotated[
         list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
     ] = None,
@@ -162,10 +155,11 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
         passages = ", ".join(f"{s.start_char}-{s.end_char}" for s in result.segments or [])
         table.add_row(result.id, result.verdict, p_value, str(result.tokens), name, passages)
     Console().print(table)
-    if any(result.verdict == "watermarked" for result in results):
-        typer.echo(FOUND)
-    if any((result.pool_keys_found or 0) > 1 for result in results):
-        typer.echo(SEVERAL)
+    said = [(result.id, result.message) for result in results if result.message is not None]
+    for name, words in said:
+        typer.echo(f"{name}: {words.headline}. {words.explanation}")
+    for caution in dict.fromkeys(words.caution for _, words in said):
+        typer.echo(caution)
 
 
 def show_rest(outcomes: "Sequence[Outcome]", skipped: int, *, as_json: bool) -> tuple[bool, bool]:

@@ -4,12 +4,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ttmark.services.cli.detect import FOUND
 from ttmark.services.cli.generate import only_model
 from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.shared.client import Client
+from ttmark.shared.detection_words import CHANGED_SINCE
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.verification import VerificationResponse
+
+FOUND = "The text contains passages made with the key."
 
 
 def verify(
@@ -63,4 +65,4 @@ def summary(answer: VerificationResponse) -> str:
         f"without the model, the same blocks: log10 p {answer.unweighted.log10_p:.1f}"
         f" instead of {answer.log10_p:.1f}",
     ]
-    return "\n".join([*lines, FOUND] if answer.key else lines)
+    return "\n".join([*lines, FOUND, CHANGED_SINCE] if answer.key else lines)

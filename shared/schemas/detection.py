@@ -42,7 +42,7 @@ class Document(StrictModel):
 
 
 class DetectionRequest(StrictModel):
-    """What all three detection modes share."""
+    """What all detection modes share."""
 
     inputs: Annotated[list[Document], Field(min_length=1, max_length=MAX_DOCUMENTS)]
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
@@ -84,9 +84,12 @@ class DirectRequest(DetectionRequest):
         Read again from its text, a generated document can begin in the middle of a block; its own token ids
         cannot.
         """
-        if self.phase is not None:
-            return self.phase
-        return 0 if document.text is None else "any"
+        return usual_phase(document) if self.phase is None else self.phase
+
+
+def usual_phase(document: Document) -> Phase:
+    """Token ids are read as they were generated, from the first block on; a text at any boundary."""
+    return 0 if document.text is None else "any"
 
 
 class AlignedRequest(DetectionRequest):
@@ -105,6 +108,14 @@ class LocalizedRequest(DetectionRequest):
     method: Literal["scan", "waterseeker"] = Field(
         default="scan",
         description="`scan` holds the whole document to `fpr`; `waterseeker` is the published method.",
+    )
+
+
+class CombinedRequest(DetectionRequest):
+    """One question: unedited, edited, or passages in a longer text; the rate counts all three."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"inputs": [{"id": "a", "text": "The text to check."}], "fpr": 1e-5}]}
     )
 
 
@@ -161,11 +172,23 @@ class NormalizationReport(AnswerModel):
     undone: bool = Field(description="Whether the text was read without them, too (`normalize`).")
 
 
+class Message(AnswerModel):
+    """The answer in words, for people. Words may change; programs read the other fields."""
+
+    headline: str
+    explanation: str
+    caution: str = Field(description="What the answer does not say.")
+
+
 class DetectionResult(AnswerModel):
     """Outcome for one document. Fields beyond the verdict are null without the scope detect:evidence."""
 
     id: str
     verdict: Verdict
+    basis: Literal["watermark"] = Field(
+        default="watermark", description="What the verdict rests on: the watermark of the keys tried."
+    )
+    message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
     tokens: int = Field(
         description="Of the reading that counts; without the scope, of the text as it was sent."
     )
@@ -175,6 +198,11 @@ class DetectionResult(AnswerModel):
     )
     tokens_needed: int | None = Field(
         default=None, description="With `too_short`: how many tokens could be enough at this fpr."
+    )
+    tokens_typical: int | None = Field(
+        default=None,
+        description="With `too_short`: how many tokens of unedited text half of the texts need at this fpr, "
+        "where that was measured for the scheme of a key.",
     )
     p_value: float | None = None
     log10_p: float | None = None

@@ -9,6 +9,7 @@ from ttmark.shared.schemas.detection import (
     DEFAULT_BETA,
     DEFAULT_FPR,
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DetectionResult,
     DirectRequest,
@@ -17,13 +18,15 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
     Phase,
 )
+from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.schemas.fields import NoTruthValue
 
 MOST_DOCUMENTS = 100_000
 MOST_RESULTS = 1_000
-JobMode = Literal["direct", "aligned", "localized"]
+JobMode = Literal["combined", "direct", "aligned", "localized"]
 
 _REQUESTS: dict[str, type[DetectionRequest]] = {
+    "combined": CombinedRequest,
     "direct": DirectRequest,
     "aligned": AlignedRequest,
     "localized": LocalizedRequest,
@@ -34,7 +37,7 @@ _OWN_OPTIONS = {"direct": "phase", "aligned": "beta", "localized": "method"}
 class JobOptions(StrictModel):
     """What a job asks of each document: the options of the mode's route, without block evidence."""
 
-    mode: JobMode
+    mode: JobMode = "combined"
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = None
     fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = DEFAULT_FPR
     normalize: bool = True
@@ -106,7 +109,7 @@ class JobResult(AnswerModel):
 
     index: int = Field(description="Of the document in the job's `inputs`.")
     id: str = Field(description="The document's id; its index where it has none.")
-    result: DetectionResult | None = None
+    result: DetectionResult | CombinedResult | None = None
     error: JobError | None = None
 
 

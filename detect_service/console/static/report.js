@@ -3,7 +3,7 @@
 import { casePage } from "/console/api.js";
 import { announce, byId } from "/console/dom.js";
 import { save, stamp } from "/console/saved_file.js";
-import { MODES, hiddenNote, keyName, oneIn, rate, verdictWords } from "/console/words.js";
+import { MODES, hiddenNote, keyName, oneIn, rate, route, verdictWords } from "/console/words.js";
 
 /** Connects the buttons to the check that `current` gives, and to the access token of now. */
 export function setUpReport(current, token) {
@@ -75,7 +75,7 @@ export function report(check) {
     request_id: check.requestId,
     headline: verdictWords(check).headline,
     explanation: verdictWords(check).explanation,
-    route: `/v1/detect/${check.mode}`,
+    route: route(check.mode),
     options: check.options,
     skipped_keys: check.skippedKeys,
     file: check.name,

@@ -88,7 +88,7 @@ def test_rows_of_text_are_read_with_any_phase_and_rows_of_token_ids_with_0(servi
     source = tmp_path / "cut.jsonl"
     rows = [{"text": text}, {"token_ids": service.tokenizer.encode(text)}]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = DetectionOptions(keys=("a-one",))
+    options = DetectionOptions(mode="direct", keys=("a-one",))
     run(job(source, options=options), Examiner(service.backend, "a", options))
     found = [(row["verdict"], row["hypotheses"]) for row in rows_of(tmp_path / "out.jsonl")]
     assert found == [("watermarked", 2), ("not_detected", 1)]

@@ -16,6 +16,7 @@ BODIES = {
     "/v1/chat/completions": {"model": "tiny-model", "messages": [{"role": "user", "content": "a"}]},
     "/v1/responses": {"model": "tiny-model", "input": "a", "max_output_tokens": 2},
     "/v1/watermark/verify": {"model": "tiny-model", "token_ids": [1, 2, 3]},
+    "/v1/detect": {"inputs": [{"text": "a"}]},
     "/v1/detect/direct": {"inputs": [{"text": "a"}]},
     "/v1/detect/aligned": {"inputs": [{"text": "a"}]},
     "/v1/detect/localized": {"inputs": [{"text": "a"}]},
@@ -190,7 +191,7 @@ def test_no_route_lets_one_tenant_use_or_see_another_s_key(cluster: Any) -> None
         unknown = generator.request("POST", path, other, json=body | {"watermark": {"key_id": "no-such-key"}})
         assert foreign.status_code == 404
         assert foreign.json() == unknown.json()
-    for path in ("/v1/detect/direct", "/v1/detect/aligned", "/v1/detect/localized"):
+    for path in ("/v1/detect", "/v1/detect/direct", "/v1/detect/aligned", "/v1/detect/localized"):
         body = BODIES[path] | {"keys": ["acme-main"]}
         assert detector.request("POST", path, mine, json=body).status_code == 200
         assert detector.request("POST", path, other, json=body).status_code == 404

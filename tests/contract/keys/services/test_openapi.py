@@ -11,7 +11,7 @@ from ttmark.shared.access.token_limits import TokenLimits
 # What a file or a tokenizer makes of a string, and how many tokens a vocabulary has, no schema can say.
 REFUSABLE = (
     "POST /v1/extract",
-    *(f"POST /v1/detect/{route}" for route in ("direct", "aligned", "localized", "jobs")),
+    *(f"POST /v1/detect{mode}" for mode in ("", "/direct", "/aligned", "/localized", "/jobs")),
 )
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
