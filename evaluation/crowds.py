@@ -12,8 +12,8 @@ from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.profiles import POOLS, Profile
 from ttmark.evaluation.report.result import Table, table_by
 
-OPENING = 24
-"""Tokens in which a reader sees whether answers are alike."""
+OPENING, LATER = 24, 96
+"""Tokens that are compared, beside all: the first line or two, and a paragraph."""
 REQUESTS = (20, 200)
 """Of one prompt."""
 
@@ -55,7 +55,7 @@ def measure_crowds(
     for profile, length in lengths.items():
         plain = _sizes(lab, Cell(None, 1, setting, OPENING), prompts, unmarked, OPENING)
         cell = replace(profile.cell(setting, length), pool=1)
-        for tokens in sorted({min(OPENING, length), length}):
+        for tokens in sorted({min(tokens, length) for tokens in (OPENING, LATER, length)}):
             same = _sizes(lab, cell, prompts, same_key, tokens)
             rows += [_crowd(profile, setting, tokens, count, same, plain) for count in REQUESTS]
     return rows

@@ -64,7 +64,7 @@ class ProfileRow:
 
     Attributes:
         rows: rows of forward passes per token, prompts left out.
-        kept: share of a block's entropy that is left once key and context are given.
+        kept: share of a block's entropy that is left once key and context are given; None: not measured.
         median_log10_p: of direct detection from token ids, for a pool of one key.
         tpr: at FPR, for each of POOLS; p-values are multiplied by the size of the pool.
         planted: of `scan` at FPR with one key, the text inside `DOCUMENT` tokens by people.
@@ -75,7 +75,7 @@ class ProfileRow:
     setting: SamplingSetting
     texts: int
     rows: float
-    kept: Interval
+    kept: Interval | None
     median_log10_p: Interval
     tpr: tuple[Interval, ...]
     planted: Interval
@@ -89,12 +89,18 @@ def measure_profiles(
     length: int,
     count: int,
     human: Path | None,
+    *,
+    entropy: bool,
 ) -> list[ProfileRow]:
-    """One row per profile; `human` is where the words come from that are put into texts."""
+    """One row per profile.
+
+    `human` is where the words come from that are put into texts. `entropy` also measures what is left of it,
+    which takes a pass of the model for each of some hundred distributions.
+    """
     # Over all keys marked texts are distributed as those without a mark: no further ones are needed.
-    texts = lab.run.texts(profiles[0].cell(setting, length), count)
-    pairs = [(lab.prompt(text.index), text.token_ids) for text in texts[:ENTROPY_TEXTS]]
-    places = block_distributions(lab.source.language_model, setting, pairs, lab.run.seed)
+    texts = lab.run.texts(profiles[0].cell(setting, length), count)[: ENTROPY_TEXTS * entropy]
+    pairs = [(lab.prompt(text.index), text.token_ids) for text in texts]
+    places = block_distributions(lab.source.language_model, setting, pairs, lab.run.seed) if pairs else []
     human_texts = lab.human_texts(human)
     material = Material.of(human_texts)
     around = [np.array(tokens) for tokens in map(lab.source.tokenizer.encode, human_texts) if tokens]
@@ -121,7 +127,7 @@ def _profile_row(
         setting=cell.setting,
         texts=count,
         rows=rows_per_token(lab.run.stored(cell), lab.prompt_rows),
-        kept=entropy_kept(cell.watermark(), places, lab.run.seed),
+        kept=entropy_kept(cell.watermark(), places, lab.run.seed) if places else None,
         median_log10_p=bootstrap(lambda values: np.median(values, axis=-1), clean),
         tpr=tuple(found(clean, FPR, pool) for pool in POOLS),
         planted=found(np.array(planted), FPR, 1),

@@ -63,6 +63,7 @@ class Frontier:
         typer.Option(min=2, help=f"The same without a watermark, {OPENING} tokens."),
     ] = (50,)
     diversity: Annotated[bool, typer.Option(help="Also ask prompts again and again.")] = True
+    entropy: Annotated[bool, typer.Option(help="Also measure what each leaves of it.")] = True
     human: Human = None
 
     def measure(self, lab: Lab) -> None:
@@ -71,7 +72,9 @@ class Frontier:
         crowds: list[CrowdRow] = []
         for number, name in enumerate(self.settings):
             setting, count = lab.setting(name), in_turn(self.texts, number)
-            rows += measure_profiles(lab, chosen, setting, self.length, count, self.human)
+            rows += measure_profiles(
+                lab, chosen, setting, self.length, count, self.human, entropy=self.entropy
+            )
             if self.diversity:
                 lengths = {
                     profile: REPEATED[profile] or self.length for profile in chosen if profile in REPEATED
@@ -111,7 +114,7 @@ def frontier_table(rows: Sequence[ProfileRow], plan: Frontier) -> Table:
             "T": lambda row: f"{row.setting.temperature:g}",
             "texts": lambda row: row.texts,
             "rows per token": lambda row: f"{row.rows:.2f}",
-            "entropy kept": lambda row: row.kept.percent(),
+            "entropy kept": lambda row: row.kept and row.kept.percent(),
             "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
             **{f"TPR at 1e-5, K {pool}": rate(i) for i, pool in enumerate(POOLS)},
             f"inside {DOCUMENT} tokens by people, TPR at 1e-5": lambda row: row.planted.percent(),
