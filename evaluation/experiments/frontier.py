@@ -114,7 +114,7 @@ def frontier_table(rows: Sequence[ProfileRow], plan: Frontier) -> Table:
             "T": lambda row: f"{row.setting.temperature:g}",
             "texts": lambda row: row.texts,
             "rows per token": lambda row: f"{row.rows:.2f}",
-            "entropy kept": lambda row: row.kept and row.kept.percent(),
+            **({"entropy kept": lambda row: row.kept and row.kept.percent()} if plan.entropy else {}),
             "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
             **{f"TPR at 1e-5, K {pool}": rate(i) for i, pool in enumerate(POOLS)},
             f"inside {DOCUMENT} tokens by people, TPR at 1e-5": lambda row: row.planted.percent(),
@@ -177,11 +177,11 @@ def frontier_figure(rows: Sequence[ProfileRow], crowds: Sequence[CrowdRow]) -> F
     tpr = {row.profile: row.tpr for row in first}
     crowded = tuple(
         line(
-            f"{_named(crowd)}",
-            list(enumerate(POOLS)),
-            lambda pool, of=crowd: 100 * of.distinct[pool[0]].estimate,
-            lambda pool, of=crowd: tpr[of.profile][pool[0]],
-            name=lambda pool: f"K {pool[1]}",
+            f"{crowd.profile}, first {crowd.tokens} tokens",
+            zip(POOLS, crowd.distinct, tpr[crowd.profile], strict=True),
+            lambda point: 100 * point[1].estimate,
+            lambda point: point[2],
+            name=lambda point: f"K {point[0]}",
         )
         for crowd in crowds
         if crowd.setting == rows[0].setting and crowd.requests == REQUESTS[-1]
@@ -190,10 +190,6 @@ def frontier_figure(rows: Sequence[ProfileRow], crowds: Sequence[CrowdRow]) -> F
         axis = f"different of {REQUESTS[-1]}, %"
         panels.append(Panel(f"{title}, K keys", axis, "TPR at 1e-5", crowded, "scatter"))
     return Figure("frontier", "Profiles", tuple(panels))
-
-
-def _named(crowd: CrowdRow) -> str:
-    return f"{crowd.profile}, first {crowd.tokens} tokens"
 
 
 def _short(profile: Profile) -> str:
