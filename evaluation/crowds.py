@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ttmark.evaluation.cells import Cell, SamplingSetting
-from ttmark.evaluation.diversity import Sizes, distinct_of, distinct_share, group_sizes
+from ttmark.evaluation.diversity import Sizes, distinct_share, group_sizes, unmarked_share
 from ttmark.evaluation.intervals import Interval, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.profiles import POOLS, Profile
@@ -84,7 +84,7 @@ def _crowd(
         requests,
         int(same[0].sum()),
         tuple(mean(np.array([distinct_share(*pair, requests, pool) for pair in pairs])) for pool in POOLS),
-        mean(np.array([distinct_of(sizes, requests)[-1] / requests for sizes in plain])),
+        mean(np.array([unmarked_share(sizes, requests) for sizes in plain])),
     )
 
 
@@ -110,6 +110,7 @@ def crowds_table(crowds: Sequence[CrowdRow], prompts: int) -> Table:
             "Expected share of different completions when each request draws one of K keys. It follows from"
             f" completions of each prompt under one key ({counted} of each) and without a watermark (the"
             f" first {OPENING} tokens). A lower bound: of more completions under a key than were generated,"
-            " every equal pair takes one away, and so does every equal pair under different keys.",
+            " every equal pair takes one away, with one more than was seen; so does every equal pair under"
+            " different keys.",
         ),
     )

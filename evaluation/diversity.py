@@ -30,7 +30,8 @@ def distinct_of(sizes: Sizes, most: int) -> NDArray[np.float64]:
     """Expected number of distinct ones among 0, 1, ... `most` completions [most + 1].
 
     Up to as many as were counted it is the mean over all ways to choose from them. Beyond, it is a lower
-    bound: no fewer than among those, and no fewer than if every equal pair took one away.
+    bound: no fewer than among those, and no fewer than if every equal pair took one away, with one equal pair
+    more than was seen, because no pair in a hundred does not mean none in thousands.
     """
     count = int(sizes.sum())
     draws = np.arange(most + 1)
@@ -39,7 +40,8 @@ def distinct_of(sizes: Sizes, most: int) -> NDArray[np.float64]:
         for n in range(min(most, count) + 1)
     ]
     beyond = draws[len(inside) :]
-    apart = beyond - beyond * (beyond - 1) / 2 * coinciding_pairs(sizes)
+    pairs = count * (count - 1) / 2
+    apart = beyond - beyond * (beyond - 1) / 2 * (coinciding_pairs(sizes) * pairs + 1) / (pairs + 1)
     return np.concatenate([inside, np.maximum(inside[-1], apart)])
 
 
@@ -54,5 +56,10 @@ def distinct_share(same_key: Sizes, unmarked: Sizes, requests: int, pool: int) -
         math.comb(requests, n) * (pool - 1) ** (requests - n) / pool**requests for n in numbers.tolist()
     ]
     within = pool * float(np.dot(chances, distinct_of(same_key, requests)))
-    across = requests * (requests - 1) / 2 * (1 - 1 / pool) * coinciding_pairs(unmarked)
+    across = (1 - unmarked_share(unmarked, requests)) * requests * (1 - 1 / pool)
     return max(1.0, within - across) / requests
+
+
+def unmarked_share(unmarked: Sizes, requests: int) -> float:
+    """The same without a watermark: every equal pair takes one away, which is exact where few are equal."""
+    return 1 - (requests - 1) / 2 * coinciding_pairs(unmarked)
