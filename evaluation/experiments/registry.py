@@ -88,7 +88,13 @@ class Everything:
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
         yield Cost((setting,), texts=(8,), schemes=one)
         yield Frontier(
-            settings=(setting,), texts=(8,), schemes=one, completions=4, prompt_count=4, human=human
+            settings=(setting,),
+            texts=(8,),
+            profiles=one,
+            same_key=(4,),
+            unmarked=(4,),
+            prompt_count=4,
+            human=human,
         )
         yield Stealing(schemes=one, control=False, quick=True)
 

@@ -95,10 +95,10 @@ def test_a_purpose_chooses_the_profile_and_options_replace_its_fields(
     folder: Path, purpose: Purpose | None
 ) -> None:
     of_purpose = f"--for {purpose}" if purpose else ""
-    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 4 --context-width 3")
+    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 5 --context-width 3")
     preset = PRESETS[purpose or Purpose.ANSWERS]
     assert {name: plain[name] for name in ("scheme", "context_width", "pool")}.items() <= preset.items()
-    assert changed == {**plain, "pool": 4, "context_width": 3}
+    assert changed == {**plain, "pool": 5, "context_width": 3}
 
 
 @pytest.mark.parametrize("own", ["--scheme synthid", "--block-size 2", "--param depth=30"])
