@@ -124,7 +124,8 @@ def _best(tried: Sequence[Attempt]) -> Finding:
             for one in attempt.evidence.segments
         ]
         by_e_value = sorted(found, key=lambda segment: segment.log10_e)
-        segments = tuple(sorted(disjoint(by_e_value), key=lambda segment: segment.start))
+        kept = _apart(by_e_value) if isinstance(evidence, CombinedEvidence) else disjoint(by_e_value)
+        segments = tuple(sorted(kept, key=lambda segment: segment.start))
     return Finding(
         key=key,
         version=version,
@@ -137,6 +138,13 @@ def _best(tried: Sequence[Attempt]) -> Finding:
         reach=tuple(_reach(tried)),
         null_log10_p=tried[0][0].first_log10_p,
     )
+
+
+def _apart(found: Sequence[FoundSegment]) -> Iterator[FoundSegment]:
+    """The passages, best first, that overlap no better one but for the context of a first block."""
+    widths = {one.key.key_id: one.key.profile.context_width for one in found}
+    for one in disjoint(replace(one, end=one.end - widths[one.key.key_id]) for one in found):
+        yield replace(one, end=one.end + widths[one.key.key_id])
 
 
 def _reach(tried: Sequence[Attempt]) -> Iterator[Reach]:

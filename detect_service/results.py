@@ -100,7 +100,8 @@ def _where(
     """
     share = marked_share(finding, reader.token_ids)
     passages = finding.segments or ()
-    makers = {(one.key.key_id, one.version.version, one.pool_key) for one in passages}
+    found: tuple[Finding | FoundSegment, ...] = (finding, *passages)
+    makers = {(one.key.key_id, one.version.version, one.pool_key) for one in found}
     stand_out = bool(passages) and (share.high < 1.0 or len(makers) > 1)
     fields = {
         "explained_by": evidence.mode,

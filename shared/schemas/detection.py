@@ -185,8 +185,10 @@ class DetectionResult(AnswerModel):
 
     id: str
     verdict: Verdict
-    basis: Literal["watermark"] = Field(
-        default="watermark", description="What the verdict rests on: the watermark of the keys tried."
+    basis: str = Field(
+        default="watermark",
+        description="What the verdict rests on: `watermark`, that of the keys tried. Later services may know "
+        "others.",
     )
     message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
     tokens: int = Field(
