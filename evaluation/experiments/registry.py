@@ -90,7 +90,7 @@ class Everything:
         yield Frontier(
             settings=(setting,),
             texts=(8,),
-            profiles=one,
+            profiles=("synthid, r 2, H 4",),
             same_key=(4,),
             unmarked=(4,),
             prompt_count=4,

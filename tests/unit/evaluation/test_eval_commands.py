@@ -8,6 +8,7 @@ from typer.testing import CliRunner, Result
 
 from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.cli.app import app
+from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.report.result import Result as Outcome
 
@@ -83,7 +84,8 @@ def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the
     for kind in EXPERIMENTS:
         result = CliRunner().invoke(app, [kind.name, "--help"], env={"COLUMNS": "200"})
         assert result.exit_code == 0
-        assert all(option in result.output for option in ("--scheme", "--model", "--label"))
+        chosen = "--profile" if kind is Frontier else "--scheme"
+        assert all(option in result.output for option in (chosen, "--model", "--label"))
 
 
 def test_a_core_experiment_prints_markdown() -> None:
