@@ -16,11 +16,12 @@ from ttmark.evaluation.report.figure import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
 
 BEFORE = Profile("synthid", 2, 4)
+LOWER_DEPTH = Profile("synthid", 2, 2, (("depth", 12),))
 NOW = Profile("gumbel", 2, 2)
 PROFILES = (
     BEFORE,
     Profile("synthid", 1, 4),
-    Profile("synthid", 2, 2, (("depth", 12),)),
+    LOWER_DEPTH,
     NOW,
     Profile("gumbel", 1, 4),
     Profile("gumbel", 1, 2),
