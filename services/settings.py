@@ -105,7 +105,7 @@ class GenerationSettings(ServiceSettings):
     )
     engine: Literal["embedded", "vllm"] = Field(
         default="embedded",
-        description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 is installed (`docs/vllm.md`).",
+        description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 is installed.",
     )
     engine_file: Path | None = Field(
         default=None,

@@ -53,7 +53,7 @@ def engine_config(folder: Path, settings: VllmSettings) -> Any:
     cpu = current_platform.is_cpu()
     if cpu:  # compiled for one shape after the other, a probe takes longer than it saves
         arguments.setdefault("enforce_eager", True)
-        if arguments.get("tensor_parallel_size", 1) == 1:
+        if not {"tensor_parallel_size", "pipeline_parallel_size"} & arguments.keys():
             arguments.setdefault("distributed_executor_backend", _ONE_PROCESS)
     try:
         chosen = AsyncEngineArgs(
@@ -64,7 +64,9 @@ def engine_config(folder: Path, settings: VllmSettings) -> Any:
             scheduling_policy="priority",
             async_scheduling=False,
             enable_log_requests=False,
-            worker_cls=f"{_HOME}.cpu_worker.TandemCpuWorker" if cpu else f"{_HOME}.gpu_worker.TandemGpuWorker",
+            worker_cls=f"{_HOME}.cpu_worker.TandemCpuWorker"
+            if cpu
+            else f"{_HOME}.gpu_worker.TandemGpuWorker",
             speculative_config={
                 "method": "custom_class",
                 "model": f"{_HOME}.proposer.TandemProposer",

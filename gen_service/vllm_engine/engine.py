@@ -16,7 +16,8 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ContextTooLong, ModelLoadError
 from ttmark.gen_service.engine.stream import DeltaStream
 from ttmark.gen_service.vllm_engine.arguments import SPARE_TOKENS, engine_config
-from ttmark.gen_service.vllm_engine.host import Host, Job
+from ttmark.gen_service.vllm_engine.host import Host
+from ttmark.gen_service.vllm_engine.job import Job
 from ttmark.gen_service.vllm_engine.report import StepReport
 from ttmark.gen_service.vllm_engine.settings import VllmSettings
 from ttmark.gen_service.vllm_engine.ticket import Ticket

@@ -9,57 +9,27 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import structlog
 import zmq
 import zmq.asyncio
-from numpy.typing import NDArray
-from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
 
 from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import Delta, ReadingRequest
+from ttmark.gen_service.decoding.request import Delta
 from ttmark.gen_service.engine.drain_rate import DrainRate
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
 from ttmark.gen_service.engine.places import check_place
-from ttmark.gen_service.engine.stream import DeltaStream, Outbox
-from ttmark.gen_service.vllm_engine.desk import TICKET
+from ttmark.gen_service.engine.stream import Outbox
+from ttmark.gen_service.vllm_engine.job import Job
 from ttmark.gen_service.vllm_engine.levels import Levels
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport
-from ttmark.gen_service.vllm_engine.ticket import Opening, Ticket
+from ttmark.gen_service.vllm_engine.ticket import Opening
 
 _LAST_PIECE_SECONDS = 10.0
-
-
-@dataclass(eq=False, slots=True)
-class Job:
-    """A request in hand.
-
-    Attributes:
-        started: whether it has had a place in a step.
-        probabilities: of the tokens of a text that was read.
-    """
-
-    ticket: Ticket
-    tokens: list[int]
-    most_tokens: int
-    stream: DeltaStream
-    whole_prompt: bool
-    arrived: float = field(default_factory=time.monotonic)
-    started: bool = False
-    probabilities: NDArray[np.float64] | None = None
-    task: asyncio.Task[None] | None = None
-    timer: asyncio.TimerHandle | None = None
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
-        return self.ticket.request.tenant
 
 
 class Host:
@@ -191,20 +161,11 @@ class Host:
     async def _serve(self, job: Job) -> None:
         """Sees a request through vLLM; its pieces come by reports."""
         name = job.ticket.name
-        params = SamplingParams(
-            max_tokens=job.most_tokens,
-            temperature=0.0,
-            ignore_eos=True,
-            detokenize=False,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-            extra_args={TICKET: name},
-            skip_reading_prefix_cache=job.whole_prompt,
-        )
         own = sum(other.tenant == job.tenant for other in self.jobs.values())
         try:
             await self._llm.collective_rpc("ttmark_take", args=(job.ticket.sealed(),))
             prompt = {"prompt_token_ids": job.tokens, "cache_salt": self._salt(job.tenant)}
-            async for _ in self._llm.generate(prompt, params, name, priority=own):
+            async for _ in self._llm.generate(prompt, job.parameters(), name, priority=own):
                 pass
             await asyncio.sleep(_LAST_PIECE_SECONDS)  # its last piece, on another way, cuts this short
             self._fail(job, SequenceFailed("vLLM ended the request"))
@@ -221,12 +182,13 @@ class Host:
             await self._llm.collective_rpc("ttmark_forget", args=(name,))
 
     def _salt(self, tenant: str) -> str:
-        """What keeps the prompts of tenants apart in the prefix cache, and those before a failure out of it."""
+        """What keeps tenants apart in the prefix cache, and what was before a failure out of it."""
         return hashlib.sha256(f"{self._distrusted[tenant]} {tenant}".encode()).hexdigest()
 
     async def _receive(self) -> None:
         while True:
-            report: StepReport = pickle.loads(await self._reports.recv())  # noqa: S301 - from our own child
+            sent = await self._reports.recv()
+            report: StepReport = pickle.loads(sent)  # noqa: S301 - from our own child process
             for name in report.started:
                 if (job := self.jobs.get(name)) is not None:
                     job.started = True

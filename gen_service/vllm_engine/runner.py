@@ -22,7 +22,7 @@ _NO_TOKEN = -1  # vLLM's own filler of rows of unequal length
 class TandemRunner(Runner):  # type: ignore[misc]
     """Mixed in before a model runner of vLLM's.
 
-    A step's own forward is the commit: the last rows of the blocks that were decided in the step before, whose
+    A step's own forward is the commit: the last rows of the blocks that the step before decided, whose
     drafts are always right. Its last row says what comes next. `_sample` has the blocks decided, with probes
     in between, and hands vLLM the first token of each; the proposer hands it the others as drafts.
 
@@ -95,5 +95,3 @@ class TandemRunner(Runner):  # type: ignore[misc]
             return
         if reading.ends_at(start + count - 1):
             self.desk.finish(reading)
-
-

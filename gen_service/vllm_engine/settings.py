@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 
@@ -43,5 +42,3 @@ def scratch_blocks(settings: VllmSettings) -> int:
     if settings.scratch_blocks is not None:
         return settings.scratch_blocks
     return min(settings.max_sequences * settings.max_branches, MOST_SCRATCH_BLOCKS)
-
-

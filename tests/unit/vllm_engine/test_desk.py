@@ -175,7 +175,11 @@ def test_one_rank_whose_grammar_fails_ends_the_completion_on_all() -> None:
     grammars = JsonGrammars(TOKENIZER, ENDS)
     asked = request(0, 2)
     held = GenerationRequest(
-        asked.request_id, asked.prompt_ids, asked.sampling, asked.marking, grammar=grammars.compile(ANY_OBJECT)
+        asked.request_id,
+        asked.prompt_ids,
+        asked.sampling,
+        asked.marking,
+        grammar=grammars.compile(ANY_OBJECT),
     )
     scheduler = Scheduler(0.0)
     desk = Desk(
