@@ -119,5 +119,5 @@ class Probe:
     def _first_block(self, group: int, cached_blocks: int) -> int:
         """The group's first scratch block, in the blocks of its attention kernel."""
         config = self._runner.kv_cache_config
-        known = config.num_blocks - self._blocks * len(config.kv_cache_groups)
+        known = int(config.num_blocks) - self._blocks * len(config.kv_cache_groups)
         return (known + group * self._blocks) * (cached_blocks // int(config.num_blocks))

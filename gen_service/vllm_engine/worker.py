@@ -46,7 +46,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
 
     def determine_available_memory(self) -> int:
         """What vLLM found, less the scratch blocks."""
-        pages = sum(spec.page_size_bytes for spec in self._checked_specs())
+        pages = sum(int(spec.page_size_bytes) for spec in self._checked_specs())
         return int(super().determine_available_memory()) - self._scratch_blocks * pages
 
     def initialize_from_config(self, kv_cache_config: Any) -> None:
