@@ -39,7 +39,7 @@ test: $(VENV)/.dev ## The whole test suite; installs what it needs from the syst
 
 VLLM := .venv-vllm
 CONTRACT := $(patsubst %,tests/contract/openai/test_%.py,official_client structured_output responses receipts \
-    parameters payload pool_choice watermark_choice verification bad_input)
+    payload pool_choice watermark_choice verification bad_input)
 
 $(VLLM)/.ready: pyproject.toml deploy/bootstrap_vllm.sh
 	@PYTHON=$(PYTHON) deploy/bootstrap_vllm.sh

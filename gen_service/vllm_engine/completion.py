@@ -45,7 +45,7 @@ class Completion(Sequence):
     @property
     def drafts(self) -> list[int]:
         """Tokens that vLLM is to compute, without asking, after the one it was given last."""
-        return [] if self.over else self.pending
+        return [] if self.over else list(self.pending)
 
     def accept(self, drafted: Tokens[int]) -> list[int]:
         """Tokens that are in vLLM's list after a step that computed the `drafted` ones, as far as decided.
@@ -80,7 +80,8 @@ class Reading:
 
     def wanted(self, start: int, count: int) -> range:
         """Of the rows at positions `start` to `start + count`, those that speak of the text's tokens."""
-        return range(max(0, self._before - 1 - start), count)
+        end = self._before + len(self.probabilities) - 1
+        return range(max(0, self._before - 1 - start), min(count, end - start))
 
     def take(self, position: int, logits: torch.Tensor) -> None:
         """Reads `logits` [rows, vocab] of rows from `position` on.
@@ -92,8 +93,7 @@ class Reading:
         for index, support in enumerate(filter_rows(logits, [self._request.filters] * len(logits)), first):
             if support is None:
                 raise SequenceFailed("the model gave logits that are not finite")
-            if index < len(self.probabilities):
-                self.probabilities[index] = support.probability(self._request.text_ids[index])
+            self.probabilities[index] = support.probability(self._request.text_ids[index])
 
     def ends_at(self, position: int) -> bool:
         """Whether nothing is left after the row at `position`."""

@@ -103,11 +103,12 @@ class Desk:
         """Tokens to tell vLLM, at least one for each request whose prompt is complete.
 
         Args:
-            drafted: tokens that the step computed as drafts.
+            drafted: tokens that the step computed as drafts; -1 where vLLM made up a row to have as many of
+                each request, which says nothing.
             logits: [rows, vocab], one row for each request and one for each draft.
         """
         self._meter.forwarded()
-        last = np.cumsum([len(each) + 1 for each in drafted]) - 1
+        first = np.cumsum([0, *(len(each) + 1 for each in drafted)])
         places: dict[Completion, int] = {}
         told: list[list[int]] = [[FILLER] for _ in request_ids]
         rows: Rows = {}
@@ -117,15 +118,17 @@ class Desk:
             if inside_prompt[place]:
                 told[place] = []
             elif isinstance(completion, Completion) and not completion.over:
+                own = [token for token in drafted[place] if token >= 0]
                 try:
-                    told[place] = completion.accept(drafted[place])
+                    told[place] = completion.accept(own)
                 except SequenceFailed as error:
                     self.fail(completion, error)
                     told[place] = [FILLER]
                     continue
                 places[completion] = place
-                if len(told[place]) == len(drafted[place]):  # nothing was pending behind the drafts
-                    rows[completion] = logits[last[place] : last[place] + 1].float()
+                if len(told[place]) == len(own):  # nothing was pending behind the drafts
+                    row = first[place] + len(own)
+                    rows[completion] = logits[row : row + 1].float()
         outcomes |= self._rounds(rows, places)
         for completion, outcome in outcomes.items():
             if isinstance(outcome, SequenceFailed):
@@ -135,8 +138,8 @@ class Desk:
             if outcome.finish_reason is not None:
                 outcome = replace(outcome, reused_tokens=completion.reused)
             self._report.outcomes[completion.ticket] = outcome
-            first, *completion.pending = outcome.token_ids
-            told[places[completion]].append(first)
+            sampled, *completion.pending = outcome.token_ids
+            told[places[completion]].append(sampled)
         return told
 
     def fail(self, request: Completion | Reading, error: SequenceFailed) -> None:

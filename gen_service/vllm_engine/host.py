@@ -52,6 +52,10 @@ class Host:
         self._drain_rate = DrainRate()
         self._outbox = Outbox()
         self._distrusted: Counter[str] = Counter()
+        self._forgetting: set[asyncio.Task[None]] = set()
+        self._receiver: asyncio.Task[None] | None = None
+        self._llm: Any = None
+        self._reports: Any = None
         self._lock = threading.Lock()
         self._closing = threading.Lock()
         self._stop_at = float("inf")
@@ -63,7 +67,7 @@ class Host:
     @property
     def died(self) -> bool:
         """Whether vLLM's engine has ended on its own."""
-        return not self._closed and hasattr(self, "_llm") and bool(self._llm.errored)
+        return not self._closed and self._llm is not None and bool(self._llm.errored)
 
     def open(self, folder: Path, eos_token_ids: tuple[int, ...], vocab_size: int, max_branches: int) -> None:
         """Starts the thread and vLLM; takes as long as loading the model does."""
@@ -72,7 +76,7 @@ class Host:
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self._open(opening), self._loop).result()
-        except BaseException:
+        except Exception:
             self.stop(0)
             raise
 
@@ -134,7 +138,6 @@ class Host:
             if self._closed or not self._thread.is_alive():
                 return
             asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-            self._closed = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -142,13 +145,11 @@ class Host:
 
     def call(self, method: str) -> list[Any]:
         """Asks every worker."""
-        asked = asyncio.run_coroutine_threadsafe(self._llm.collective_rpc(method), self._loop)
-        return list(asked.result())
+        return list(asyncio.run_coroutine_threadsafe(self._llm.collective_rpc(method), self._loop).result())
 
     def forget_prefixes(self) -> bool:
         """Empties the prefix cache; false while requests hold blocks."""
-        asked = asyncio.run_coroutine_threadsafe(self._llm.reset_prefix_cache(), self._loop)
-        return bool(asked.result())
+        return bool(asyncio.run_coroutine_threadsafe(self._llm.reset_prefix_cache(), self._loop).result())
 
     def _begin(self, job: Job) -> None:
         if job.ticket.name not in self.jobs:
@@ -175,7 +176,9 @@ class Host:
             self._fail(job, SequenceFailed.because(error))
         finally:
             if not job.started and not self.died and not self._closed:
-                self._forgetting = self._loop.create_task(self._forget(name))
+                forgetting = self._loop.create_task(self._forget(name))
+                self._forgetting.add(forgetting)
+                forgetting.add_done_callback(self._forgetting.discard)
 
     async def _forget(self, name: str) -> None:
         with suppress(EngineDeadError):
@@ -233,12 +236,14 @@ class Host:
 
     async def _close(self) -> None:
         end: EngineError = EngineDied("vLLM's engine has ended") if self.died else Draining("stopping")
+        self._closed = True
         tasks = [job.task for job in self.jobs.values() if job.task is not None]
         for job in list(self.jobs.values()):
             self._fail(job, end)
         await asyncio.gather(*tasks, return_exceptions=True)
-        if hasattr(self, "_receiver"):
+        if self._receiver is not None:
             self._receiver.cancel()
-        if hasattr(self, "_llm"):
+        if self._llm is not None:
             self._llm.shutdown()
-        self._reports.close(linger=0)
+        if self._reports is not None:
+            self._reports.close(linger=0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,16 @@ def complete_all(engine: Any, requests: Sequence[GenerationRequest]) -> list[Ans
     return asyncio.run(together())
 
 
+def nothing_left(engine: Any, seconds: float = 20.0) -> bool:
+    """Whether neither side holds a request any more, soon: vLLM hears of an end one step later."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if not engine._host.jobs and not any(engine._host.call("ttmark_size")):
+            return True
+        time.sleep(0.2)
+    return False
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
@@ -133,7 +144,7 @@ def engine(llama: Path) -> Iterator[Any]:
     """A cache that 16 sequences do not fit into, and fewer scratch blocks than a step needs."""
     running = load_vllm(llama, {"num_gpu_blocks_override": 24}, scratch_blocks=40)
     yield running
-    assert running._host.call("ttmark_size") == [0], "requests are left in the worker"
+    assert nothing_left(running)
     running.stop(0)
 
 

@@ -27,8 +27,11 @@ def test_200_requests_of_every_kind_under_preemption(embedded: Engine, engine: A
     asked = [maker.request(number) for number in range(NUMBER)]
     before = engine.preemptions
     ours, theirs = complete_all(embedded, asked), complete_all(engine, asked)
+    # Once more with prompts that are in the cache but for one token, which vLLM treats apart.
+    again = complete_all(engine, asked)
     assert engine.preemptions > before
-    assert [each.said for each in theirs] == [each.said for each in ours]
+    assert [n for n in range(NUMBER) if theirs[n].said != ours[n].said] == []
+    assert [n for n in range(NUMBER) if again[n].said != ours[n].said] == []
     for one, other in zip(ours, theirs, strict=True):
         assert [(e.token_id, pytest.approx(e.logprob, abs=1e-3)) for e in one.logprobs] == [
             (e.token_id, e.logprob) for e in other.logprobs
@@ -57,6 +60,7 @@ def test_a_text_is_read_as_the_embedded_engine_reads_it(embedded: Engine, engine
         (0, 240, FilterParams(1.0, 0, 1.0, 0.0)),
         (100, 140, FilterParams(0.7, 50, 0.95, 0.0)),
         (3, 1, FilterParams(1.0, 0, 1.0, 0.0)),
+        (0, 2, FilterParams(1.0, 0, 1.0, 0.0)),
     ):
         asked = ReadingRequest("r", tuple(tokens[:before]), tuple(tokens[before : before + size]), filters)
         ours, theirs = (asyncio.run(each.read(asked)) for each in (embedded, engine))

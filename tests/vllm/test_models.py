@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.vllm.conftest import complete_all, embedded_engine
+from tests.vllm.conftest import complete_all, embedded_engine, nothing_left
 from tests.vllm.every_kind import Maker
 from ttmark.gen_service.engine import Engine
 
@@ -36,4 +36,4 @@ def test_two_tensor_parallel_ranks_are_as_one(
     ours, (*theirs, last) = complete_all(embedded, asked), complete_all(running, [*asked, unseeded])
     assert [each.said for each in theirs] == [each.said for each in ours]
     assert last.finish_reason is not None
-    assert running._host.call("ttmark_size") == [0, 0]
+    assert nothing_left(running)

@@ -3,7 +3,6 @@
 import asyncio
 import pickle
 import random
-import time
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.vllm.conftest import complete, complete_all
+from tests.vllm.conftest import complete, complete_all, nothing_left
 from tests.vllm.every_kind import KEY, Maker
 from ttmark.gen_service.engine import ContextTooLong, Draining, OutOfTime, Overloaded, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
@@ -33,16 +32,6 @@ async def leave_after(engine: Any, request: Any, pieces: int) -> None:
     async with aclosing(engine.generate(request)) as stream:
         while pieces and await anext(stream, None) is not None:
             pieces -= 1
-
-
-def nothing_left(engine: Any, seconds: float = 20.0) -> bool:
-    """Whether neither side holds a request any more, soon."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not engine._host.jobs and engine._host.call("ttmark_size") == [0]:
-            return True
-        time.sleep(0.2)
-    return False
 
 
 @pytest.mark.timeout(900)
