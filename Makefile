@@ -45,7 +45,7 @@ $(VLLM)/.ready: pyproject.toml deploy/bootstrap_vllm.sh
 	@PYTHON=$(PYTHON) deploy/bootstrap_vllm.sh
 
 test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its own tests, and the contract suite over it
-	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default tests/vllm $(CONTRACT) --engine vllm -k 'not fake' $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default tests/vllm $(CONTRACT) --engine vllm -k 'not fake and not smollm2' $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
