@@ -105,6 +105,15 @@ class GenerationSettings(ServiceSettings):
         ge=0,
         description="Tokens of prompts and completions in a minute, likewise; 0: any.",
     )
+    engine: Literal["embedded", "vllm"] = Field(
+        default="embedded",
+        description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 is installed.",
+    )
+    engine_file: Path | None = Field(
+        default=None,
+        description="With `vllm`: a YAML file with further arguments for it, in vLLM's own names, such as "
+        "`tensor_parallel_size: 2`.",
+    )
     max_concurrency: int = Field(default=32, ge=1, description="Sequences that run at the same time.")
     max_queue: int = Field(default=128, ge=0, description="Requests that may wait before 429 is answered.")
     max_branches: int = Field(

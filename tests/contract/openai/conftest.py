@@ -1,6 +1,7 @@
 """The generation service on loopback, over a fake engine and over the real one with a tiny random model."""
 
 import logging
+import os
 import socket
 import ssl
 import threading
@@ -34,6 +35,7 @@ from ttmark.gen_service.engine import (
     EngineSettings,
 )
 from ttmark.services.chat_template import read_chat_template
+from ttmark.services.engines import VLLM_ENVIRONMENT
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http import AppOptions, HttpLimits
 from ttmark.shared.keys.records import KeyState
@@ -42,6 +44,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
+_VLLM_SPARE = 4  # tokens that no request on vLLM may reach
 TEMPLATE = (
     "{% for message in messages %}"
     "{% if loop.index0 and message.role == 'system' %}{{ raise_exception('system comes first') }}{% endif %}"
@@ -123,7 +126,7 @@ class Service:
         """Completions that are being generated."""
         if isinstance(self.generator, FakeGenerator):
             return self.generator.running
-        return int(self.generator.stats.running)
+        return int(self.generator.running)
 
     def tokens(self, text: str) -> int:
         """The length of a text to the model."""
@@ -198,9 +201,13 @@ def _quiet_logs() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", default="embedded", choices=("embedded", "vllm"), help="The real engine.")
+
+
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """The real engine over a tiny model with random weights."""
+def engine(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
+    """The real engine, embedded or vLLM's, over a tiny model with random weights."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -208,6 +215,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     byte_tokenizer().backend.save(str(Path(folder) / "tokenizer.json"))
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    vllm = pytestconfig.getoption("--engine", "embedded") == "vllm"
     config = LlamaConfig(
         vocab_size=257,
         hidden_size=32,
@@ -215,16 +223,32 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=CONTEXT_LENGTH,
+        head_dim=32 if vllm else None,  # vLLM's kernels take no smaller one
+        max_position_embeddings=CONTEXT_LENGTH + (_VLLM_SPARE if vllm else 0),
         bos_token_id=None,
         eos_token_id=256,
         pad_token_id=None,
     )
     LlamaForCausalLM(config).save_pretrained(folder)
-    engine = Engine.load(str(folder), EngineSettings(model_id=MODEL, threads=1, device="cpu"))
-    engine.start()
-    yield engine
-    engine.stop(0)
+    running = _load_vllm(folder) if vllm else _load_embedded(folder)
+    running.start()
+    yield running
+    running.stop(0)
+
+
+def _load_embedded(folder: Path) -> Any:
+    return Engine.load(str(folder), EngineSettings(model_id=MODEL, threads=1, device="cpu"))
+
+
+def _load_vllm(folder: Path) -> Any:
+    for name, value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():
+        os.environ.setdefault(name, value)
+    from ttmark.gen_service.vllm_engine.engine import VllmEngine
+    from ttmark.gen_service.vllm_engine.settings import VllmSettings
+
+    arguments = {"block_size": 32, "num_gpu_blocks_override": 400}
+    settings = VllmSettings(model_id=MODEL, dtype="float32", max_branches=512, arguments=arguments)
+    return VllmEngine.load(str(folder), settings)
 
 
 @pytest.fixture(scope="session")
