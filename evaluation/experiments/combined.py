@@ -14,10 +14,11 @@ from ttmark.evaluation.experiments.frontier import BEFORE, LOWER_DEPTH, NOW
 from ttmark.evaluation.intervals import Interval, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Human, Length, OneSetting, Texts
-from ttmark.evaluation.profiles import DOCUMENT, WORD_EDITS, Profile
+from ttmark.evaluation.profiles import DOCUMENT, Profile
 from ttmark.evaluation.report.result import Table, table_by, table_of
 from ttmark.evaluation.run import Completion
 from ttmark.evaluation.spans import plant
+from ttmark.evaluation.word_edits import WORD_EDITS
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.combined import Shares
 
