@@ -59,5 +59,5 @@ observe: $(VENV)/.dev ## Check every panel and rule against the running services
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help
 
-clean: ## Remove the virtual environment and caches (keys in .ttmark stay)
+clean: ## Remove the virtual environments and caches (keys in .ttmark stay)
 	rm -rf $(VENV) $(VLLM) .mypy_cache .ruff_cache .pytest_cache .hypothesis
