@@ -6,6 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from tests.browser.modes import choose
+
 LOOKS = {
     "light": ("light", 1280, 800),
     "dark": ("dark", 1280, 800),
@@ -30,7 +32,7 @@ def faultless(page: Page, state: str) -> None:
 
 def check(page: Page, text: str, mode: str = "Unedited") -> None:
     page.get_by_label("Text to check").fill(text)
-    page.get_by_role("radio", name=mode).check(force=True)
+    choose(page, mode)
     page.get_by_label("False alarms").select_option("1e-3")
     page.get_by_role("button", name="Check the text").click()
 

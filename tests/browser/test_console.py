@@ -8,13 +8,13 @@ import docx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.modes import choose
+
 
 def check(page: Page, text: str, mode: str = "Unedited", fpr: str | None = None) -> None:
     """Pastes a text and asks for a verdict."""
     page.get_by_label("Text to check").fill(text)
-    if not page.locator("#modes").evaluate("details => details.open"):
-        page.locator("#modes summary").click()
-    page.get_by_role("radio", name=mode).check(force=True)
+    choose(page, mode)
     if fpr:
         page.get_by_label("False alarms").select_option(fpr)
     page.get_by_role("button", name="Check the text").click()

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from typer.testing import CliRunner, Result
 
+from tests.browser.modes import choose
 from ttmark.services.cli.main import app
 
 
@@ -16,7 +17,7 @@ def check(page: Page, text: str | None = None, mode: str = "Unedited", fpr: str 
     """Asks for a verdict on a text, or on what the box holds."""
     if text is not None:
         page.get_by_label("Text to check").fill(text)
-    page.get_by_role("radio", name=mode).check(force=True)
+    choose(page, mode)
     page.get_by_label("False alarms").select_option(fpr)
     page.get_by_role("button", name="Check the text").click()
     expect(page.locator("#headline")).to_be_focused()
