@@ -52,9 +52,9 @@ def _ask_generation(client: httpx.Client, bed: Bed) -> int:
 
 def _ask_detection(client: httpx.Client, bed: Bed) -> int:
     text = "A text of some words that no model of ours has made. " * 40
-    for mode in ("direct", "aligned", "localized"):
+    for mode in ("", "/direct", "/aligned", "/localized"):
         documents = [{"text": text}, {"text": text.upper()}]
-        client.post(f"/v1/detect/{mode}", json={"inputs": documents}).raise_for_status()
+        client.post(f"/v1/detect{mode}", json={"inputs": documents}).raise_for_status()
     files = {
         "a.txt": text.encode(),
         "a.html": f"<p>{text}".encode(),
@@ -72,7 +72,7 @@ def _ask_detection(client: httpx.Client, bed: Bed) -> int:
     client.delete(address).raise_for_status()
     client.get("/v1/keys").raise_for_status()
     client.get("/").raise_for_status()
-    return 3 + len(files) + 4 + 2
+    return 4 + len(files) + 4 + 2
 
 
 def _docx(text: str) -> bytes:

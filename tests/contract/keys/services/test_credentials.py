@@ -10,7 +10,15 @@ import pytest
 from ttmark.shared.access.scopes import Scope
 
 # Open to all on purpose; whatever else an application has needs a token.
-OPEN = {"/healthz", "/readyz", "/metrics", "/openapi.json", "/", "/console/{name}"}
+OPEN = {
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/",
+    "/console/{name}",
+    "/.well-known/ttmark-case-key",
+}
 BODIES = {
     "/v1/completions": {"model": "tiny-model", "prompt": "a", "max_tokens": 2},
     "/v1/chat/completions": {"model": "tiny-model", "messages": [{"role": "user", "content": "a"}]},
@@ -21,11 +29,13 @@ BODIES = {
     "/v1/detect/aligned": {"inputs": [{"text": "a"}]},
     "/v1/detect/localized": {"inputs": [{"text": "a"}]},
     "/v1/detect/jobs": {"mode": "direct", "inputs": [{"text": "a"}]},
+    "/v1/cases/page": {"case": "{}"},
     "/v1/extract": {"filename": "a.txt", "content": "YQ=="},
 }
 # The tiny model has no chat template, and three tokens are too few to verify: 400 to whoever gets in.
 REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses", "/v1/watermark/verify"}
 NO_JOB = "0" * 32
+CASE_PAGE = "/v1/cases/page"  # 404 to whoever gets in: these replicas sign no cases
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
 NEEDED_BY = {"/v1/watermark/verify": Scope.DETECT_EVIDENCE}
 OTHERS = {
@@ -156,7 +166,13 @@ def test_no_wrong_credential_opens_any_route(
 def test_a_good_token_opens_every_route(replica: Any, tokens: dict[str, str]) -> None:
     for method, path in protected(replica):
         response = replica.request(method, path, tokens["good"], json=BODIES.get(path))
-        expected = {200, 400} if path in REFUSED_INSIDE else {404} if NO_JOB in path else {200, 202}
+        expected = (
+            {200, 400}
+            if path in REFUSED_INSIDE
+            else {404}
+            if NO_JOB in path or path == CASE_PAGE
+            else {200, 202}
+        )
         assert response.status_code in expected, path
 
 
@@ -178,7 +194,17 @@ def test_evidence_and_text_without_a_watermark_need_scopes_of_their_own(cluster:
     assert detector.ask(token, evidence="blocks").status_code == 403
     result = detector.ask(token).json()["results"][0]
     shown = {name for name, value in result.items() if value is not None}
-    assert shown <= {"id", "verdict", "tokens", "hypotheses", "tokens_needed", "normalization"}
+    assert shown <= {
+        "id",
+        "verdict",
+        "tokens",
+        "hypotheses",
+        "tokens_needed",
+        "tokens_typical",
+        "normalization",
+        "basis",
+        "message",
+    }
 
 
 def test_no_route_lets_one_tenant_use_or_see_another_s_key(cluster: Any) -> None:
