@@ -57,6 +57,12 @@ def load_engine(name: str, folder: Path, settings: GenerationSettings) -> Runnin
         return Engine.load(str(folder), _embedded_settings(name, settings))
 
 
+def prepare_for_vllm(**more: str) -> None:
+    """Sets what vLLM takes from the environment, and `more`, where it is not set."""
+    for variable, value in (VLLM_ENVIRONMENT | more).items():
+        os.environ.setdefault(variable, value)
+
+
 def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> RunningEngine:
     require("vllm")
     if find_spec("vllm") is None:
@@ -72,8 +78,7 @@ def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> Running
         if chosen:
             raise StartupError(f"{variable} is for the embedded engine; TTMARK_ENGINE=vllm has no such thing")
     arguments = _arguments(settings.engine_file)
-    for variable, value in VLLM_ENVIRONMENT.items():
-        os.environ.setdefault(variable, value)
+    prepare_for_vllm()
     if settings.threads is not None:
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
     from ttmark.gen_service.vllm_engine.engine import VllmEngine

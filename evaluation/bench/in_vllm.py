@@ -1,6 +1,5 @@
 """`bench vllm`: our engine inside vLLM beside vLLM without a watermark, in one run of vLLM's environment."""
 
-import os
 import statistics
 import sys
 from collections.abc import Iterator
@@ -25,13 +24,12 @@ _PATIENCE_SECONDS = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InVllm:
-    """Pairs inside vLLM beside vLLM; run it by the interpreter that has vLLM (docs/vllm.md)."""
+    """Pairs inside vLLM beside vLLM; run it where vLLM is installed, with OMP_NUM_THREADS (docs/vllm.md)."""
 
     name: ClassVar[str] = "vllm"
 
     model: Model = "smollm2"
     dtype: Annotated[str, typer.Option(help="float32 or bfloat16, for both.")] = "bfloat16"
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads of a model.")] = 1
     sequences: Annotated[str, typer.Option(help="Numbers of sequences, with commas.")] = "1,8,32"
     block_sizes: Annotated[str, typer.Option(help="Block sizes, with commas; 0 is no watermark.")] = "0,1,2"
     filters: Annotated[str, typer.Option(help="chat, paper (temperature 1), or both with a comma.")] = (
@@ -52,11 +50,7 @@ class InVllm:
     def _measured(self) -> Iterator[Measurement]:
         from ttmark.gen_service.vllm_engine.engine import VllmEngine
         from ttmark.gen_service.vllm_engine.settings import VllmSettings
-        from ttmark.services.engines import VLLM_ENVIRONMENT
 
-        defaults = {"VLLM_CPU_KVCACHE_SPACE": "1", "OMP_NUM_THREADS": str(self.threads)}
-        for name, value in (VLLM_ENVIRONMENT | defaults).items():
-            os.environ.setdefault(name, value)
         counts = [int(count) for count in self.sequences.split(",")]
         sizes = [int(size) for size in self.block_sizes.split(",")]
         chosen = [_FILTERS[name] for name in self.filters.split(",")]
@@ -75,7 +69,7 @@ class InVllm:
                     for size in sizes:
                         ours.measure(replace(workload, tokens=6), size)
                     for _ in range(self.rounds):
-                        yield vllm(python, folder, self.dtype, self.threads, workload, _PATIENCE_SECONDS)
+                        yield vllm(python, folder, self.dtype, None, workload, _PATIENCE_SECONDS)
                         for size in sizes:
                             yield replace(
                                 ours.measure(workload, size),
