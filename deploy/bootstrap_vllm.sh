@@ -13,6 +13,10 @@ fail() { echo "ttmark: $*" >&2; exit 1; }
 echo "ttmark: installing vLLM into $venv (first time: a few minutes) ..."
 $venv/bin/python -m pip install --disable-pip-version-check -q uv > "$log" 2>&1 \
     || fail "the package index cannot be reached, so vLLM is not tested; the whole log is in $log"
+# uv does not read pip's settings.
+export SSL_CERT_FILE=${PIP_CERT:-${SSL_CERT_FILE:-}} UV_DEFAULT_INDEX=${PIP_INDEX_URL:-${UV_DEFAULT_INDEX:-}}
+export UV_FIND_LINKS=${PIP_FIND_LINKS:-${UV_FIND_LINKS:-}}
+for name in SSL_CERT_FILE UV_DEFAULT_INDEX UV_FIND_LINKS; do [ -n "${!name}" ] || unset "$name"; done
 install() {
     $venv/bin/python -m uv pip install -q --python $venv/bin/python "$@" >> "$log" 2>&1 \
         || { tail -n 20 "$log" >&2; fail "installing $* failed; the whole log is in $log"; }
