@@ -92,6 +92,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         budget=budget,
         jobs=jobs,
         case_key=settings.load_case_key(),
+        examiner=settings.manifest_examiner(workers),
     )
 
 

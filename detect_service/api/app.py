@@ -24,6 +24,7 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.upkeep import JobUpkeep
 from ttmark.detect_service.jobs.worker import JobWorker
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.background import beside
@@ -44,6 +45,7 @@ def create_detection_app(
     budget: WorkBudget | None = None,
     jobs: Jobs | None = None,
     case_key: CaseKey | None = None,
+    examiner: ManifestExaminer | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
@@ -52,12 +54,14 @@ def create_detection_app(
     `jobs` are kept in its store and worked on while the application serves; None: there are no such routes.
     `workers` read files; whoever makes them closes them. Left out: with the usual limits.
     `case_key` signs cases; left out: there are none.
+    `examiner` verifies manifests; left out: they are set apart and not examined.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
+    examiner = examiner or ManifestExaminer(None)
     options = replace(options, run_long=desk.run_long)
     routes = [
-        detection_router(backend, metrics, allowance, options.audit, desk, case_key),
+        detection_router(backend, metrics, allowance, options.audit, desk, case_key, examiner),
         cases_router(case_key, desk.run_long),
         public_key_router(case_key),
         keys_router(backend, options.limits),
@@ -76,6 +80,7 @@ def create_detection_app(
                 job_metrics,
                 metrics,
                 options.audit,
+                examiner=examiner,
                 ready=lambda: all(readiness().checks.values()),
             )
             work_of_jobs.append(worker.run)

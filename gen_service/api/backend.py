@@ -8,6 +8,7 @@ from typing import Protocol
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.api.token_text import TokenText
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
@@ -86,6 +87,7 @@ class GenerationBackend:
         default_keys: key ids used when a request names none and the key is the caller's tenant's and fits the
             model's tokenizer; the first that does.
         receipts: what is said of the detectability of completions, and to whom.
+        manifests: which completions end in a signed manifest.
     """
 
     models: Mapping[str, ServedModel]
@@ -93,6 +95,7 @@ class GenerationBackend:
     default_keys: Sequence[str] = ()
     limits: RequestLimits = field(default_factory=RequestLimits)
     receipts: ReceiptRule = field(default_factory=ReceiptRule)
+    manifests: ManifestRule = field(default_factory=ManifestRule)
 
     def model(self, model_id: str) -> ServedModel:
         """The model that a request names.

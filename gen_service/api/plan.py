@@ -19,6 +19,7 @@ from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
+from ttmark.shared.schemas.watermark_block import ManifestNote
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Plan:
     include_usage: bool
     return_token_ids: bool
     show_blocks: bool
+    manifest: ManifestNote | None
 
     def prompt_of(self, index: int) -> Prompt:
         """The prompt that completion number `index` continues."""
@@ -71,7 +73,9 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     _check_count(len(body.prompts), body.choices, backend.limits.max_completions)
     prompts = await completion_prompts(body, model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
-    return _plan("cmpl-", body, model, marking, prompts, max_tokens, body.logprobs, tenant=caller.tenant)
+    return _plan(
+        "cmpl-", body, model, marking, prompts, max_tokens, body.logprobs, caller=caller, backend=backend
+    )
 
 
 async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -89,7 +93,16 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
     grammar = await response_grammar(body, model)
     return _plan(
-        "chatcmpl-", body, model, marking, [prompt], max_tokens, logprobs, grammar, tenant=caller.tenant
+        "chatcmpl-",
+        body,
+        model,
+        marking,
+        [prompt],
+        max_tokens,
+        logprobs,
+        grammar,
+        caller=caller,
+        backend=backend,
     )
 
 
@@ -111,7 +124,8 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         [prompt],
         max_tokens,
         None,
-        tenant=caller.tenant,
+        caller=caller,
+        backend=backend,
         limit_field="max_output_tokens",
     )
 
@@ -157,9 +171,11 @@ def _plan(
     logprobs: int | None,
     grammar: Grammar | None = None,
     *,
-    tenant: str,
+    caller: Principal,
+    backend: GenerationBackend,
     limit_field: str = "max_tokens",
 ) -> Plan:
+    manifest = backend.manifests.choose(body.watermark, structured=grammar is not None)
     choices, include_usage = 1, False
     if isinstance(body, ChoiceFields):
         choices, include_usage = body.choices, body.include_usage
@@ -181,7 +197,7 @@ def _plan(
             unmarked_reason=marking.unmarked_reason,
             unmarked_block_size=marking.block_size,
             grammar=grammar,
-            tenant=tenant,
+            tenant=caller.tenant,
             repeatable=sampling.seed is not None,
         )
         for index in range(len(prompts) * choices)
@@ -198,4 +214,5 @@ def _plan(
         include_usage=include_usage,
         return_token_ids=bool(body.return_token_ids),
         show_blocks=bool(body.watermark and body.watermark.show_blocks),
+        manifest=manifest,
     )

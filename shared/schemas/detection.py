@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers, is_none
+from ttmark.shared.schemas.manifests import FoundManifest
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -187,8 +188,9 @@ class DetectionResult(AnswerModel):
     verdict: Verdict
     basis: str = Field(
         default="watermark",
-        description="What the verdict rests on: `watermark`, that of the keys tried. Later services may know "
-        "others.",
+        description="What the verdict rests on: `watermark`, that of the keys tried; `metadata`: `verdict` "
+        "is theirs as well, none was found, and a manifest that is valid says that a model wrote the text. "
+        "Later services may know others.",
     )
     message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
     tokens: int = Field(
@@ -228,6 +230,11 @@ class DetectionResult(AnswerModel):
     )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
+    )
+    metadata: list[FoundManifest] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="C2PA manifests in the text, in order; their characters are no part of what is examined.",
     )
     case: str | None = Field(
         default=None,

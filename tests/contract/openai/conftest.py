@@ -30,6 +30,7 @@ from ttmark.gen_service.api import (
     ServedModel,
     create_generation_app,
 )
+from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,
@@ -163,6 +164,7 @@ def build_service(
     template: ChatTemplate | None = None,
     allowance: Any = None,
     throttle: Any = None,
+    manifests: ManifestRule | None = None,
     **limits: Any,
 ) -> Service:
     """A service over a generator, not listening yet."""
@@ -178,6 +180,7 @@ def build_service(
         keys,
         default_keys=["acme-main"],
         limits=RequestLimits(max_completions=8, **limits),
+        manifests=manifests or ManifestRule(),
     )
     app = create_generation_app(
         backend,
