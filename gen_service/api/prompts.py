@@ -31,19 +31,21 @@ async def completion_prompts(body: CompletionRequest, model: ServedModel) -> lis
         BadRequest: a token id is not in the vocabulary.
         ContextLengthExceeded: a prompt is too long whatever its tokens are, which costs nothing to see.
     """
-    prompts = [without_wrappers(prompt) if isinstance(prompt, str) else prompt for prompt in body.prompts]
-    for prompt in prompts:
-        check_text(prompt, model, "prompt")
-    return [await plain_prompt(prompt, model) for prompt in prompts]
+    for prompt in body.prompts:
+        seen = without_wrappers(prompt) if isinstance(prompt, str) else prompt
+        check_text(seen, model, "prompt")
+    return [await plain_prompt(prompt, model) for prompt in body.prompts]
 
 
 async def plain_prompt(prompt: str | list[int], model: ServedModel) -> Prompt:
-    """A prompt as it was given: all of the model's input, control tokens included.
+    """A prompt as it was given but for manifests: all of the model's input, control tokens included.
 
     Raises:
         BadRequest: a token id is not in the vocabulary.
         ContextLengthExceeded: it is too long whatever its tokens are.
     """
+    if isinstance(prompt, str):
+        prompt = without_wrappers(prompt)
     check_text(prompt, model, "prompt")
     if isinstance(prompt, str):
         return await _from_text(prompt, model.generator)

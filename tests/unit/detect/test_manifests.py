@@ -108,7 +108,7 @@ def altered(text: str, mark: str, generator: random.Random) -> str:
             case _:
                 letters[place : place + 2] = letters[place + 1], letters[place]
         changed = "".join(letters)
-        if changed != text and changed.strip() != text.strip():
+        if text.strip() not in changed:  # else a letter was added in front of the signed passage
             return changed + mark
 
 
@@ -119,8 +119,7 @@ async def test_altered_texts_are_refused(
     generator = random.Random(5)
     mark = signer.wrapper(TEXT, model="m")
     for _ in range(count):
-        # Not at the very front: what is lost or added there leaves the signed passage as it was.
-        changed = TEXT[:1] + altered(TEXT[1:], mark, generator)
+        changed = altered(TEXT, mark, generator)
         [one] = await found(examiner, changed)
         assert (one.status, one.claims) == ("does_not_verify", None), changed
         assert one.reason == "assertion.dataHash.mismatch"
