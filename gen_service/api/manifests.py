@@ -3,10 +3,12 @@
 import asyncio
 from dataclasses import dataclass, replace
 
+import structlog
+
 from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Outcome
-from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.manifests.signer import ManifestSigner
+from ttmark.shared.http.service_errors import BadRequest, NotReady
+from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkOptions
 
 _FIELD = "watermark.manifest"
@@ -45,10 +47,18 @@ class ManifestRule:
         return "structured_output" if structured else "embedded"
 
     async def end(self, indexed: IndexedDelta, outcome: Outcome, model: str) -> IndexedDelta:
-        """The last delta of a completion with its manifest, which `outcome` takes as well."""
+        """The last delta of a completion with its manifest, which `outcome` takes as well.
+
+        Raises:
+            NotReady: it cannot be signed any more; without it the text would not be what was asked for.
+        """
         if self.signer is None or not outcome.text:
             return indexed
-        wrapper = await asyncio.to_thread(self.signer.wrapper, outcome.text, model=model)
+        try:
+            wrapper = await asyncio.to_thread(self.signer.wrapper, outcome.text, model=model)
+        except UnusableCredential as error:
+            structlog.get_logger("ttmark.generation").error("manifest_not_signed", reason=str(error))
+            raise NotReady("The manifest cannot be signed.", retry_after=60) from error
         outcome.text += wrapper
         outcome.manifest = True
         return replace(indexed, delta=replace(indexed.delta, text=indexed.delta.text + wrapper))

@@ -59,8 +59,17 @@ class ManifestSigner:
             raise UnusableCredential(f"verifiers would refuse what they sign ({fault})")
 
     def wrapper(self, text: str, *, model: str) -> str:
-        """The characters that end the text and hold its manifest; `model` wrote it just now."""
-        return wrapped(self._manifest(text, model))
+        """The characters that end the text and hold its manifest; `model` wrote it just now.
+
+        Raises:
+            UnusableCredential: the certificate has expired since the service started.
+        """
+        import c2pa
+
+        try:
+            return wrapped(self._manifest(text, model))
+        except c2pa.C2paError as error:
+            raise UnusableCredential(f"the C2PA library does not sign ({error})") from None
 
     def _manifest(self, text: str, model: str) -> bytes:
         content = unicodedata.normalize("NFC", text).encode("utf-8")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -19,15 +19,20 @@ class Credential:
     key: bytes
 
 
-def credential(name: str = "Test Service", days: int = 30, authority: str = "Test Authority") -> Credential:
+Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
+Public = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
+
+
+def credential(
+    name: str = "Test Service", days: int = 30, authority: str = "Test Authority", key: Key | None = None
+) -> Credential:
     """A new authority and a certificate of it; with negative `days` one that has expired."""
-    root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    root_key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
     since = now - timedelta(days=60)
 
-    def certificate(
-        subject: str, public: ec.EllipticCurvePublicKey, until: datetime
-    ) -> x509.CertificateBuilder:
+    def certificate(subject: str, public: Public, until: datetime) -> x509.CertificateBuilder:
         return (
             x509.CertificateBuilder()
             .subject_name(_name(subject))

@@ -11,7 +11,7 @@ from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.manifests.content import signed_span
 from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.shared.manifests.report import manifest_report
-from ttmark.shared.manifests.signer import ManifestSigner
+from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.manifests.wrapper import without_wrappers, wrappers
 
 ASKED = {"model": "tiny", "seed": 1, "watermark": {"manifest": True}}
@@ -168,3 +168,19 @@ def test_manifests_of_earlier_answers_are_no_part_of_a_prompt(signing: Any) -> N
     prompts = [request.prompt_ids for request in signing.generator.requests]
     assert len(set(prompts[1::2])) == 1
     assert len(set(prompts[2::2])) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_text_that_cannot_be_signed_is_not_sent_without(
+    signing: Any, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    def expired(*_: Any, **__: Any) -> str:
+        raise UnusableCredential("expired")
+
+    monkeypatch.setattr(ManifestSigner, "wrapper", expired)
+    response = post(signing, "completions", stream=stream)
+    if stream:
+        assert response.text.count("[DONE]") == 0
+        assert "The manifest cannot be signed." in response.text
+    else:
+        assert (response.status_code, response.headers["Retry-After"]) == (503, "60")

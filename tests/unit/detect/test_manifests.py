@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import AsyncIterator
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from docx import Document as WordDocument
 
 from tests.harness.certificates import Credential, credential
@@ -19,6 +20,7 @@ from ttmark.detect_service.manifests.examiner import (
     MOST_OF_A_REQUEST,
     ManifestExaminer,
 )
+from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrapped, wrapper_size, wrappers
 from ttmark.shared.schemas.detection import CombinedRequest, Document
@@ -147,6 +149,22 @@ async def test_a_changed_manifest_never_says_anything_else(
     assert refused > 0.85 * count
 
 
+KEYS = {
+    "P-384": lambda: ec.generate_private_key(ec.SECP384R1()),
+    "P-521": lambda: ec.generate_private_key(ec.SECP521R1()),
+    "Ed25519": ed25519.Ed25519PrivateKey.generate,
+    "RSA": lambda: rsa.generate_private_key(public_exponent=65_537, key_size=2_048),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_every_kind_of_key_signs_what_verifies(kind: str) -> None:
+    ours = credential(key=KEYS[kind]())
+    [wrapper] = wrappers(ManifestSigner(ours.chain, ours.key).wrapper(TEXT, model="m"))
+    report = manifest_report(wrapper.manifest(), ours.root.decode())
+    assert (report.fault, report.trusted) == (None, True)
+
+
 async def test_a_manifest_of_another_text_does_not_verify(
     examiner: ManifestExaminer, signer: ManifestSigner
 ) -> None:
@@ -261,6 +279,16 @@ async def test_the_answer_names_its_basis(service: Service) -> None:
         assert "does not verify" in broken.message.explanation
         assert (none.basis, none.metadata) == ("watermark", None)
         assert alone.tokens == none.tokens
+
+
+async def test_a_manifest_without_a_text_is_a_document(service: Service) -> None:
+    signer = ManifestSigner(service.authority.chain, service.authority.key)
+    documents = [{"text": signer.wrapper(TEXT, model="m")}, {"text": ""}]
+    for mode in ("combined", "direct", "aligned", "localized"):
+        alone, empty = await service.results(mode, {"inputs": documents})
+        assert (alone.verdict, alone.tokens, alone.basis) == (empty.verdict, 0, "watermark")
+        assert alone.metadata is not None
+        assert alone.metadata[0].status == "does_not_verify"
 
 
 async def test_a_file_keeps_its_manifest(service: Service) -> None:
