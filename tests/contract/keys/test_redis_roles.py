@@ -34,7 +34,7 @@ COMMON = {"ping", "hget", "hgetall", "hset", "watch", "unwatch", "multi", "exec"
 COMMON |= {"cluster|slots", "cluster|keyslot"}
 NEWER = {"waitaof", "client|setinfo"}  # since Redis 7.2
 ALLOWED = {
-    "operator": COMMON,
+    "operator": COMMON | {"eval", "hmget", "zrem", "del", "incrby"},
     "gen": COMMON | {"subscribe", "incrby", "pexpire", "hincrby"},
     "detect": COMMON
     | {"subscribe", "incrby", "pexpire", "eval", "bitfield", "getrange", "setrange", "hincrby"}
@@ -135,21 +135,23 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", ["key", "token", "replica", "volume", "count:x", "job:x", "jobs:x", "other"])
+@pytest.mark.parametrize(
+    "name", ["key", "token", "replica", "volume", "count:x", "job:x", "jobs:x", "case:x", "cases:x", "other"]
+)
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_role_reaches_only_its_own_records(
     secured: SecuredRedis, role: str, name: str, access: str
 ) -> None:
-    records = {"key", "token", "replica"}
+    records, cases = {"key", "token", "replica"}, {"case:x", "cases:x"}
     reads = {
-        "operator": records | {"volume"},
+        "operator": records | {"volume"} | cases,
         "gen": records | {"volume", "count:x"},
-        "detect": records | {"count:x", "job:x", "jobs:x"},
+        "detect": records | {"count:x", "job:x", "jobs:x"} | cases,
     }
     writes = {
-        "operator": {"key", "token"},
+        "operator": {"key", "token"} | cases,
         "gen": {"replica", "volume", "count:x"},
-        "detect": {"replica", "count:x", "job:x", "jobs:x"},
+        "detect": {"replica", "count:x", "job:x", "jobs:x"} | cases,
     }
     rights = (reads if access == "read" else writes)[role]
     command = (
