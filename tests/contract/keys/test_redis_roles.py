@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import redis
 
+from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
+from ttmark.services.cases import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.cache import KeyCache
@@ -245,9 +247,23 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
         for role in ("operator", "detect"):
             with pytest.raises(StoreUnavailable, match="refused"):
                 await stores[role].add({f"{key_id}/3": 5})
+        await operator_forgets_a_case(secured)
     finally:
         for store in stores.values():
             await store.close()
+
+
+async def operator_forgets_a_case(secured: SecuredRedis) -> None:
+    cases = {role: open_case_store(secured.url(role)) for role in ROLES}
+    kept = KeptCase("c", "t", b"sealed", 9.0)
+    await cases["detect"].keep(kept, CaseRoom(100, 100))
+    with pytest.raises(StoreUnavailable, match="refused"):
+        await cases["gen"].get("t", "c")
+    assert await cases["operator"].get("t", "c") == kept
+    assert await cases["operator"].delete("t", "c")
+    assert await cases["detect"].get("t", "c") is None
+    for store in cases.values():
+        await store.close()
 
 
 async def serve_as(store: RecordStore, kek: KeyEncryptionKey, plain: str, key_id: str) -> None:
