@@ -47,6 +47,12 @@ export async function casePage(token, signedCase, text) {
   return page;
 }
 
+/** Has the service keep a signed case; its id. */
+export const storeCase = async (token, signedCase) => (await send("/v1/cases", token, { case: signedCase })).id;
+
+/** A case that the service keeps. */
+export const storedCase = async (token, id) => (await send(`/v1/cases/${id}`, token)).case;
+
 /** The text of a docx, html or pdf file, read by the service. */
 export async function extract(token, file) {
   const bytes = new Uint8Array(await file.arrayBuffer());

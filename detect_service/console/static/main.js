@@ -5,6 +5,7 @@ import { detect } from "/console/api.js";
 import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
+import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
 import { setUpTheme } from "/console/theme.js";
@@ -29,6 +30,7 @@ const composer = new Composer(
 );
 const access = setUpAccess((now, forgotten) => {
   allowed = now;
+  if (now !== null) openLinked(now.token);
   composer.showKeys(now?.keys ?? []);
   composer.showRates(now?.rates);
   if (now !== null) history.restore();
@@ -40,6 +42,7 @@ function show(check) {
   shown = check;
   byId("failure").hidden = true;
   view.show(check);
+  offerKeeping(check, allowed);
   reveal("result", "headline");
   announce(verdictWords(check).headline);
 }
@@ -103,6 +106,10 @@ byId("composer").addEventListener("submit", (event) => {
 setUpReport(
   () => shown,
   () => allowed?.token,
+);
+setUpKeeping(
+  () => shown,
+  () => allowed,
 );
 setUpTheme();
 

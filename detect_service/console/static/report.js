@@ -31,7 +31,7 @@ export function setUpReport(current, token) {
   });
 }
 
-async function write(text) {
+export async function write(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -40,7 +40,7 @@ async function write(text) {
   }
 }
 
-function flash(button, text) {
+export function flash(button, text) {
   const label = button.dataset.label ?? button.textContent;
   button.dataset.label = label;
   button.textContent = text;
