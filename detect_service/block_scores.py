@@ -34,9 +34,9 @@ def block_scores(
 ) -> list[BlockScores]:
     """The blocks that a finding rests on: one run of blocks, or one for each segment and the rest.
 
-    Direct detection shows the blocks that it sums. Everything else, the one question included, shows the blocks
-    of the best alignment: read at one boundary alone, what follows an inserted word would look like
-    text without a watermark. Outside of segments the blocks are those of the finding's own key.
+    Direct detection shows the blocks that it sums. Everything else, the one question included,
+    shows the blocks of the best alignment: read at one boundary alone, what follows an inserted word would
+    look like text without a watermark. Outside of segments the blocks are those of the finding's own key.
 
     Args:
         beta: what the alignment pays for a skipped token.

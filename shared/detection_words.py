@@ -89,7 +89,8 @@ def _too_short(result: DetectionResult, fpr: float) -> Message:
             parts.append("What is repeated counts once.")
     if isinstance(result, CombinedResult) and result.weak and result.log10_p is not None:
         parts.append(
-            f"Its evidence is weak either way: of texts without our watermark {one_in(result.log10_p)} shows as much."
+            "Its evidence is weak either way: of texts without our watermark "
+            f"{one_in(result.log10_p)} shows as much."
         )
     parts.append("A token is a word or a piece of one.")
     caution = "Add the rest of the text if there is more of it."

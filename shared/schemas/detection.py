@@ -138,8 +138,8 @@ class DetectedKey(AnswerModel):
 class BlockEvidence(AnswerModel):
     """Standardised score of one block, mean 0 and variance 1 without a watermark.
 
-    Direct detection lists the blocks that it sums, all else those of the best alignment, whose mean is somewhat
-    above 0 without a watermark: 0.15 for pairs.
+    Direct detection lists the blocks that it sums, all else those of the best alignment, whose mean
+    is somewhat above 0 without a watermark: 0.15 for pairs.
     """
 
     start_token: int

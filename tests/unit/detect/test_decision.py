@@ -1,4 +1,4 @@
-"""A document is too short for a verdict when the correction that was applied leaves nothing possible or usual."""
+"""A document is too short for a verdict where the correction leaves nothing possible, or nothing usual."""
 
 from dataclasses import replace
 
@@ -100,7 +100,7 @@ def test_evidence_that_is_enough_is_a_finding_at_any_length(tokens: Tokens) -> N
 
 
 def test_one_key_that_reads_enough_is_enough(tokens: Tokens) -> None:
-    """Single fair bits are not measured and count as what needs the fewest; pairs need 53 tokens and are long."""
+    """Single fair bits were not measured and count as what needs the fewest; pairs need 53 tokens."""
     both = finding([key("one", 1), *gumbel_pairs(1)], tokens[:100])
     assert decide(both, 1e-3).verdict == "not_detected"
 
