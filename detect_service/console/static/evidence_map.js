@@ -9,7 +9,7 @@ const TALLEST = 44;
 const MOST_BARS = 125;
 const LEAST_BLOCKS = 2;
 const WINDOW = 16;
-const FULL = 8; // the z of a window that fills the chart
+const FULL = 10; // the z of a window that fills the chart
 const LEAST_HEIGHT = 3;
 
 /**

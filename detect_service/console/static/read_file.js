@@ -1,9 +1,9 @@
-// The text of a file: plain text is read here, documents by the service.
+// The text of a file: plain text in Unicode is read here, other encodings and documents by the service.
 
 import { extract } from "/console/api.js";
 import { count, failureWords } from "/console/words.js";
 
-const READ_BY_THE_SERVICE = /\.(docx|html?|pdf)$/i;
+const READ_BY_THE_SERVICE = /\.(docx|html?|pdf|txt|text|md|markdown)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
 const SHARE_OF_A_BODY = 0.7; // base64 makes four bytes of three
 
@@ -14,7 +14,8 @@ export class Unreadable extends Error {}
 export async function readFile(file, allowed) {
   const most = allowed ? Math.floor(allowed.limits.body_bytes * SHARE_OF_A_BODY) : Infinity;
   if (file.size > most) throw new Unreadable(`It is larger than the service takes (${count(most)} bytes).`);
-  if (READ_HERE.test(file.name)) return plainText(file);
+  const here = READ_HERE.test(file.name) ? await plainText(file) : null;
+  if (here !== null) return here;
   if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable("Files can be txt, md, html, docx or pdf.");
   if (!allowed) throw new Unreadable("The service reads such files: connect first.");
   try {
@@ -25,13 +26,13 @@ export async function readFile(file, allowed) {
   }
 }
 
-/** UTF-8, or UTF-16 with a byte order mark. */
+/** UTF-8, or UTF-16 with a byte order mark; null for anything else. */
 async function plainText(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const mark = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
   try {
-    const bytes = new Uint8Array(await file.arrayBuffer());
-    const mark = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
     return new TextDecoder(mark, { fatal: true }).decode(bytes);
   } catch {
-    throw new Unreadable("It is not a text in UTF-8.");
+    return null;
   }
 }

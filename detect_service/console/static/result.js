@@ -28,8 +28,7 @@ export class ResultView {
     byId("source").hidden = !check.name;
     byId("headline").textContent = words.headline;
     byId("explanation").textContent = words.explanation;
-    byId("advice").textContent = words.advice;
-    byId("advice").hidden = words.advice === "";
+    byId("caution").textContent = words.caution;
     const note = hiddenNote(result.normalization);
     byId("hidden-note").textContent = note;
     byId("hidden-note").hidden = note === "";
