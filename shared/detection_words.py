@@ -76,16 +76,29 @@ def _found(result: DetectionResult, fpr: float) -> Message:
 
 
 def _too_short(result: DetectionResult, fpr: float) -> Message:
-    parts = [f"There is not enough text for an answer held to {_rate(fpr)}. It has {result.tokens:,} tokens."]
+    parts = [
+        f"Nothing was found, and the text has only {_tokens(result.tokens)}: a text with our watermark "
+        f"often shows nothing at that length, at a rate of {_rate(fpr)}."
+    ]
     if result.tokens_typical is not None:
-        parts.append(f"Half of the texts that were measured needed {result.tokens_typical:,}, unedited.")
-    elif result.tokens_needed is not None:
         parts.append(
-            f"Fewer than {result.tokens_needed:,} are never enough; most texts need several times that."
+            f"Half of the texts that were measured needed {result.tokens_typical:,} or more, unedited."
+        )
+        if result.tokens_typical <= result.tokens:
+            parts[0] = f"Nothing was found, and too little of the text counts at a rate of {_rate(fpr)}."
+            parts.append("What is repeated counts once.")
+    if isinstance(result, CombinedResult) and result.weak and result.log10_p is not None:
+        parts.append(
+            "Its evidence is weak either way: of texts without our watermark "
+            f"{one_in(result.log10_p)} shows as much."
         )
     parts.append("A token is a word or a piece of one.")
     caution = "Add the rest of the text if there is more of it."
     return Message(headline="Too short to tell", explanation=" ".join(parts), caution=caution)
+
+
+def _tokens(number: int) -> str:
+    return f"{number:,} {'token' if number == 1 else 'tokens'}"
 
 
 def _rate(fpr: float) -> str:

@@ -6,7 +6,7 @@ const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 export const count = (number) => whole.format(number);
 
 export const MODES = {
-  combined: "Any of the three",
+  combined: "Any kind of text",
   direct: "Unedited text",
   aligned: "Edited text",
   localized: "Mixed text",
@@ -35,10 +35,10 @@ const RATES = { "1e-3": "1 in 1,000", "1e-5": "1 in 100,000", "1e-7": "1 in 10 m
 
 export const rate = (fpr) => RATES[fpr] ?? oneIn(Math.log10(Number(fpr)));
 
-/** Headline and explanation for one check, in the service's words. */
+/** Headline, explanation and what it does not say, in the service's words. */
 export function verdictWords({ result }) {
   const { headline, explanation, caution } = result.message;
-  return { headline, explanation: `${explanation} ${caution}`, advice: "" };
+  return { headline, explanation, caution };
 }
 
 /** What the normalisation found, or an empty string. */
