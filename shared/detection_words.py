@@ -3,7 +3,7 @@
 import math
 
 from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Message
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 
 CHANGED_SINCE = (
     "It does not show that every word is the model's, or who wrote the rest. Numbers, names and negations "
@@ -62,8 +62,7 @@ def _found(result: DetectionResult, fpr: float) -> Message:
     )
     parts = [f"This text contains passages made with {made_with}."]
     if isinstance(result, CombinedResult) and result.marked_share is not None:
-        share = result.marked_share
-        parts.append(f"They hold {_percent(share.low)} to {_percent(share.high)} of its tokens.")
+        parts.append(_share(result.marked_share))
     parts.append(
         f"The answer is held to a false alarm rate: no more than {_rate(fpr)} texts without our watermark "
         "would get it."
@@ -73,6 +72,18 @@ def _found(result: DetectionResult, fpr: float) -> Message:
     if (result.pool_keys_found or 0) > 1:
         parts.append(SEVERAL_KEYS)
     return Message(headline=f"Watermark found{where}", explanation=" ".join(parts), caution=CHANGED_SINCE)
+
+
+def _share(share: MarkedShare) -> str:
+    """How much of the text the passages hold. An interval says nothing where it ends at 0 or at the whole."""
+    low, high = share.low >= 0.05, share.high <= 0.95
+    if low and high:
+        return f"They hold {_percent(share.low)} to {_percent(share.high)} of its tokens."
+    if low:
+        return f"They hold at least {_percent(share.low)} of its tokens."
+    if high:
+        return f"They hold at most {_percent(share.high)} of its tokens."
+    return "How much of the text they hold cannot be told."
 
 
 def _too_short(result: DetectionResult, fpr: float) -> Message:
