@@ -222,7 +222,7 @@ def test_a_report_is_copied_and_downloaded_without_the_token(connected: Page, si
     assert copied.startswith(
         "Watermark found\nThis text contains passages made with our key press-room, version 1. "
     )
-    assert "Numbers, names and negations may have been changed since." in copied
+    assert "numbers, names and negations may have been changed since." in copied
     with connected.expect_download() as download:
         connected.get_by_role("button", name="Download report").click()
     content = download.value.path().read_text(encoding="utf-8")

@@ -50,6 +50,7 @@ export class ResultView {
     byId("where-title").textContent = result.verdict === "watermarked" ? "Where the signal is" : "Strength along the text";
     byId("heat-switch").hidden = !hasEvidence;
     byId("legend").hidden = !hasEvidence || !byId("heat").checked;
+    byId("outside-passages").hidden = placed.segments.length === 0;
     byId("overview").replaceChildren(...(hasEvidence ? evidenceMap(placed, (position) => this.markedText.goTo(position)) : []));
     byId("passages").replaceChildren(...placed.segments.map((segment) => this.#passage(segment, text)));
     this.markedText.show(text, placed, hasEvidence && byId("heat").checked);
@@ -61,7 +62,7 @@ export class ResultView {
       "button",
       { type: "button" },
       element("span", { className: `badge key-${segment.color}`, textContent: segment.number }),
-      element("span", { textContent: `${segment.name} · ${count(words)} words` }),
+      element("span", { textContent: `${segment.name} · about ${count(words)} words` }),
     );
     button.addEventListener("click", () => this.markedText.goTo(segment.start));
     return element("li", {}, button);

@@ -12,13 +12,11 @@ export const MODES = {
   localized: "Mixed text",
 };
 
-/** A probability as "1 in 100,000", given its decimal logarithm. */
+/** A probability as "1 in 100,000", given its decimal logarithm; as the service's sentences put it. */
 export function oneIn(log10) {
-  if (log10 > -0.3) return "no less than chance";
+  if (log10 > -0.3) return "at least 1 in 2";
   if (log10 > -7) return `1 in ${whole.format(Number((10 ** -log10).toPrecision(2)))}`;
-  const power = Math.floor(-log10);
-  const lead = 10 ** (-log10 - power);
-  return `1 in ${lead.toFixed(1)} × 10${superscript(power)}`;
+  return `1 in 10${superscript(Math.floor(-log10 + 1e-9))}`;
 }
 
 function superscript(power) {
