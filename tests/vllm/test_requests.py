@@ -54,6 +54,33 @@ def test_disconnects_leave_nothing_behind_and_no_neighbour_notices(
 
 
 @pytest.mark.timeout(900)
+def test_clients_that_leave_free_their_places_before_their_neighbour_is_done(
+    engine: Any, maker: Maker
+) -> None:
+    def long(number: int, tokens: int) -> Any:
+        asked = maker.request(4 * number + 2, prompt=8)
+        sampling = replace(asked.sampling, max_tokens=tokens, ignore_eos=True, stop=())
+        return replace(asked, sampling=sampling, grammar=None)
+
+    async def size() -> int:
+        return sum(await asyncio.to_thread(engine._host.call, "ttmark_size"))
+
+    async def together() -> int:
+        async with aclosing(engine.generate(long(0, 240))) as staying:
+            await anext(staying)
+            await asyncio.gather(*(leave_after(engine, long(number, 240), 2) for number in range(1, 4)))
+            pieces = 0
+            while await size() > 1:
+                assert await anext(staying, None) is not None
+                pieces += 1
+        return pieces
+
+    # Of the 120 blocks that were left to make; how many it takes depends on when vLLM hears of the end.
+    assert asyncio.run(together()) < 100
+    assert nothing_left(engine)
+
+
+@pytest.mark.timeout(900)
 def test_a_fault_ends_its_request_alone_and_gives_no_unmarked_token(
     engine: Any, maker: Maker, pytestconfig: pytest.Config
 ) -> None:
