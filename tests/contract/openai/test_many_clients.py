@@ -84,7 +84,7 @@ async def test_a_client_that_leaves_frees_its_places_within_two_steps(
 ) -> None:
     engine = engine_service.generator
     if not isinstance(engine, Engine):
-        pytest.skip("of the embedded engine alone: vLLM promises no number of steps (tests/vllm has its own)")
+        pytest.skip("of the embedded engine alone: vLLM promises no number of steps")
     forward, leave = engine._runner.forward, engine._stepper._leave
     left_after: list[int] = []
 
