@@ -210,9 +210,10 @@ def _over_vllm(config: pytest.Config) -> bool:
 
 
 def _reaches_an_engine(item: pytest.Item) -> bool:
-    service = getattr(item, "callspec", None) and item.callspec.params.get("service")  # type: ignore[attr-defined]
-    names = getattr(item, "fixturenames", ())
-    return service != "fake" if service else bool({"engine", "smollm2_engine"} & set(names))
+    callspec = getattr(item, "callspec", None)
+    if callspec is not None and "service" in callspec.params:
+        return bool(callspec.params["service"] != "fake")
+    return bool({"engine", "smollm2_engine"} & set(getattr(item, "fixturenames", ())))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
