@@ -15,7 +15,6 @@ from typing import Any
 import structlog
 import zmq
 import zmq.asyncio
-from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
 
 from ttmark.gen_service.decoding.errors import SequenceFailed
@@ -27,9 +26,11 @@ from ttmark.gen_service.engine.stream import Outbox
 from ttmark.gen_service.vllm_engine.job import Job
 from ttmark.gen_service.vllm_engine.levels import Levels
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport
+from ttmark.gen_service.vllm_engine.start import start_vllm
 from ttmark.gen_service.vllm_engine.ticket import Opening
 
 _LAST_PIECE_SECONDS = 10.0
+_WATCH_SECONDS = 0.5
 
 
 class Host:
@@ -54,6 +55,7 @@ class Host:
         self._distrusted: Counter[str] = Counter()
         self._forgetting: set[asyncio.Task[None]] = set()
         self._receiver: asyncio.Task[None] | None = None
+        self._watcher: asyncio.Task[None] | None = None
         self._llm: Any = None
         self._reports: Any = None
         self._lock = threading.Lock()
@@ -66,8 +68,10 @@ class Host:
 
     @property
     def died(self) -> bool:
-        """Whether vLLM's engine has ended on its own."""
-        return not self._closed and self._llm is not None and bool(self._llm.errored)
+        """Whether vLLM's engine, or what takes its reports, has ended on its own."""
+        if self._closed or self._llm is None:
+            return False
+        return bool(self._llm.errored) or (self._receiver is not None and self._receiver.done())
 
     def open(self, folder: Path, eos_token_ids: tuple[int, ...], vocab_size: int, max_branches: int) -> None:
         """Starts the thread and vLLM; takes as long as loading the model does."""
@@ -84,14 +88,10 @@ class Host:
         self._reports = zmq.asyncio.Context.instance().socket(zmq.PULL)
         self._reports.setsockopt(zmq.RCVHWM, 0)
         self._reports.bind(opening.address)
-        self._llm = AsyncLLM.from_vllm_config(
-            self._config,
-            stat_loggers=[lambda *_: self.levels],
-            enable_log_requests=False,
-            disable_log_stats=True,
-        )
+        self._llm = start_vllm(self._config, self.levels)
         await self._llm.collective_rpc("ttmark_open", args=(pickle.dumps(opening),))
         self._receiver = asyncio.create_task(self._receive())
+        self._watcher = asyncio.create_task(self._watch())
 
     def check_queue(self, tenant: str) -> None:
         """See `Generator`.
@@ -120,7 +120,8 @@ class Host:
                 raise Draining("the engine takes no new requests")
             self.check_queue(job.tenant)
             self.jobs[job.ticket.name] = job
-        self._loop.call_soon_threadsafe(self._begin, job)
+        with suppress(RuntimeError):  # the loop is closed, and the job has failed with the others
+            self._loop.call_soon_threadsafe(self._begin, job)
 
     def cancel(self, job: Job) -> None:
         """Ends a request without a further piece."""
@@ -188,6 +189,13 @@ class Host:
         """What keeps tenants apart in the prefix cache, and what was before a failure out of it."""
         return hashlib.sha256(f"{self._distrusted[tenant]} {tenant}".encode()).hexdigest()
 
+    async def _watch(self) -> None:
+        """Fails what is in hand once vLLM is dead: calls that it has not answered stay without an answer."""
+        while not self.died:
+            await asyncio.sleep(_WATCH_SECONDS)
+        for job in list(self.jobs.values()):
+            self._fail(job, EngineDied("vLLM's engine has ended"))
+
     async def _receive(self) -> None:
         while True:
             sent = await self._reports.recv()
@@ -241,8 +249,9 @@ class Host:
         for job in list(self.jobs.values()):
             self._fail(job, end)
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._receiver is not None:
-            self._receiver.cancel()
+        for task in (self._receiver, self._watcher, *self._forgetting):
+            if task is not None:
+                task.cancel()
         if self._llm is not None:
             self._llm.shutdown()
         if self._reports is not None:
