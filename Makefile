@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus
 
-.PHONY: help up test test-vllm check audit lock soak observe bench clean
+.PHONY: help up test test-vllm check audit lock soak soak-vllm observe bench clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,7 +46,10 @@ $(VLLM)/.ready: pyproject.toml deploy/bootstrap_vllm.sh
 	@PYTHON=$(PYTHON) deploy/bootstrap_vllm.sh
 
 test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its own tests, and the contract suite over it
-	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default tests/vllm $(CONTRACT) --engine vllm -k 'not fake and not smollm2' $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default tests/vllm $(CONTRACT) --engine vllm -k 'not fake and not smollm2' -m 'not slow' $(PYTEST_ARGS)
+
+soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: disconnects, faults, terminations, 10,000 keys (an hour)
+	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default -m slow --timeout=0 tests/vllm $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)

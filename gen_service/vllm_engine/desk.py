@@ -125,8 +125,8 @@ class Desk:
                 own = [token for token in drafted[place] if token >= 0]
                 try:
                     told[place] = completion.accept(own)
-                except SequenceFailed as error:
-                    self.fail(completion, error)
+                except Exception as error:
+                    self.fail(completion, SequenceFailed.because(error))
                     told[place] = [FILLER]
                     continue
                 places[completion] = place
