@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus
 
-.PHONY: help up test test-vllm check audit lock soak observe bench clean
+.PHONY: help up test test-vllm check audit lock soak soak-vllm observe bench clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its ow
 	@# The description that test_openapi.py checks is the same with every engine.
 	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default tests/vllm tests/contract/openai --engine vllm -m 'not slow' \
 	    --ignore tests/contract/openai/test_openapi.py -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: 1,000 disconnects, 200 faults
+	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default -m slow --timeout=0 tests/vllm $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)

@@ -66,18 +66,22 @@ class Desk:
         self._tickets.pop(name, None)
 
     def begin(self, request_id: str, arguments: Mapping[str, Any], reused: int) -> None:
-        """vLLM has scheduled a request for the first time; one without a ticket gets fillers."""
+        """vLLM has scheduled a request for the first time; one that is not in hand gets fillers."""
         ticket = self._tickets.pop(arguments[TICKET], None)
         if ticket is None:
             return
+        self._report.started[ticket.name] = reused
         request = ticket.request
         if isinstance(request, ReadingRequest):
             self._in_hand[request_id] = Reading(ticket.name, request)
-        else:
+            return
+        try:
             completion = Completion(ticket.name, request, self._tokenizer, self._eos_token_ids)
-            completion.reused = reused
-            self._in_hand[request_id] = completion
-        self._report.started[ticket.name] = reused
+        except Exception as error:  # an error here would be one of vLLM's step
+            self._report_failure(ticket.name, SequenceFailed.because(error))
+            return
+        completion.reused = reused
+        self._in_hand[request_id] = completion
 
     def leave(self, request_id: str) -> None:
         """vLLM knows the request no more."""
@@ -121,8 +125,8 @@ class Desk:
                 own = [token for token in drafted[place] if token >= 0]
                 try:
                     told[place] = completion.accept(own)
-                except SequenceFailed as error:
-                    self.fail(completion, error)
+                except Exception as error:
+                    self.fail(completion, SequenceFailed.because(error))
                     told[place] = [FILLER]
                     continue
                 places[completion] = place
@@ -145,7 +149,7 @@ class Desk:
     def fail(self, request: Completion | Reading, error: SequenceFailed) -> None:
         """Ends one request; nothing more is decided or read of it."""
         request.failed = True
-        self._report.outcomes[request.ticket] = Failure(str(error), error.origin)
+        self._report_failure(request.ticket, error)
 
     def finish(self, reading: Reading) -> None:
         """A text was read to its end."""
@@ -166,6 +170,9 @@ class Desk:
         report, self._report = self._report, StepReport()
         if self._send is not None:
             self._send(report)
+
+    def _report_failure(self, ticket: str, error: SequenceFailed) -> None:
+        self._report.outcomes[ticket] = Failure(str(error), error.origin)
 
     def _rounds(self, rows: Rows, places: Mapping[Completion, int]) -> Outcomes:
         """Decides and probes until every completion has tokens, or has failed."""

@@ -14,6 +14,7 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, MLAAttentionSpec, Slid
 
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.vllm_engine.desk import Desk
+from ttmark.gen_service.vllm_engine.lifeline import end_with
 from ttmark.gen_service.vllm_engine.probe import Probe
 from ttmark.gen_service.vllm_engine.report import StepReport
 from ttmark.gen_service.vllm_engine.runner import TandemRunner
@@ -64,6 +65,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
     def ttmark_open(self, opening: bytes) -> None:
         """Before the first request."""
         told: Opening = pickle.loads(opening)  # noqa: S301 - from our own parent process
+        end_with(told.service)
         tokenizer = TextTokenizer.load(told.folder)
         grammars = JsonGrammars(tokenizer, told.eos_token_ids)
         runner = self.model_runner

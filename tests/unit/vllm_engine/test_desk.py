@@ -13,7 +13,7 @@ from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
-from ttmark.gen_service.vllm_engine.completion import FILLER
+from ttmark.gen_service.vllm_engine.completion import FILLER, Completion
 from ttmark.gen_service.vllm_engine.desk import TICKET, Desk
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport
 from ttmark.gen_service.vllm_engine.ticket import Ticket, open_ticket
@@ -151,6 +151,30 @@ def test_drafts_that_were_not_decided_end_the_completion() -> None:
     assert isinstance(scheduler.reports[-1].outcomes["ticket-r0"], Failure)
     assert scheduler.desk.drafts("r0") == []
     assert scheduler.desk.decide(["r0"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
+
+
+@pytest.mark.parametrize("place", ["__init__", "accept"])
+def test_a_fault_outside_of_the_decisions_ends_the_request_alone(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    original = getattr(Completion, place)
+
+    def fails(self: Completion, *arguments: object) -> object:
+        asked = arguments[1] if place == "__init__" else self.request
+        if asked.request_id == "r2":  # type: ignore[attr-defined]
+            raise RuntimeError("injected")
+        return original(self, *arguments)
+
+    monkeypatch.setattr(Completion, place, fails)
+    scheduler = Scheduler(0.0)
+    for number in (1, 2):
+        scheduler.add(request(number, 2))
+    outcomes = scheduler.run()
+    assert outcomes["r1"] == reference(request(1, 2))
+    *before, last = outcomes["r2"]
+    assert isinstance(last, Failure)
+    assert last.message == "RuntimeError: injected"
+    assert before == []
 
 
 def test_a_request_without_a_ticket_gets_fillers_and_nothing_is_kept_of_those_that_left() -> None:
