@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus
 
-.PHONY: help up test check audit lock soak observe bench clean
+.PHONY: help up test test-vllm check audit lock soak observe bench clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,7 +35,18 @@ lock: $(VENV)/.dev ## Write the installed versions into constraints.txt
 
 test: $(VENV)/.dev ## The whole test suite; installs what it needs from the system's packages where it is missing
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 2 --dist loadfile $(PYTEST_ARGS)
+	@# In the order of the folders: the long files come first, and the two processes end at about the same time.
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+VLLM := .venv-vllm
+CONTRACT := $(patsubst %,tests/contract/openai/test_%.py,official_client structured_output responses receipts \
+    payload pool_choice watermark_choice verification bad_input)
+
+$(VLLM)/.ready: pyproject.toml deploy/bootstrap_vllm.sh
+	@PYTHON=$(PYTHON) deploy/bootstrap_vllm.sh
+
+test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its own tests, and the contract suite over it
+	OMP_NUM_THREADS=1 $(VLLM)/bin/pytest -W default tests/vllm $(CONTRACT) --engine vllm -k 'not fake and not smollm2' $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
@@ -48,5 +59,5 @@ observe: $(VENV)/.dev ## Check every panel and rule against the running services
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help
 
-clean: ## Remove the virtual environment and caches (keys in .ttmark stay)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## Remove the virtual environments and caches (keys in .ttmark stay)
+	rm -rf $(VENV) $(VLLM) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.detectors import Tokens
+from ttmark.detect_service.detectors import Tokens, one_mode
 from ttmark.detect_service.pipeline import Finding, FoundSegment
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.watermark import DirectEvidence, Watermark
@@ -39,9 +39,9 @@ def block_scores(
     Args:
         beta: what the alignment pays for a skipped token.
     """
-    evidence = finding.evidence
+    evidence = one_mode(finding.evidence)
     size = finding.key.profile.block_size
-    if isinstance(evidence, DirectEvidence):
+    if isinstance(evidence, DirectEvidence) and not finding.segments:
         return [BlockScores(evidence.starts, evidence.scores, size)]
 
     known: dict[tuple[str, int, int], BlockScores] = {}

@@ -11,6 +11,7 @@ from ttmark.shared.http.service_errors import TooMuchWork
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DirectRequest,
     Document,
@@ -138,6 +139,14 @@ def _version_cost(
                 return apart * _DOCUMENT_WINDOWS + tokens * each + tails * _tail(null, tokens // size)
 
             return lambda _, tokens: windows_cost(tokens)
+        case CombinedRequest():
+            parts = (
+                DirectRequest.model_construct(inputs=request.inputs),
+                AlignedRequest.model_construct(inputs=request.inputs),
+                LocalizedRequest.model_construct(inputs=request.inputs),
+            )
+            costs = [_version_cost(part, documents, watermark, keys) for part in parts]
+            return lambda index, tokens: sum(cost(index, tokens) for cost in costs)
         case _:
             raise TypeError(f"no cost of {type(request).__name__}")
 

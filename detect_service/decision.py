@@ -4,15 +4,18 @@ import math
 from dataclasses import dataclass
 
 from ttmark.detect_service.pipeline import Finding
+from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.schemas.detection import Verdict
+from ttmark.shared.watermark import LocalizedEvidence
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict and, when the document is too short for one, the tokens that could be enough."""
+    """A verdict and, when the document is too short for one, what could be and usually is enough."""
 
     verdict: Verdict
     tokens_needed: int | None
+    tokens_typical: int | None = None
 
 
 def decide(finding: Finding | None, fpr: float) -> Decision:
@@ -25,13 +28,16 @@ def decide(finding: Finding | None, fpr: float) -> Decision:
     if finding is None:
         return Decision("not_detected", None)
     target = math.log10(fpr)
-    found = finding.log10_p <= target if finding.segments is None else bool(finding.segments)
+    by_passages = isinstance(finding.evidence, LocalizedEvidence)
+    found = bool(finding.segments) if by_passages else finding.log10_p <= target
     if found:
         return Decision("watermarked", None)
-    tokens = []
+    tokens, typical = [], []
     for reach in finding.reach:
         needed = reach.watermark.blocks_needed(target - math.log10(reach.correction))
         if reach.blocks >= needed:
             return Decision("not_detected", None)
         tokens.append((reach.watermark.warmup_blocks + needed) * reach.watermark.block_size)
-    return Decision("too_short", min(tokens))
+        usual = typical_tokens(reach.watermark, target - math.log10(reach.correction))
+        typical += [] if usual is None else [usual]
+    return Decision("too_short", min(tokens), min(typical, default=None))

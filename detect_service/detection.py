@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.best_reading import best_reading
+from ttmark.detect_service.combined_detector import combined
 from ttmark.detect_service.cost import check_cost, request_cost
 from ttmark.detect_service.decision import decide
 from ttmark.detect_service.detectors import BatchDetector, Tokens
@@ -17,18 +18,22 @@ from ttmark.detect_service.position_detectors import aligned, localized
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.results import verdict_only, with_evidence
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.detection_words import message
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import TooLarge
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DetectionResponse,
     DetectionResult,
     DirectRequest,
     Document,
     LocalizedRequest,
+    usual_phase,
 )
+from ttmark.shared.schemas.detection_combined import CombinedResponse, CombinedResult
 from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.pauses import pause
 
@@ -53,6 +58,8 @@ def detector_for(request: DetectionRequest, documents: Sequence[Document], versi
             return aligned(request.beta, limit)
         case LocalizedRequest():
             return localized(request.method, limit)
+        case CombinedRequest():
+            return combined([usual_phase(document) for document in documents], limit)
         case _:
             raise TypeError(f"no detector for {type(request).__name__}")
 
@@ -112,11 +119,15 @@ def detect(
         if finding is not None and shows_evidence:
             beta = request.beta if isinstance(request, AlignedRequest) else BETA
             block_beta = beta if request.evidence == "blocks" else None
-            result = with_evidence(result, finding, readers[best], block_beta=block_beta)
-        results.append(result)
+            result = with_evidence(result, finding, readers[best], request.fpr, block_beta=block_beta)
+        results.append(result.model_copy(update={"message": message(result, request.fpr)}))
         if observer is not None:
             observer.document(results[-1], finding)
-    return DetectionResponse(results=results, skipped_keys=list(selection.skipped), request_id=request_id)
+    combined_results = [result for result in results if isinstance(result, CombinedResult)]
+    skipped = list(selection.skipped)
+    if isinstance(request, CombinedRequest):
+        return CombinedResponse(results=combined_results, skipped_keys=skipped, request_id=request_id)
+    return DetectionResponse(results=results, skipped_keys=skipped, request_id=request_id)
 
 
 def _checked(index: int, tokens: Tokens, backend: DetectionBackend) -> Tokens:
@@ -143,4 +154,5 @@ def _verdict(
         finding,
         decide(finding, request.fpr),
         as_sent.normalization(undone=request.normalize),
+        CombinedResult if isinstance(request, CombinedRequest) else DetectionResult,
     )

@@ -2,16 +2,65 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark
+from ttmark.shared.watermark.detectors.segments import Segment
 
 Tokens = NDArray[np.int64]
-Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence
+OneMode = DirectEvidence | AlignedEvidence | LocalizedEvidence
+ModeName = Literal["direct", "aligned", "localized"]
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedEvidence:
+    """What the three detectors together say; see `combined_detector`.
+
+    Attributes:
+        mode: the one that the p-value comes from.
+        best: its evidence, with a p-value of its own.
+        log10_p: corrected for the three.
+        segments: of localized detection, corrected for the three.
+    """
+
+    mode: ModeName
+    best: OneMode
+    log10_p: float
+    hypotheses: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def scored_blocks(self) -> int:
+        """Of the mode that counts."""
+        return self.best.scored_blocks
+
+
+Evidence = OneMode | CombinedEvidence
+
+
+def one_mode(evidence: Evidence) -> OneMode:
+    """The evidence of the detector that counts."""
+    return evidence.best if isinstance(evidence, CombinedEvidence) else evidence
+
+
 Pool = Sequence[bytes]
 """The PRF keys of one key version, by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One of the ways in which a document can be found under a key version.
+
+    Attributes:
+        blocks: the most blocks that count at once under any of the hypotheses.
+        correction: the number by which a p-value is multiplied for hypotheses of the version.
+    """
+
+    blocks: int
+    correction: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +71,7 @@ class Tried:
         evidence: of the best of the hypotheses; its p-value and E-values are corrected for their number.
         first_log10_p: p-value under the first hypothesis alone: chosen without looking, so uniform over texts
             without the watermark.
-        blocks: the most blocks that count at once under any of the hypotheses.
+        ways: one for each detector.
         pool_key: number of the key that the evidence was found with.
         fired: log10 p-values, of localized detection E-values, of the pool's keys that are within the
             detector's limit, each corrected for the number of hypotheses; smallest first.
@@ -30,7 +79,7 @@ class Tried:
 
     evidence: Evidence
     first_log10_p: float
-    blocks: int
+    ways: tuple[Way, ...]
     pool_key: int
     fired: tuple[float, ...]
 

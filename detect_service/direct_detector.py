@@ -1,12 +1,13 @@
 """The core's direct detector over many documents at once."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.detectors import BatchDetector, Pool, Tokens, Tried, batches
+from ttmark.detect_service.detectors import BatchDetector, Pool, Tokens, Tried, Way, batches
 from ttmark.shared.schemas.detection import Phase
 from ttmark.shared.watermark import DirectEvidence, Watermark, corrected, key_lanes, scored_positions
 from ttmark.shared.watermark.detectors.tokens import context_and_block
@@ -18,9 +19,18 @@ _ROWS = 8192
 
 Starts = NDArray[np.int64]
 Scores = NDArray[np.float64]
+PhaseFactors = Callable[[int], Sequence[float]]
+"""Number of phases that are tried -> what a p-value at each is multiplied by: their inverses sum to 1."""
 
 
-def direct(phase_of_each: Sequence[Phase], log10_limit: float = -2.0) -> BatchDetector:
+def evenly(phases: int) -> Sequence[float]:
+    """Every phase pays for all of them (Bonferroni)."""
+    return [phases] * phases
+
+
+def direct(
+    phase_of_each: Sequence[Phase], log10_limit: float = -2.0, factors: PhaseFactors = evenly
+) -> BatchDetector:
     """`ttmark.shared.watermark.detect_direct`, with the blocks of many documents scored in one call.
 
     A call over the 200 blocks of a usual document costs about as much as one over 8,000.
@@ -28,6 +38,7 @@ def direct(phase_of_each: Sequence[Phase], log10_limit: float = -2.0) -> BatchDe
     Args:
         phase_of_each: the phase of each document that the detector will be given.
         log10_limit: the corrected p-value within which a key of a pool counts as found.
+        factors: how the phases share the rate.
     """
 
     def detect_all(
@@ -43,7 +54,7 @@ def direct(phase_of_each: Sequence[Phase], log10_limit: float = -2.0) -> BatchDe
         tried: list[list[Tried]] = []
         for batch in batches([sum(map(len, starts)) for starts in placed], _ROWS):
             rows = _Rows(watermark, documents[batch], placed[batch])
-            by_version = [rows.tried(pool, log10_limit) for pool in versions]
+            by_version = [rows.tried(pool, log10_limit, factors) for pool in versions]
             tried += [[found[index] for found in by_version] for index in range(len(documents[batch]))]
         return tried
 
@@ -68,7 +79,7 @@ class _Rows:
         self._blocks = np.concatenate([block for _, block in rows])
         self._sizes = np.array([len(block) for _, block in rows], dtype=np.int64)
 
-    def tried(self, pool: Pool, log10_limit: float) -> list[Tried]:
+    def tried(self, pool: Pool, log10_limit: float, factors: PhaseFactors) -> list[Tried]:
         """What the keys of one version say about each document."""
         if len(pool) == 1:
             chosen = [_Chosen(1, 0, None, ()) for _ in self._documents]
@@ -76,12 +87,20 @@ class _Rows:
             ends = np.cumsum([len(phases) for phases in self._placed])[:-1]
             totals = np.split(self._totals(pool), ends, axis=1)
             chosen = [
-                _choose(self._watermark, phases, of_document, log10_limit)
+                _choose(self._watermark, phases, of_document, log10_limit, factors)
                 for phases, of_document in zip(self._placed, totals, strict=True)
             ]
         scores = iter(np.split(self._scores(pool, chosen), np.cumsum(self._sizes)[:-1]))
         return [
-            _try(self._watermark, tokens, phases, [next(scores) for _ in phases], choice, log10_limit)
+            _try(
+                self._watermark,
+                tokens,
+                phases,
+                [next(scores) for _ in phases],
+                choice,
+                log10_limit,
+                factors,
+            )
             for tokens, phases, choice in zip(self._documents, self._placed, chosen, strict=True)
         ]
 
@@ -119,26 +138,31 @@ class _Chosen:
     fired: tuple[float, ...]
 
 
-def _choose(watermark: Watermark, phases: Sequence[Starts], totals: Scores, log10_limit: float) -> _Chosen:
+def _choose(
+    watermark: Watermark,
+    phases: Sequence[Starts],
+    totals: Scores,
+    log10_limit: float,
+    factors: PhaseFactors,
+) -> _Chosen:
     """The key with the smallest p-value at any phase, from the sums of a document's scores [keys, phases].
 
     At one phase p falls as the sum grows, so that few tails are needed.
     """
     pause()
-    tries = totals.size
     smallest: dict[int, float] = {}
-    for starts, sums in zip(phases, totals.T, strict=True):
+    for starts, sums, factor in zip(phases, totals.T, factors(len(phases)), strict=True):
         for key in np.argsort(-sums, kind="stable").tolist():
             log10_p = watermark.log10_p_value(float(sums[key]), starts.size)
-            smallest[key] = min(log10_p, smallest.get(key, 0.0))
-            if corrected(log10_p, tries) > log10_limit:
+            own = log10_p + math.log10(factor * len(totals))
+            smallest[key] = min(own, smallest.get(key, math.inf))
+            if own > log10_limit:
                 break
-    own = sorted(corrected(log10_p, tries) for log10_p in smallest.values())
     return _Chosen(
         len(totals),
         min(smallest, key=lambda key: (smallest[key], key)),
         watermark.log10_p_value(float(totals[0, 0]), phases[0].size),
-        tuple(log10_p for log10_p in own if log10_p <= log10_limit),
+        tuple(sorted(own for own in smallest.values() if own <= log10_limit)),
     )
 
 
@@ -149,6 +173,7 @@ def _try(
     scores: Sequence[Scores],
     chosen: _Chosen,
     log10_limit: float,
+    factors: PhaseFactors,
 ) -> Tried:
     """The best of a document's phases under the key that was chosen."""
     pause()
@@ -156,13 +181,13 @@ def _try(
         DirectEvidence.of_scores(watermark, tokens, starts, of_phase, phase=phase, phases=1)
         for phase, (starts, of_phase) in enumerate(zip(phases, scores, strict=True))
     ]
-    tries = chosen.of * len(alone)
-    best = min(alone, key=lambda one: corrected(one.log10_p, tries))
-    log10_p = corrected(best.log10_p, tries)
+    tries = [chosen.of * factor for factor in factors(len(alone))]
+    own = [corrected(one.log10_p, of_phase) for one, of_phase in zip(alone, tries, strict=True)]
+    log10_p = min(own)
     return Tried(
-        replace(best, log10_p=log10_p, hypotheses=tries),
+        replace(alone[own.index(log10_p)], log10_p=log10_p, hypotheses=chosen.of * len(alone)),
         first_log10_p=alone[0].log10_p if chosen.first_log10_p is None else chosen.first_log10_p,
-        blocks=max(one.scored_blocks for one in alone),
+        ways=(Way(max(one.scored_blocks for one in alone), min(tries)),),
         pool_key=chosen.key,
         fired=chosen.fired or ((log10_p,) if log10_p <= log10_limit else ()),
     )

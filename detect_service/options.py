@@ -6,6 +6,7 @@ from typing import Literal
 from ttmark.shared.schemas.detection import (
     DEFAULT_FPR,
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DirectRequest,
     Document,
@@ -13,14 +14,19 @@ from ttmark.shared.schemas.detection import (
     Phase,
 )
 
-Mode = Literal["direct", "aligned", "localized"]
+Mode = Literal["combined", "direct", "aligned", "localized"]
+
+
+def route_of(mode: str) -> str:
+    """The path that a mode is asked at."""
+    return "/v1/detect" if mode == "combined" else f"/v1/detect/{mode}"
 
 
 @dataclass(frozen=True, slots=True)
 class DetectionOptions:
     """The options of a detection request; see `ttmark.shared.schemas.detection`."""
 
-    mode: Mode = "direct"
+    mode: Mode = "combined"
     keys: tuple[str, ...] | None = None
     fpr: float = DEFAULT_FPR
     normalize: bool = True
@@ -36,6 +42,8 @@ class DetectionOptions:
         """
         keys = None if self.keys is None else list(self.keys)
         match self.mode:
+            case "combined":
+                return CombinedRequest(inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize)
             case "direct":
                 return DirectRequest(
                     inputs=documents, keys=keys, fpr=self.fpr, normalize=self.normalize, phase=self.phase

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ttmark.detect_service.detectors import BatchDetector, Evidence, Tokens, Tried
+from ttmark.detect_service.detectors import BatchDetector, CombinedEvidence, Evidence, Tokens, Tried, one_mode
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.watermark import LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.segments import disjoint
@@ -41,7 +41,7 @@ class Reach:
 
     watermark: Watermark
     blocks: int
-    correction: int
+    correction: float
 
     def among(self, readings: int) -> "Reach":
         """The same where the document is read in so many ways."""
@@ -63,7 +63,7 @@ class Finding:
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
         hypotheses: versions x keys of their pools x phases tried on this document.
         segments: in order and disjoint; None unless the detector looks for segments.
-        reach: one for each profile that was tried.
+        reach: one for each profile and detector that was tried.
         null_log10_p: p-value under one hypothesis that was chosen without looking, the first phase of the
             first version; uniform over texts without its watermark.
     """
@@ -82,7 +82,8 @@ class Finding:
     @property
     def z(self) -> float | None:
         """The detector's z; None for localized detection, which has none."""
-        return None if isinstance(self.evidence, LocalizedEvidence) else self.evidence.z
+        evidence = one_mode(self.evidence)
+        return None if isinstance(evidence, LocalizedEvidence) else evidence.z
 
 
 def best_findings(
@@ -115,15 +116,16 @@ def _best(tried: Sequence[Attempt]) -> Finding:
     best, key, version = min(tried, key=lambda attempt: attempt[0].evidence.log10_p)
     evidence = best.evidence
     segments = None
-    if isinstance(evidence, LocalizedEvidence):
+    if isinstance(evidence, LocalizedEvidence | CombinedEvidence):
         found = [
             FoundSegment(one.start, one.end, one.log10_e + math.log10(len(tried)), key, version, one.pool_key)
             for attempt, key, version in tried
-            if isinstance(attempt.evidence, LocalizedEvidence)
+            if isinstance(attempt.evidence, LocalizedEvidence | CombinedEvidence)
             for one in attempt.evidence.segments
         ]
         by_e_value = sorted(found, key=lambda segment: segment.log10_e)
-        segments = tuple(sorted(disjoint(by_e_value), key=lambda segment: segment.start))
+        kept = _apart(by_e_value) if isinstance(evidence, CombinedEvidence) else disjoint(by_e_value)
+        segments = tuple(sorted(kept, key=lambda segment: segment.start))
     return Finding(
         key=key,
         version=version,
@@ -138,7 +140,15 @@ def _best(tried: Sequence[Attempt]) -> Finding:
     )
 
 
+def _apart(found: Sequence[FoundSegment]) -> Iterator[FoundSegment]:
+    """The passages, best first, that overlap no better one but for the context of a first block."""
+    widths = {one.key.key_id: one.key.profile.context_width for one in found}
+    for one in disjoint(replace(one, end=one.end - widths[one.key.key_id]) for one in found):
+        yield replace(one, end=one.end + widths[one.key.key_id])
+
+
 def _reach(tried: Sequence[Attempt]) -> Iterator[Reach]:
     by_profile = {key.profile.profile_id: (attempt, key) for attempt, key, _ in tried}
     for attempt, key in by_profile.values():
-        yield Reach(key.profile.watermark(), attempt.blocks, len(tried) * attempt.evidence.hypotheses)
+        for way in attempt.ways:
+            yield Reach(key.profile.watermark(), way.blocks, len(tried) * way.correction)

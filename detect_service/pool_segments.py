@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.detectors import Pool, Tokens, Tried
+from ttmark.detect_service.detectors import Pool, Tokens, Tried, Way
 from ttmark.shared.watermark import LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.localized import Method, localized_evidence, segment_null
 from ttmark.shared.watermark.detectors.scan import best_scores
@@ -67,7 +67,7 @@ class PoolSegments:
                 segments=tuple(corrected_segments),
             ),
             first_log10_p=self._first_log10_p,
-            blocks=-(-evidence.scored_blocks // self._watermark.block_size),
+            ways=(Way(-(-evidence.scored_blocks // self._watermark.block_size), self._count),),
             pool_key=self._best_key,
             fired=tuple(sorted(log10_e + step for log10_e in self._fired)),
         )

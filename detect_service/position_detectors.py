@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.detectors import BatchDetector, Pool, Tokens, Tried, batches
+from ttmark.detect_service.detectors import BatchDetector, Pool, Tokens, Tried, Way, batches
 from ttmark.detect_service.pool_segments import PoolSegments
 from ttmark.shared.watermark import Watermark, corrected
 from ttmark.shared.watermark.detectors.aligned import AlignmentNull, aligned_null, check_beta
@@ -103,7 +103,7 @@ def _best_alignment(
     return Tried(
         replace(evidence, log10_p=corrected(evidence.log10_p, count), hypotheses=count),
         first_log10_p=null.log10_p(float(totals[0])),
-        blocks=-(-evidence.scored_blocks // watermark.block_size),
+        ways=(Way(-(-evidence.scored_blocks // watermark.block_size), count),),
         pool_key=int(order[0]),
         fired=tuple(fired),
     )

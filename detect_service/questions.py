@@ -63,7 +63,7 @@ def asked(
     options = {
         "mode": mode,
         "versions": [[key.key_id, *(version.version for version in key.detectable)] for key in keys],
-        **request.model_dump(mode="json", exclude={"inputs", "keys"}),
+        **request.model_dump(mode="json", exclude={"inputs", "keys", "case"}),
     }
     prefix = orjson.dumps(options, option=orjson.OPT_SORT_KEYS)
     # Whatever keys a request names, token ids are read as all keys of the tenant read them: another choice of

@@ -1,9 +1,15 @@
 """From evidence to the answer that a caller may see."""
 
+import math
+from dataclasses import replace
+from typing import Any
+
 from pydantic import TypeAdapter
 
 from ttmark.detect_service.block_scores import block_scores
 from ttmark.detect_service.decision import Decision
+from ttmark.detect_service.detectors import CombinedEvidence
+from ttmark.detect_service.marked_share import marked_share
 from ttmark.detect_service.pipeline import Finding, FoundSegment
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.schemas.detection import (
@@ -19,6 +25,9 @@ from ttmark.shared.watermark.pauses import pause
 # Answered blocks between two pauses.
 _BLOCKS = 512
 _EVIDENCE = TypeAdapter(list[BlockEvidence])
+# A p-value this far above the rate is more than chance usually gives, as long as it is that: log10.
+_WEAK_DECADES = 2.0
+_WEAKEST = -2.0
 _NO_EVIDENCE = '"evidence":[]'
 
 
@@ -28,24 +37,26 @@ def verdict_only(
     finding: Finding | None,
     decision: Decision,
     normalization: NormalizationReport | None,
+    kind: type[DetectionResult] = DetectionResult,
 ) -> DetectionResult:
     """What the scope `detect` shows: the verdict, without any score.
 
     Args:
         tokens: of the text as it was sent: which reading is the best depends on the keys.
     """
-    return DetectionResult(
+    return kind(
         id=document_id,
         verdict=decision.verdict,
         tokens=tokens,
         hypotheses=finding.hypotheses if finding else 0,
         tokens_needed=decision.tokens_needed,
+        tokens_typical=decision.tokens_typical,
         normalization=normalization,
     )
 
 
 def with_evidence(
-    result: DetectionResult, finding: Finding, reader: DocumentReader, *, block_beta: float | None
+    result: DetectionResult, finding: Finding, reader: DocumentReader, fpr: float, *, block_beta: float | None
 ) -> DetectionResult:
     """What the scope `detect:evidence` adds: p-value, scores, the key, segments, on request every block.
 
@@ -54,6 +65,13 @@ def with_evidence(
         block_beta: what an alignment pays for a skipped token; None where blocks are not asked for.
     """
     found = result.verdict == "watermarked"
+    combined: dict[str, Any] = {}
+    if isinstance(finding.evidence, CombinedEvidence):
+        if found:
+            combined, finding = _where(finding, finding.evidence, reader)
+        else:
+            combined = {"weak": finding.log10_p <= min(math.log10(fpr) + _WEAK_DECADES, _WEAKEST)}
+            finding = replace(finding, segments=())
     segments = finding.segments
     return result.model_copy(
         update={
@@ -67,8 +85,30 @@ def with_evidence(
             "pool_keys_found": len(finding.fired) if found and finding.key.profile.pool > 1 else None,
             "segments": None if segments is None else [_shown_segment(s, reader) for s in segments],
             "evidence": None if block_beta is None else _block_evidence(finding, reader, block_beta),
+            **combined,
         }
     )
+
+
+def _where(
+    finding: Finding, evidence: CombinedEvidence, reader: DocumentReader
+) -> tuple[dict[str, Any], Finding]:
+    """The whole text or passages: the fields that say so, and the finding with the passages to show.
+
+    Passages stand out where the rest of the text cannot carry the mark as well, or where several keys made
+    them.
+    """
+    share = marked_share(finding, reader.token_ids)
+    passages = finding.segments or ()
+    found: tuple[Finding | FoundSegment, ...] = (finding, *passages)
+    makers = {(one.key.key_id, one.version.version, one.pool_key) for one in found}
+    stand_out = bool(passages) and (share.high < 1.0 or len(makers) > 1)
+    fields = {
+        "explained_by": evidence.mode,
+        "scope": "passages" if stand_out else "whole",
+        "marked_share": share,
+    }
+    return fields, finding if stand_out else replace(finding, segments=())
 
 
 def response_json(response: DetectionResponse) -> bytes:

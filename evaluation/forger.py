@@ -1,7 +1,7 @@
 """The attacker: the completions it asks for, and the public model with their blocks made likelier."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import Cell, prf_key
+from ttmark.evaluation.cells import Cell, prf_key, sampling_seed
 from ttmark.shared.watermark import Watermark, scored_positions
 
 _PRIOR = 1.0  # completions that a context is thought to have had at the model's own probabilities
@@ -64,7 +64,7 @@ class Forger(Watermark):
 
 @dataclass(frozen=True)
 class VictimCell(Cell):
-    """Completions that the attacker asked for.
+    """Completions that the attacker asked for; without a pool they have one key.
 
     Attributes:
         texts_per_key: the key is rotated after so many; None: never.
@@ -93,12 +93,18 @@ class VictimCell(Cell):
         return super().sampling() | bias
 
     def version(self, index: int) -> int:
-        """Number of the key version that a text was made with."""
+        """Number of the key version, or of the key of a pool, that a text was made with."""
+        if self.pool:
+            return sampling_seed(index, "pool", self.name) % self.pool
         return index // self.texts_per_key if self.texts_per_key else 0
 
     def key(self, seed: int, index: int) -> bytes:
         """See `Cell`."""
-        return prf_key(seed, self.name, self.version(index))
+        return self.keys(seed, [self.version(index)])[0]
+
+    def keys(self, seed: int, versions: Iterable[int]) -> list[bytes]:
+        """The keys of versions, or of a pool."""
+        return [prf_key(seed, self.name, version) for version in versions]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Profiles that a deployment may choose between, and how much each leaves, marks and keeps through edits."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,27 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.evaluation.cells import Cell, Parameters, SamplingSetting, sampling_seed
-from ttmark.evaluation.edits import EDITS, Material
+from ttmark.evaluation.edits import Material
 from ttmark.evaluation.entropy import entropy_bits
-from ttmark.evaluation.intervals import Interval, bootstrap, wilson
+from ttmark.evaluation.intervals import Interval, bootstrap
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import LanguageModel, Level, block_levels
 from ttmark.evaluation.numbered import numbered_direct, numbered_position_scores
 from ttmark.evaluation.run import Completion, rows_per_token
 from ttmark.evaluation.spans import plant
-from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized, key_lanes
-from ttmark.shared.watermark.detectors.aligned import BETA, aligned_null
-from ttmark.shared.watermark.detectors.alignment import aligned_score
+from ttmark.evaluation.word_edits import EditedRate, edited_rates, found
+from ttmark.shared.watermark import Watermark, detect_direct, detect_localized, key_lanes
 from ttmark.shared.watermark.detectors.localized import localized_evidence, segment_null
 
 BRANCHES = 8
 """Branch budget of a service (docs/adr/0073)."""
-FPR, POOLS = 1e-5, (1, 16, 64, 256)
-EDITED_POOLS = (16, 64)
-EDITED_FPR, SHARES = 1e-2, (0.1, 0.25)
+FPR, POOLS = 1e-5, (1, 4, 16, 64, 256, 1024)
 DOCUMENT = 800
 """Tokens by people around a planted text."""
-WORD_EDITS = ("substitute", "delete", "insert")
 ENTROPY_TEXTS, ENTROPY_BLOCKS, ENTROPY_KEYS = 32, 2, 8
 """Texts along which entropy is taken, blocks of each, and keys that each block is marked with."""
 
@@ -69,24 +64,22 @@ class ProfileRow:
 
     Attributes:
         rows: rows of forward passes per token, prompts left out.
-        kept: share of a block's entropy that is left once key and context are given.
+        kept: share of a block's entropy that is left once key and context are given; None: not measured.
         median_log10_p: of direct detection from token ids, for a pool of one key.
         tpr: at FPR, for each of POOLS; p-values are multiplied by the size of the pool.
-        edited: of aligned detection at EDITED_FPR with one key, for each of SHARES; all kinds of edits.
-        edited_pools: the same with each of EDITED_POOLS.
         planted: of `scan` at FPR with one key, the text inside `DOCUMENT` tokens by people.
+        edits: of aligned detection.
     """
 
     profile: Profile
     setting: SamplingSetting
     texts: int
     rows: float
-    kept: Interval
+    kept: Interval | None
     median_log10_p: Interval
     tpr: tuple[Interval, ...]
-    edited: tuple[Interval, ...]
-    edited_pools: tuple[tuple[Interval, ...], ...]
     planted: Interval
+    edits: tuple[EditedRate, ...]
 
 
 def measure_profiles(
@@ -96,12 +89,18 @@ def measure_profiles(
     length: int,
     count: int,
     human: Path | None,
+    *,
+    entropy: bool,
 ) -> list[ProfileRow]:
-    """One row per profile; `human` is where the words come from that are put into texts."""
+    """One row per profile.
+
+    `human` is where the words come from that are put into texts. `entropy` also measures what is left of it,
+    which takes a pass of the model for each of some hundred distributions.
+    """
     # Over all keys marked texts are distributed as those without a mark: no further ones are needed.
-    texts = lab.run.texts(profiles[0].cell(setting, length), count)
-    pairs = [(lab.prompt(text.index), text.token_ids) for text in texts[:ENTROPY_TEXTS]]
-    places = block_distributions(lab.source.language_model, setting, pairs, lab.run.seed)
+    texts = lab.run.texts(profiles[0].cell(setting, length), count)[: ENTROPY_TEXTS * entropy]
+    pairs = [(lab.prompt(text.index), text.token_ids) for text in texts]
+    places = block_distributions(lab.source.language_model, setting, pairs, lab.run.seed) if pairs else []
     human_texts = lab.human_texts(human)
     material = Material.of(human_texts)
     around = [np.array(tokens) for tokens in map(lab.source.tokenizer.encode, human_texts) if tokens]
@@ -122,28 +121,18 @@ def _profile_row(
 ) -> ProfileRow:
     texts = lab.run.texts(cell, count)
     clean = np.array([log10_direct(cell, lab.run.seed, text) for text in texts])
-    edited = [edited_log10_p(lab, cell, texts, share, material) for share in SHARES]
     planted = [log10_planted(cell, lab.run.seed, text, around) for text in texts]
     return ProfileRow(
         profile=profile,
         setting=cell.setting,
         texts=count,
         rows=rows_per_token(lab.run.stored(cell), lab.prompt_rows),
-        kept=entropy_kept(cell.watermark(), places, lab.run.seed),
+        kept=entropy_kept(cell.watermark(), places, lab.run.seed) if places else None,
         median_log10_p=bootstrap(lambda values: np.median(values, axis=-1), clean),
         tpr=tuple(found(clean, FPR, pool) for pool in POOLS),
-        edited=tuple(found(values, EDITED_FPR, 1) for values in edited),
-        edited_pools=tuple(
-            tuple(found(values, EDITED_FPR, pool) for values in edited) for pool in EDITED_POOLS
-        ),
         planted=found(np.array(planted), FPR, 1),
+        edits=tuple(edited_rates(lab, cell, texts, material)),
     )
-
-
-def found(log10_p: NDArray[np.float64], fpr: float, pool: int) -> Interval:
-    """Share of p-values that reach the rate when they are multiplied by the size of the pool."""
-    hits = log10_p + math.log10(pool) <= math.log10(fpr)
-    return wilson(int(hits.sum()), hits.size)
 
 
 def log10_direct(cell: Cell, seed: int, text: Completion) -> float:
@@ -152,16 +141,6 @@ def log10_direct(cell: Cell, seed: int, text: Completion) -> float:
     if cell.numbered:
         return numbered_direct(watermark, key, tokens)[0]
     return detect_direct(watermark, key, tokens).log10_p
-
-
-def log10_aligned(cell: Cell, key: bytes, tokens: NDArray[np.int64]) -> float:
-    """log10 p of aligned detection."""
-    watermark = cell.watermark()
-    if not cell.numbered:
-        return detect_aligned(watermark, key, tokens).log10_p
-    scores = numbered_position_scores(watermark, key, tokens)
-    null = aligned_null(watermark, key, tokens, scores.size, BETA)
-    return null.log10_p(aligned_score(scores, watermark.block_size, BETA)) if scores.size else 0.0
 
 
 def log10_planted(cell: Cell, seed: int, text: Completion, around: Sequence[NDArray[np.int64]]) -> float:
@@ -174,22 +153,6 @@ def log10_planted(cell: Cell, seed: int, text: Completion, around: Sequence[NDAr
     scores = numbered_position_scores(watermark, key, tokens)
     null = segment_null(watermark, "scan", key, tokens, scores.size)
     return localized_evidence(watermark, tokens, scores, "scan", 0.0, null).log10_p
-
-
-def edited_log10_p(
-    lab: Lab, cell: Cell, texts: Sequence[Completion], share: float, material: Material
-) -> NDArray[np.float64]:
-    """log10 p after each of `WORD_EDITS` of `share` of the words, [edits, texts]; read again as tokens."""
-    tokenizer, rows = lab.source.tokenizer, []
-    for name in WORD_EDITS:
-        generator = np.random.default_rng(sampling_seed(lab.run.seed, "edit", name, share, cell.name))
-        row = []
-        for text in texts:
-            edited = EDITS[name](tokenizer.decode(text.token_ids), share, material, generator)
-            tokens = np.array(tokenizer.encode(edited), dtype=np.int64)
-            row.append(log10_aligned(cell, cell.key(lab.run.seed, text.index), tokens))
-        rows.append(row)
-    return np.array(rows)
 
 
 def block_distributions(

@@ -2,18 +2,26 @@
 
 import asyncio
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.bulk.source import open_source
+from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings import DetectionSettings
 from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.detection import Document
 from ttmark.shared.tokenization import TokenizerMissing
 from ttmark.shared.vault.key_store_errors import KeyStoreError
+
+_ROWS_LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,21 @@ def open_backend(keys: FixedKeys) -> DetectionBackend:
     with no_start_after(TokenizerMissing):
         tokenizers = TokenizerSet.load(settings.tokenizer_folders())
     return DetectionBackend(keys, tokenizers, settings.max_document_tokens)
+
+
+def check_keys(source: Path, options: DetectionOptions, tenant: str, backend: DetectionBackend) -> None:
+    """Holds the keys of a run against its first rows, so that it fails at its start and not row by row.
+
+    Raises:
+        StartupError: a named key is not the tenant's, or texts are to be read and the tokenizer of a named
+            key, or of every key, is not installed.
+        BulkError: the rows cannot be read.
+    """
+    first = [row.parse()[1] for row in islice(open_source(source).rows(0), _ROWS_LOOKED_AT)]
+    has_texts = any(isinstance(document, Document) and document.text is not None for document in first)
+    like_them = Document(text="") if has_texts else Document(token_ids=[])
+    with no_start_after(ServiceError):
+        select_keys(options.request([like_them]), tenant, backend.keys, backend.tokenizers)
 
 
 def only_tenant(keys: FixedKeys, tenant: str | None) -> str:

@@ -1,25 +1,53 @@
 """The chat template that a model folder carries, if any."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.services.runtime import StartupError
 
+if TYPE_CHECKING:
+    from ttmark.gen_service.api.chat_template import ChatTemplate
 
-def read_chat_template(folder: Path) -> ChatTemplate | None:
+
+def read_chat_template(folder: Path) -> "ChatTemplate | None":
     """From `chat_template.jinja`, else from `tokenizer_config.json`, as Hugging Face tokenizers store it.
 
     Raises:
         StartupError: a file is damaged, or the template has a syntax error.
     """
-    file, config_file = folder / "chat_template.jinja", folder / "tokenizer_config.json"
-    try:
-        config = orjson.loads(config_file.read_bytes()) if config_file.is_file() else {}
-        source = file.read_text() if file.is_file() else _default_template(config.get("chat_template"))
+    # Imported here: the whole generation service comes with it, which `has_chat_template` can do without.
+    from ttmark.gen_service.api.chat_template import ChatTemplate
+
+    with _usable(folder):
+        source, config = _read(folder)
         return ChatTemplate(source, _special_tokens(config)) if source else None
+
+
+def has_chat_template(folder: Path) -> bool:
+    """Whether there is one, whatever it says.
+
+    Raises:
+        StartupError: a file is damaged.
+    """
+    with _usable(folder):
+        return bool(_read(folder)[0])
+
+
+def _read(folder: Path) -> tuple[str | None, dict[str, Any]]:
+    """The template and what `tokenizer_config.json` holds."""
+    file, config_file = folder / "chat_template.jinja", folder / "tokenizer_config.json"
+    config = orjson.loads(config_file.read_bytes()) if config_file.is_file() else {}
+    return file.read_text() if file.is_file() else _default_template(config.get("chat_template")), config
+
+
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except ValueError as error:  # JSON, UTF-8 and template errors alike
         raise StartupError(f"{folder}: the chat template cannot be used: {error}") from error
 

@@ -14,6 +14,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings import DetectionSettings
@@ -59,6 +60,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     watch_keys(access.cache, registry)
     allowance = _allowance(settings, access, registry)
     workers = ExtractionWorkers(settings.extraction_limits())
+    jobs = open_jobs(settings, access)
     budget = None
     if settings.blocks_per_minute:
         budget = WorkBudget("detect", access.counters, per_minute=settings.blocks_per_minute)
@@ -67,7 +69,10 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with access, workers:
             await workers.warm()
-            yield
+            try:
+                yield
+            finally:
+                await jobs.store.close()
 
     return create_detection_app(
         DetectionBackend(access.cache, tokenizers, settings.max_document_tokens, settings.max_request_blocks),
@@ -85,6 +90,8 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         workers=workers,
         work=WorkLimits(settings.workers, settings.max_queue),
         budget=budget,
+        jobs=jobs,
+        case_key=settings.load_case_key(),
     )
 
 

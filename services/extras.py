@@ -26,9 +26,17 @@ MODULES = {
     "detect": ("charset_normalizer", "confusable_homoglyphs", "docx", "lxml", "pypdf", "regex"),
     "bulk": ("pyarrow",),
     "ray": ("ray",),
+    "vllm": ("yaml",),
     "eval": ("matplotlib", "rouge_score", "sacrebleu", "scipy"),
 }
-CONTAINS = {"gen": (), "detect": (), "bulk": ("detect",), "ray": ("bulk",), "eval": ("gen", "detect")}
+CONTAINS = {
+    "gen": (),
+    "detect": (),
+    "bulk": ("detect",),
+    "ray": ("bulk",),
+    "vllm": ("gen",),
+    "eval": ("gen", "detect"),
+}
 
 
 def require(*extras: str) -> None:

@@ -75,6 +75,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
         NearDuplicateThrottle(
             LocalCounters(), key=access.kek.derive(b"ttmark near duplicates"), rule=EVIDENCE_RULE
         ),
+        console_url=settings.console_url if settings.playground else None,
     )
     app.state.drain = models.stop
     return app

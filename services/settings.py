@@ -7,7 +7,9 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ttmark.services.origins import Origins
+from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
+from ttmark.services.settings_jobs import JobSettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 
@@ -103,6 +105,15 @@ class GenerationSettings(ServiceSettings):
         ge=0,
         description="Tokens of prompts and completions in a minute, likewise; 0: any.",
     )
+    engine: Literal["embedded", "vllm"] = Field(
+        default="embedded",
+        description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 is installed.",
+    )
+    engine_file: Path | None = Field(
+        default=None,
+        description="With `vllm`: a YAML file with further arguments for it, in vLLM's own names, such as "
+        "`tensor_parallel_size: 2`.",
+    )
     max_concurrency: int = Field(default=32, ge=1, description="Sequences that run at the same time.")
     max_queue: int = Field(default=128, ge=0, description="Requests that may wait before 429 is answered.")
     max_branches: int = Field(
@@ -144,6 +155,17 @@ class GenerationSettings(ServiceSettings):
         "they are read as ordinary text; `refuse`: the request gets a 400; `control`: they work, so that a "
         "user's message can pose as the system's.",
     )
+    playground: bool = Field(
+        default=False,
+        description="Serve a page at `/playground` on which people with an access token watch a text being "
+        "written.",
+    )
+    console_url: str = Field(
+        default="http://127.0.0.1:8001",
+        pattern="^https?://",
+        description="Address of the detection service, as browsers reach it: the playground hands texts over "
+        "to its console.",
+    )
     request_seconds: float = Field(
         default=600.0, gt=0, description="Time for a completion, waiting included, before 503 is answered."
     )
@@ -157,7 +179,7 @@ class GenerationSettings(ServiceSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-class DetectionSettings(ExtractionSettings, ServiceSettings):
+class DetectionSettings(CaseSettings, ExtractionSettings, JobSettings, ServiceSettings):
     """Settings of the detection service."""
 
     detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")

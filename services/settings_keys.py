@@ -53,17 +53,17 @@ class KeyStoreSettings(BaseSettings):
         if self.ledger_file == Path():
             return Ledger()
         with no_start_after(KeyStoreError):
-            return LedgerFile(self.ledger_file or ledger_path(self.state, self._url()))
+            return LedgerFile(self.ledger_file or ledger_path(self.state, self.url()))
 
     def open_counters(self) -> Counters:
         """Counters for rate limits, beside the store."""
         with no_start_after(ValueError):
-            return open_counters(self._url())
+            return open_counters(self.url())
 
     def open_store(self) -> RecordStore:
         """The store, not yet connected."""
         with no_start_after(ValueError):
-            return open_store(self._url())
+            return open_store(self.url())
 
     def load_kek(self) -> KeyEncryptionKey:
         """The key-encryption key, with the older ones that still open what they wrapped."""
@@ -76,7 +76,8 @@ class KeyStoreSettings(BaseSettings):
         except ValueError as error:
             raise StartupError(f"{source}: {error}") from error
 
-    def _url(self) -> str:
+    def url(self) -> str:
+        """The store's URL, which may hold a password."""
         if self.store_url_file is not None:
             return _read(self.store_url_file, "the key store's URL")
         return self.store_url.get_secret_value()

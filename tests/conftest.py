@@ -2,6 +2,7 @@
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from filelock import FileLock
 from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
 from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
+from ttmark.shared.vault.sqlite_file import SqliteFile
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,6 +25,21 @@ def no_ledger_in_the_working_folder() -> Iterator[None]:
     """Stores come and go under one address here; a test that wants a ledger says where."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TTMARK_LEDGER_FILE", "")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sqlite_waits_for_no_disk() -> Iterator[None]:
+    """Tests end processes, never machines: what was written stays, also without waiting for the disk."""
+    opened = SqliteFile._open
+
+    def without_waiting(file: SqliteFile) -> sqlite3.Connection:
+        connection = opened(file)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqliteFile, "_open", without_waiting)
         yield
 
 

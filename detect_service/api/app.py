@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from ttmark.detect_service.api.cases import cases_router, public_key_router
 from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extract import extraction_router
 from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
+from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
 from ttmark.detect_service.api.keys import keys_router
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.routes import detection_router
@@ -17,8 +19,16 @@ from ttmark.detect_service.console import console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
+from ttmark.detect_service.jobs.desk import JobDesk
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.jobs.upkeep import JobUpkeep
+from ttmark.detect_service.jobs.worker import JobWorker
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
+from ttmark.shared.http.background import beside
 from ttmark.shared.http.health import Readiness
+from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.work_budget import WorkBudget
 
@@ -32,22 +42,58 @@ def create_detection_app(
     workers: ExtractionWorkers | None = None,
     work: WorkLimits | None = None,
     budget: WorkBudget | None = None,
+    jobs: Jobs | None = None,
+    case_key: CaseKey | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
     `readiness` is asked on each /readyz, `allowance` for the documents of each request and `budget`
     for its work; left out: no limit.
+    `jobs` are kept in its store and worked on while the application serves; None: there are no such routes.
     `workers` read files; whoever makes them closes them. Left out: with the usual limits.
+    `case_key` signs cases; left out: there are none.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
-    options = replace(options, run_long=desk.run_long)
-    app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
     metrics = DetectionMetrics(options.registry)
-    app.include_router(detection_router(backend, metrics, allowance, options.audit, desk))
-    app.include_router(keys_router(backend, options.limits))
-    app.include_router(
-        extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long)
-    )
-    app.include_router(console_router())
+    options = replace(options, run_long=desk.run_long)
+    routes = [
+        detection_router(backend, metrics, allowance, options.audit, desk, case_key),
+        cases_router(case_key, desk.run_long),
+        public_key_router(case_key),
+        keys_router(backend, options.limits),
+        extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long),
+        console_router(),
+    ]
+    if jobs is not None:
+        job_metrics = JobMetrics(options.registry)
+        routes += job_routers(JobDesk(jobs, backend, job_metrics, options.audit, allowance), desk.run_long)
+        work_of_jobs = [JobUpkeep(jobs, job_metrics).run]
+        for _ in range(jobs.limits.workers):
+            worker = JobWorker(
+                jobs,
+                backend,
+                desk.queue,
+                job_metrics,
+                metrics,
+                options.audit,
+                ready=lambda: all(readiness().checks.values()),
+            )
+            work_of_jobs.append(worker.run)
+        options = replace(
+            options,
+            lifespan=beside(options.lifespan, work_of_jobs),
+            limits=replace(options.limits, of_path={JOBS_PATH: _limits_of(jobs, options.limits)}),
+        )
+    app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
+    for router in routes:
+        app.include_router(router)
     describe_problems(app)
     return app
+
+
+def _limits_of(jobs: Jobs, others: HttpLimits) -> HttpLimits:
+    return replace(
+        others,
+        max_body_bytes=jobs.limits.body_bytes,
+        max_json_containers=2 * jobs.limits.documents + 100,  # each document is one, and may hold a list
+    )

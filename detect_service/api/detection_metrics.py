@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from ttmark.shared.schemas.detection import Verdict
 
-MODES = ("direct", "aligned", "localized")
+MODES = ("combined", "direct", "aligned", "localized")
 _LENGTH_BUCKETS = (16, 64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536)
 # Equal steps: over texts without a watermark the p-value is uniform, so this histogram must stay flat.
 _P_VALUE_BUCKETS = tuple(step / 20 for step in range(1, 21))

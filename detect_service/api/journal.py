@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ttmark.detect_service.api.detection_metrics import DetectionMetrics
+from ttmark.detect_service.options import route_of
 from ttmark.detect_service.pipeline import Finding
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.unlocked import UnlockedKey
@@ -15,10 +16,15 @@ _HALF = math.log10(0.5)
 
 
 class Journal:
-    """Hears of a request's keys and results as `detect` comes to them."""
+    """Hears of a request's keys and results as `detect` comes to them.
 
-    def __init__(self, mode: str, metrics: DetectionMetrics) -> None:
+    Args:
+        route: what was asked, where that is not the route of the mode.
+    """
+
+    def __init__(self, mode: str, metrics: DetectionMetrics, route: str | None = None) -> None:
         self._mode = mode
+        self._route = route or route_of(mode)
         self._metrics = metrics
         self._keys: tuple[str, ...] = ()
         self._tokens = 0
@@ -47,7 +53,7 @@ class Journal:
                 token_id=caller.token_id,
                 tenant=caller.tenant,
                 request_id=request_id,
-                route=f"/v1/detect/{self._mode}",
+                route=self._route,
                 tokens=self._tokens,
                 keys=self._keys,
                 verdicts=dict(self._verdicts),

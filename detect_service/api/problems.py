@@ -12,7 +12,7 @@ _DESCRIPTIONS = {
     400: "The body is not strict JSON",
     401: "No valid access token",
     403: "The token lacks a scope",
-    404: "Unknown key",
+    404: "Unknown key or job",
     408: "The body did not arrive in time",
     413: "Body or document too large",
     415: "The body is not uncompressed JSON",

@@ -1,4 +1,4 @@
-"""`POST /v1/detect/*`."""
+"""`POST /v1/detect` and `/v1/detect/*`."""
 
 from functools import partial
 from typing import Annotated
@@ -11,20 +11,24 @@ from ttmark.detect_service.api.journal import Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.cases.cases import with_cases
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.questions import asked, permitted
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DetectionResponse,
     DirectRequest,
     LocalizedRequest,
 )
+from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.vault.audit import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
@@ -36,8 +40,9 @@ def detection_router(
     allowance: DocumentAllowance | None,
     audit: AuditSink,
     desk: WorkDesk,
+    case_key: CaseKey | None,
 ) -> APIRouter:
-    """The three detectors."""
+    """The three detectors, together and each by itself; `case_key` signs cases."""
     router = APIRouter(
         prefix="/v1/detect",
         tags=["detection"],
@@ -55,11 +60,17 @@ def detection_router(
             journal = Journal(mode, metrics)
             identifier = request_id(request.scope)
             response = detect(body, caller, backend, identifier, journal)
+            response = with_cases(response, body, mode, case_key)
             journal.close(caller, identifier, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
         return await desk.done(mode, body, caller, request, examine)
+
+    @router.post("", response_model=CombinedResponse)
+    async def combined(body: CombinedRequest, caller: Caller, request: Request) -> Response:
+        """Whether a text contains passages made with the keys: unedited, edited, or inside a longer text."""
+        return await answer("combined", body, caller, request)
 
     @router.post("/direct", response_model=DetectionResponse)
     async def direct(body: DirectRequest, caller: Caller, request: Request) -> Response:

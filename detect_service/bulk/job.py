@@ -11,7 +11,19 @@ from typing import BinaryIO
 import orjson
 
 from ttmark.detect_service.bulk.bulk_error import BulkError
+from ttmark.detect_service.bulk.csv_file import write_csv
 from ttmark.detect_service.options import DetectionOptions
+
+OUTPUT_ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Of all rows of an output: how many, how many could not be examined, in how many a mark was found."""
+
+    rows: int
+    failed: int
+    found: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +69,11 @@ class BulkJob:
         """Number of rows done, and the file that further lines are appended to.
 
         Raises:
-            BulkError: the output exists, or the lines so far belong to another run.
+            BulkError: the output exists or is of no kind that is written, or the lines so far belong to
+                another run.
         """
+        if self.out.suffix not in OUTPUT_ENDINGS:
+            raise BulkError(f"{self.out} is none of {', '.join(OUTPUT_ENDINGS)}")
         if self.out.exists():
             raise BulkError(f"{self.out} exists already")
         fingerprint = self.fingerprint()
@@ -74,18 +89,26 @@ class BulkJob:
             file.flush()
             os.fsync(file.fileno())
 
-    def finish(self) -> None:
+    def finish(self) -> Tally:
         """Turns the lines into the output, in one step that is either done or not."""
-        if self.out.suffix == ".parquet":
-            from ttmark.detect_service.bulk.parquet_file import write_parquet  # needs an optional dependency
-
+        tally = _tally_of(self.partial)
+        if self.out.suffix in (".parquet", ".csv"):
             unfinished = self.out.with_name(self.out.name + ".unfinished")
-            write_parquet(self.partial, unfinished)
+            self._write_as_table(unfinished)
             unfinished.replace(self.out)
             self.partial.unlink()
         else:
             self.partial.replace(self.out)
         self.state.unlink()
+        return tally
+
+    def _write_as_table(self, path: Path) -> None:
+        if self.out.suffix == ".csv":
+            write_csv(self.partial, path)
+            return
+        from ttmark.detect_service.bulk.parquet_file import write_parquet  # needs an optional dependency
+
+        write_parquet(self.partial, path)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -113,3 +136,14 @@ def _complete_lines(file: BinaryIO) -> tuple[int, int]:
             size = read + last + 1
         read += len(block)
     return rows, size
+
+
+def _tally_of(lines: Path) -> Tally:
+    # What is looked for cannot stand inside of a string, where quotes are escaped.
+    rows = failed = found = 0
+    with lines.open("rb") as file:
+        for line in file:
+            rows += 1
+            failed += not line.endswith(b'"error":null}\n')
+            found += b'"verdict":"watermarked"' in line
+    return Tally(rows, failed, found)

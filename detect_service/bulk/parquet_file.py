@@ -45,6 +45,11 @@ def output_schema() -> pa.Schema:
             ("pool_key", pa.int64()),
             ("payload", pa.int64()),
             ("pool_keys_found", pa.int64()),
+            ("scope", pa.string()),
+            ("marked_share", pa.float64()),
+            ("marked_share_low", pa.float64()),
+            ("marked_share_high", pa.float64()),
+            ("weak", pa.bool_()),
             ("segments", pa.list_(segment)),
             ("error", pa.string()),
         ]

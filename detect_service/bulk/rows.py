@@ -7,6 +7,7 @@ import orjson
 from pydantic import ValidationError
 
 from ttmark.shared.schemas.detection import DetectionResult, Document, Segment
+from ttmark.shared.schemas.detection_combined import CombinedResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
         "pool_key": key.pool_key if key else None,
         "payload": key.payload if key else None,
         "pool_keys_found": result.pool_keys_found,
+        **_where(result),
         "segments": None if result.segments is None else [_segment(s) for s in result.segments],
         "error": None,
     }
@@ -72,7 +74,19 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
 def error_row(number: int, row_id: str | None, error: str) -> dict[str, Any]:
     """The output row of a document that was not examined."""
     more = ("key_id", "key_version", "profile", "pool_key", "payload", "pool_keys_found", "segments")
-    return {"row": number, "id": row_id, **dict.fromkeys(_FIGURES + more), "error": error}
+    return {"row": number, "id": row_id, **dict.fromkeys((*_FIGURES, *more, *_WHERE)), "error": error}
+
+
+_WHERE = ("scope", "marked_share", "marked_share_low", "marked_share_high", "weak")
+
+
+def _where(result: DetectionResult) -> dict[str, Any]:
+    """What the combined detection alone says."""
+    if not isinstance(result, CombinedResult):
+        return dict.fromkeys(_WHERE)
+    share = result.marked_share
+    figures = (share.estimate, share.low, share.high) if share else (None, None, None)
+    return dict(zip(_WHERE, (result.scope, *figures, result.weak), strict=True))
 
 
 def _segment(segment: Segment) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from ttmark.detect_service.bulk.job import BulkJob
+from ttmark.detect_service.bulk.job import BulkJob, Tally
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.bulk.source import open_source
 from ttmark.detect_service.bulk.workers import Pool
@@ -32,8 +32,8 @@ class Progress:
     share: float
 
 
-def run_bulk(job: BulkJob, pool: Pool, report: Callable[[Progress], None]) -> Progress:
-    """Examines every row that is not done yet and completes the output.
+def run_bulk(job: BulkJob, pool: Pool, report: Callable[[Progress], None]) -> tuple[Progress, Tally]:
+    """Examines every row that is not done yet and completes the output; where it ended, and what is in it.
 
     Memory holds at most `CHUNKS_FOR_EACH_WORKER` chunks for each of the pool's processes.
 
@@ -60,8 +60,7 @@ def run_bulk(job: BulkJob, pool: Pool, report: Callable[[Progress], None]) -> Pr
                 progress = write_first()
         while waiting:
             progress = write_first()
-    job.finish()
-    return progress
+    return progress, job.finish()
 
 
 def chunks(rows: Iterable[InputRow]) -> Iterator[Chunk]:

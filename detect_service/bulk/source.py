@@ -1,6 +1,8 @@
-"""Reads rows from JSONL or Parquet, a few at a time, from any row on."""
+"""Reads rows from JSONL, CSV or Parquet, a few at a time, from any row on."""
 
+import csv
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,15 +35,19 @@ def open_source(path: Path) -> Source:
     """The file's reader, chosen by its ending.
 
     Raises:
-        BulkError: missing, not readable, or neither .jsonl nor .parquet.
+        BulkError: missing, not readable, or of none of the three kinds.
     """
+    if path.is_dir():
+        raise BulkError(f"{path} is a folder: `ttmark detect {path}` examines the files in it")
     if not path.is_file():
         raise BulkError(f"there is no file {path}")
     if path.suffix in (".jsonl", ".ndjson"):
         return JsonLines(path)
     if path.suffix == ".parquet":
         return ParquetRows(path)
-    raise BulkError(f"{path} is neither .jsonl nor .parquet")
+    if path.suffix == ".csv":
+        return CsvRows(path)
+    raise BulkError(f"{path} is neither .jsonl, .csv nor .parquet")
 
 
 class JsonLines:
@@ -74,6 +80,58 @@ class JsonLines:
             self.position += len(rest)
             if rest.endswith(b"\n"):
                 return
+
+
+class CsvRows:
+    """The columns `text` or `token_ids` (a JSON list), and `id` where there is one; UTF-8, with a head."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.total = path.stat().st_size
+        self.position = 0
+        csv.field_size_limit(LONGEST_ROW)
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            try:
+                head = next(csv.reader(file), [])
+            except csv.Error as error:
+                raise BulkError(f"{path} is not a CSV file: {error}") from error
+        self._columns = [name if name in _COLUMNS else None for name in head]
+        if not {"text", "token_ids"} & set(self._columns):
+            raise BulkError(f"{path} has neither a column text nor token_ids")
+
+    def rows(self, first: int) -> Iterator[InputRow]:
+        """The rows from number `first` on."""
+        # What is not UTF-8 becomes a lone surrogate, which no row may hold: that row is at fault alone.
+        with (
+            self._path.open("rb") as raw,
+            TextIOWrapper(raw, "utf-8-sig", "surrogateescape", newline="") as file,
+        ):
+            reader = csv.reader(file)
+            next(reader, None)
+            try:
+                for number, fields in enumerate(reader):
+                    self.position = raw.tell()
+                    if number >= first:
+                        yield self._row(number, fields)
+            except csv.Error as error:
+                raise BulkError(f"{self._path}, line {reader.line_num}: {error}") from error
+
+    def _row(self, number: int, fields: list[str]) -> InputRow:
+        row: dict[str, Any] = {
+            name: field for name, field in zip(self._columns, fields, strict=False) if name
+        }
+        if not row.get("id"):
+            row.pop("id", None)
+        if not row.get("token_ids"):
+            row.pop("token_ids", None)
+        elif not row.get("text"):
+            row.pop("text", None)
+        try:
+            if "token_ids" in row:
+                row["token_ids"] = orjson.loads(row["token_ids"])
+            return InputRow(number, orjson.dumps(row))
+        except (orjson.JSONDecodeError, TypeError) as error:
+            return InputRow(number, None, f"the row cannot be read: {error}")
 
 
 class ParquetRows:

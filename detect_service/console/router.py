@@ -1,81 +1,10 @@
-"""`GET /` and the files that the page is made of."""
+"""`GET /`: the moderation console."""
 
-import hashlib
-import mimetypes
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.resources import files
-from types import MappingProxyType
+from fastapi import APIRouter
 
-from fastapi import APIRouter, Request, Response
-
-from ttmark.shared.http.service_errors import NotFound
-
-# Nothing from elsewhere, nothing inline, no frames, no forms that leave: a pasted text stays a text.
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-)
-HEADERS: Mapping[str, str] = MappingProxyType(
-    {
-        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "same-origin",
-        "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-        "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
-        "Cache-Control": "no-cache",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asset:
-    content: bytes
-    media_type: str
-    etag: str
+from ttmark.shared.pages.page_router import page_router
 
 
 def console_router() -> APIRouter:
-    """The page and its files, read once."""
-    assets = _read_assets()
-    router = APIRouter(include_in_schema=False)
-
-    def answer(name: str, request: Request) -> Response:
-        asset = assets.get(name)
-        if asset is None:
-            raise NotFound("There is no such file.")
-        headers = {**HEADERS, "ETag": asset.etag}
-        if request.headers.get("if-none-match") == asset.etag:
-            return Response(status_code=304, headers=headers)
-        return Response(asset.content, media_type=asset.media_type, headers=headers)
-
-    @router.api_route("/", methods=["GET", "HEAD"])
-    async def page(request: Request) -> Response:
-        return answer("index.html", request)
-
-    @router.api_route("/console/{name}", methods=["GET", "HEAD"])
-    async def file(name: str, request: Request) -> Response:
-        return answer(name, request)
-
-    return router
-
-
-def _read_assets() -> dict[str, _Asset]:
-    assets = {}
-    for resource in files("ttmark.detect_service.console").joinpath("static").iterdir():
-        content = resource.read_bytes()
-        media_type = mimetypes.guess_type(resource.name)[0] or "application/octet-stream"
-        digest = hashlib.sha256(content).hexdigest()[:32]
-        assets[resource.name] = _Asset(content, media_type, f'"{digest}"')
-    return assets
+    """The page and its files."""
+    return page_router("/", "console", "ttmark.detect_service.console")

@@ -2,7 +2,8 @@
 
 A job runs in slices: it ends its turn at the first pause after `slice_seconds`, and the tenant that has had
 the least of the workers' time goes next (start-time fair queueing; Goyal, Vin and Cheng 1996). However much
-one tenant sends, a job of another waits for the end of one slice.
+one tenant sends, a job of another waits for the end of one slice. Work in the background is in lines of its
+own, whose time counts for more: it has the workers while nobody else wants them, and a small share else.
 """
 
 import asyncio
@@ -13,11 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
-from ttmark.detect_service.fair_work.job import Abandoned, Job
+from ttmark.detect_service.fair_work.job import Abandoned, Job, LineName
 from ttmark.detect_service.fair_work.tenant_line import TenantLine
 from ttmark.shared.watermark.pauses import interruptible
 
 T = TypeVar("T")
+# Of background lines, where a line of requests has 1.
+_BACKGROUND_SHARE = 0.1
 
 
 class QueueFull(Exception):
@@ -50,7 +53,7 @@ class FairQueue:
         self._most_jobs = most_jobs
         self._observer = observer
         self._slice_seconds = slice_seconds
-        self._lines: dict[str, TenantLine] = {}
+        self._lines: dict[LineName, TenantLine] = {}
         self._lock = threading.Lock()
         # A job that has begun keeps its thread between turns.
         self._threads = ThreadPoolExecutor(max_workers=4096, thread_name_prefix="work")
@@ -61,13 +64,13 @@ class FairQueue:
         with self._lock:
             return sum(line.jobs for line in self._lines.values())
 
-    async def run(self, tenant: str, cost: float, work: Callable[[], T]) -> T:
+    async def run(self, tenant: str, cost: float, work: Callable[[], T], *, background: bool = False) -> T:
         """The result of `work`, or what it raises.
 
         When the caller is cancelled, so is the work: at once while it waits, else at its next pause.
 
         Raises:
-            QueueFull: the tenant has `most_jobs` in hand.
+            QueueFull: the tenant has `most_jobs` in hand, of either sort.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
@@ -90,7 +93,7 @@ class FairQueue:
                 return lambda: hand_over(lambda: answer.set_exception(failure))
             return lambda: hand_over(lambda: answer.set_result(result))
 
-        job = Job(self, tenant, cost, answering)
+        job = Job(self, LineName(tenant, background), cost, answering)
         self._enter(job)
         try:
             return await answer
@@ -108,7 +111,7 @@ class FairQueue:
             return
         with self._lock:
             self._end_turn(job)
-            self._lines[job.tenant].busy -= 1
+            self._lines[job.line].busy -= 1
             self._line_up(job)
         job.turn.wait()
 
@@ -121,19 +124,20 @@ class FairQueue:
     def come_back(self, job: Job) -> None:
         """Waits for a turn after time aside."""
         with self._lock:
-            line = self._lines[job.tenant]
-            line.clock += time.perf_counter() - job.since
+            line = self._lines[job.line]
+            line.charge(time.perf_counter() - job.since)
             line.busy -= 1
             self._line_up(job)
         job.turn.wait()
 
     def _enter(self, job: Job) -> None:
         with self._lock:
-            line = self._lines.get(job.tenant)
+            line = self._lines.get(job.line)
             if line is None:
                 # As far as the one that has had the least: who comes now has no claim to time gone by.
                 clock = min((other.clock for other in self._lines.values()), default=0.0)
-                line = self._lines[job.tenant] = TenantLine(clock)
+                share = _BACKGROUND_SHARE if job.line.background else 1.0
+                line = self._lines[job.line] = TenantLine(clock, share)
             if line.jobs >= self._most_jobs:
                 raise QueueFull
             line.enter(job)
@@ -161,7 +165,7 @@ class FairQueue:
             with self._lock:
                 if job.has_turn:
                     self._end_turn(job)
-                    self._lines[job.tenant].busy -= 1
+                    self._lines[job.line].busy -= 1
                 self._forget(job)
                 self._give_turns()
         # After the job has left its place: who sends the next request upon an answer finds it free.
@@ -172,14 +176,14 @@ class FairQueue:
 
     def _line_up(self, job: Job) -> None:
         job.turn.clear()
-        self._lines[job.tenant].wait(job)
+        self._lines[job.line].wait(job)
         self._give_turns()
         if job.abandoned:
             job.turn.set()
 
     def _end_turn(self, job: Job) -> None:
         now = time.perf_counter()
-        self._lines[job.tenant].clock += now - job.since
+        self._lines[job.line].charge(now - job.since)
         job.since = now
         job.has_turn = False
         self._free += 1
@@ -204,7 +208,7 @@ class FairQueue:
                 self._threads.submit(job.context.run, self._run, job)
 
     def _forget(self, job: Job) -> None:
-        line = self._lines[job.tenant]
+        line = self._lines[job.line]
         line.forget(job)
         if not line.jobs:
-            del self._lines[job.tenant]
+            del self._lines[job.line]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Abandoned(Exception):
@@ -25,20 +25,27 @@ class Turns(Protocol):
         """Waits for the next turn."""
 
 
+class LineName(NamedTuple):
+    """Jobs of one line take turns among themselves, lines among each other."""
+
+    tenant: str
+    background: bool
+
+
 class Job:
-    """A computation, its cost and its tenant; runs on a thread of its own while it has a turn.
+    """A computation, its cost and its line; runs on a thread of its own while it has a turn.
 
     Attributes:
         work: the computation; what it returns hands the answer over.
-        tag: jobs of one tenant take turns in the order of their tags.
+        tag: jobs of one line take turns in the order of their tags.
         since: when the turn, or the time aside, began.
         has_turn: whether it counts as running.
     """
 
     def __init__(
-        self, turns: Turns, tenant: str, cost: float, work: Callable[[], Callable[[], None]]
+        self, turns: Turns, line: LineName, cost: float, work: Callable[[], Callable[[], None]]
     ) -> None:
-        self.tenant = tenant
+        self.line = line
         self.cost = cost
         self.work = work
         self.tag = 0.0

@@ -1,4 +1,4 @@
-"""The jobs of one tenant."""
+"""The jobs of one tenant that stand in one line."""
 
 import heapq
 from itertools import count
@@ -14,19 +14,25 @@ class TenantLine:
     Keshav and Shenker 1989).
 
     Attributes:
-        clock: seconds of workers that the tenant has had; the tenant with the fewest goes next.
+        clock: seconds of workers that the line has had, each counted as 1 / `share`; the line with the fewest
+            goes next.
         jobs: jobs in hand.
         busy: jobs that run, with a turn or aside.
     """
 
-    def __init__(self, clock: float) -> None:
+    def __init__(self, clock: float, share: float) -> None:
         self.clock = clock
+        self._share = share
         self.jobs = 0
         self.busy = 0
         self.cost = 0.0
         self._done = 0.0
         self._waiting: list[tuple[float, int, Job]] = []
         self._numbers = count()
+
+    def charge(self, seconds: float) -> None:
+        """The line has had time of the workers."""
+        self.clock += seconds / self._share
 
     def enter(self, job: Job) -> None:
         """Takes a new job in hand."""

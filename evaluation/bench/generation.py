@@ -1,5 +1,6 @@
 """`bench generate`, `support`, `budget`, `rows`: speed of our engine, beside transformers' in one run."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -64,7 +65,15 @@ class EngineOptions:
 
     @contextmanager
     def engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:
-        """Our engine, warm where it is to generate; its passes are not reproducible, a service's default."""
+        """Our engine, warm where it is to generate."""
+        engine = OurEngine(self.embedded(folder, sequences, adaptive=adaptive))
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    def embedded(self, folder: str, sequences: int, *, adaptive: bool = False) -> Engine:
+        """The embedded engine, not started; its passes are not reproducible, a service's default."""
         settings = EngineSettings(
             dtype=self.dtype,
             threads=self.threads,
@@ -75,11 +84,7 @@ class EngineOptions:
             reproducible=False,
             prefix_cache=False,
         )
-        engine = OurEngine(Engine.load(folder, settings))
-        try:
-            yield engine
-        finally:
-            engine.close()
+        return Engine.load(folder, settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +198,13 @@ class Rows(EngineOptions):
     name: ClassVar[str] = "rows"
 
     def run(self) -> None:
-        with self.folder() as folder, self.engine(folder, 1) as engine:
-            curve = engine.cost_curve(_MEASURED_ROWS)
+        with self.folder() as folder:
+            engine = self.embedded(folder, 1)
+            engine.start()
+            try:
+                curve = engine.cost_curve(_MEASURED_ROWS, time.process_time)
+            finally:
+                engine.stop(0.0)
         for count, seconds in zip(curve.rows, curve.seconds, strict=True):
             typer.echo(f"{count:4d} rows {1e3 * seconds:9.2f} ms of CPU time {count / seconds:9.0f} rows/s")
 

@@ -1,33 +1,40 @@
 """Our engine under a benchmark's workload."""
 
 import asyncio
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
 from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
-from ttmark.gen_service.engine import Engine, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.cost_curve import CostCurve
+from ttmark.gen_service.engine import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark, detect_direct
 
 _KEY = bytes(range(16))
 
 
-class OurEngine:
-    """The engine on a model, started once for all its measurements."""
+class AnyEngine(Protocol):
+    """What both engines have."""
 
-    def __init__(self, engine: Engine) -> None:
+    tokenizer: TextTokenizer
+
+    def record_in(self, metrics: EngineMetrics) -> None: ...
+    def start(self) -> None: ...
+    def stop(self, drain_seconds: float) -> None: ...
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]: ...
+
+
+class OurEngine:
+    """An engine on a model, started once for all its measurements."""
+
+    def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
         self._registry = CollectorRegistry()
         self._engine.record_in(EngineMetrics(self._registry))
         self._engine.start()
-
-    def cost_curve(self, most_rows: int) -> CostCurve:
-        """Processor seconds of a pass by its rows; for an engine that has nothing to do."""
-        return self._engine.cost_curve(most_rows, time.process_time)
 
     def close(self) -> None:
         self._engine.stop(0.0)

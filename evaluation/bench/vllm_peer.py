@@ -12,7 +12,7 @@ from typing import Any
 
 def generate(job: dict[str, Any]) -> dict[str, float]:
     """Completes the prompts twice, the first time a few tokens each to warm up, and times the second time."""
-    from vllm import LLM, SamplingParams  # type: ignore[import-not-found]
+    from vllm import LLM, SamplingParams
 
     model = LLM(
         model=job["model"],

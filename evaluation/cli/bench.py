@@ -11,9 +11,11 @@ from rich.console import Console
 
 from ttmark.evaluation.bench.context import Context
 from ttmark.evaluation.bench.core import REPEATS, measure_speed
+from ttmark.evaluation.bench.decisions import Decide
 from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors
 from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.generation import Budget, Generate, Rows, Support
+from ttmark.evaluation.bench.in_vllm import InVllm
 from ttmark.evaluation.bench.roofline import Roofline
 from ttmark.evaluation.bench.timing import timing_table
 from ttmark.evaluation.cli.commands import command_of, new_app, one_clear_line
@@ -104,6 +106,6 @@ def bench_app(ours: OurDetectors) -> typer.Typer:
     """The command line; `ours` makes the detection modes that `detect` compares with their peers."""
     app = new_app("Benchmarks side by side with their peers.")
     app.command("detect")(command_of(lambda options: options.run(ours), Detect))
-    for kind in (Generate, Support, Budget, Rows, Roofline, Context, Core, Compare):
+    for kind in (Generate, Support, Budget, Rows, Decide, Roofline, Context, InVllm, Core, Compare):
         app.command(kind.name)(command_of(kind.run, kind))
     return app

@@ -63,8 +63,8 @@ def _text_rates(o: Core) -> Table:
 
 
 def _pool_rates(o: Core) -> Table:
-    presets = PRESETS.values()
-    watermarks = [Watermark(p["scheme"], 2, p["context_width"], p.get("parameters")) for p in presets]
+    widths = {preset["scheme"]: preset["context_width"] for preset in PRESETS.values()}
+    watermarks = [Watermark(scheme, 2, widths.get(scheme)) for scheme in o.schemes]
     counts = pools.pool_counts(watermarks, o.documents, o.seed)
     return _pooled(list(counts), pools.LEVELS, o.rows, by_text=True)
 

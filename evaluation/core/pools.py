@@ -12,11 +12,12 @@ from ttmark.evaluation.core.texts import unwatermarked
 from ttmark.shared.watermark import Watermark, scored_positions
 from ttmark.shared.watermark.detectors.aligned import BETA, aligned_null
 from ttmark.shared.watermark.detectors.alignment import aligned_scores
-from ttmark.shared.watermark.detectors.localized import segment_null
+from ttmark.shared.watermark.detectors.localized import METHODS, segment_null
 from ttmark.shared.watermark.detectors.positions import PositionRows
 from ttmark.shared.watermark.detectors.scan import best_scores
 from ttmark.shared.watermark.detectors.segments import log10_family
 from ttmark.shared.watermark.detectors.tokens import context_and_block
+from ttmark.shared.watermark.detectors.waterseeker import best_window_scores
 from ttmark.shared.watermark.pool_scores import scores_under_each
 
 LEVELS = (1e-2, 1e-3, 1e-4)
@@ -45,22 +46,28 @@ def pool_counts(watermarks: Sequence[Watermark], texts: int, seed: int) -> Itera
 
 
 def log10_p_of_each(watermark: Watermark, keys: Sequence[bytes], tokens: NDArray[np.int64]) -> Best:
-    """Of the three detectors under each key; null tables or decoys as in detection."""
+    """Of every detector under each key; null tables or decoys as in detection."""
     rows = PositionRows.of(watermark, [tokens])
     positions = len(rows.blocks)
     if positions == 0:
-        return {name: np.zeros(len(keys)) for name in ("direct", "aligned", "scan")}
+        return {name: np.zeros(len(keys)) for name in ("direct", "aligned", *METHODS)}
     starts = scored_positions(tokens, watermark.block_size, watermark.context_width)
     blocks = context_and_block(watermark, tokens, starts)
     totals = np.concatenate([s.sum(axis=1) for _, s in scores_under_each(watermark, keys, *blocks)])
     parts = rows.scores_under_each(watermark, keys, positions * len(keys))
     scores = np.concatenate([part for _, part in parts]).T  # [positions, keys]
     aligned = aligned_null(watermark, keys[0], tokens, positions, BETA)
-    scan = segment_null(watermark, "scan", keys[0], tokens, positions)
     d = aligned_scores([scores], watermark.block_size, BETA, len(keys))
-    best = best_scores([scores], watermark.block_size, len(keys))
+    peaks = {
+        "scan": best_scores([scores], watermark.block_size, len(keys)),
+        "waterseeker": best_window_scores(scores.T, watermark.block_size, watermark.log10_p_of_z_sum),
+    }
+    nulls = {method: segment_null(watermark, method, keys[0], tokens, positions) for method in METHODS}
     return {
         "direct": np.array([watermark.log10_p_value(total, len(starts)) for total in totals]),
         "aligned": np.array([aligned.log10_p(score) for score in d]),
-        "scan": np.array([log10_family(scan.log10_e(score)) for score in best]),
+        **{
+            method: np.array([log10_family(nulls[method].log10_e(score)) for score in peaks[method]])
+            for method in METHODS
+        },
     }

@@ -1,39 +1,35 @@
 """`frontier`: power, diversity, edits and cost of the profiles that a deployment may choose between."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import numpy as np
 import typer
 
-from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
-from ttmark.evaluation.experiments.repeated import distinct_share
-from ttmark.evaluation.intervals import Interval, mean
+from ttmark.evaluation import word_edits
+from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.crowds import OPENING, REQUESTS, CrowdRow, crowds_table, measure_crowds
 from ttmark.evaluation.lab import Lab
-from ttmark.evaluation.options import Human, Length, Schemes, Settings, TextsInTurn, in_turn
-from ttmark.evaluation.profiles import (
-    BRANCHES,
-    DOCUMENT,
-    EDITED_POOLS,
-    POOLS,
-    SHARES,
-    WORD_EDITS,
-    Profile,
-    ProfileRow,
-    measure_profiles,
-)
+from ttmark.evaluation.options import Human, Length, Settings, TextsInTurn, in_turn
+from ttmark.evaluation.profiles import BRANCHES, DOCUMENT, POOLS, Profile, ProfileRow, measure_profiles
 from ttmark.evaluation.report.figure import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
 
-REPEATED_TOKENS = 24
-"""Texts whose first tokens differ differ: the share of distinct ones is a lower bound for longer texts."""
 BEFORE = Profile("synthid", 2, 4)
 LOWER_DEPTH = Profile("synthid", 2, 2, (("depth", 12),))
 NOW = Profile("gumbel", 2, 2)
-PROFILES = (BEFORE, LOWER_DEPTH, NOW, Profile("gumbel", 2, 1, numbered=True))
-REPEATED = {BEFORE: (1, 16, 64), LOWER_DEPTH: (16,), NOW: (16, 64, 256)}
-"""Profiles whose completions of the same prompts are counted, and with pools of how many keys."""
+PROFILES = (
+    BEFORE,
+    Profile("synthid", 1, 4),
+    LOWER_DEPTH,
+    NOW,
+    Profile("gumbel", 1, 4),
+    Profile("gumbel", 1, 2),
+)
+OTHERS = (Profile("gumbel", 2, 1, numbered=True),)
+"""Those that are measured when they are named."""
+REPEATED = {NOW: None, BEFORE: OPENING}
+"""Profiles whose completions under one key are counted, and their length; None: that of the texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,79 +41,72 @@ class Frontier:
 
     settings: Settings = (Setting.CHAT,)
     texts: TextsInTurn = (64,)
-    schemes: Schemes = ("synthid", "gumbel")
+    profiles: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--profile",
+            help="Those whose name begins so, say `gumbel` or `gumbel, r 2`; may be repeated; default:"
+            f" all but {'; '.join(map(str, OTHERS))}.",
+        ),
+    ] = ()
     length: Length = 200
     prompt_count: Annotated[int, typer.Option(min=1, help="Prompts that are asked again and again.")] = 20
-    completions: Annotated[int, typer.Option(min=2, help="Of each, at the first setting.")] = 40
+    same_key: Annotated[
+        tuple[int, ...],
+        typer.Option(
+            min=2,
+            help="Completions of each of these prompts under one key; repeated: at the first setting, the"
+            " second, ...",
+        ),
+    ] = (16,)
+    unmarked: Annotated[
+        tuple[int, ...],
+        typer.Option(min=2, help=f"The same without a watermark, {OPENING} tokens."),
+    ] = (50,)
+    diversity: Annotated[bool, typer.Option(help="Also ask prompts again and again.")] = True
+    entropy: Annotated[bool, typer.Option(help="Also measure what each leaves of it.")] = True
     human: Human = None
 
     def measure(self, lab: Lab) -> None:
+        chosen = self.chosen()
         rows: list[ProfileRow] = []
-        chosen = [profile for profile in PROFILES if profile.scheme in self.schemes]
-        if not chosen:
-            raise ValueError(f"no profile has a scheme of {', '.join(self.schemes)}")
-        pools = {profile: REPEATED[profile] for profile in chosen if profile in REPEATED}
+        crowds: list[CrowdRow] = []
         for number, name in enumerate(self.settings):
             setting, count = lab.setting(name), in_turn(self.texts, number)
-            rows += measure_profiles(lab, chosen, setting, self.length, count, self.human)
-        crowds = measure_repeats(lab, self, lab.setting(self.settings[0]), pools)
-        table, figure = frontier_table(rows, crowds, self), frontier_figure(rows, crowds)
-        lab.finish(self.name, [table], [*rows, *crowds], [figure])
+            rows += measure_profiles(
+                lab, chosen, setting, self.length, count, self.human, entropy=self.entropy
+            )
+            if self.diversity:
+                lengths = {
+                    profile: REPEATED[profile] or self.length for profile in chosen if profile in REPEATED
+                }
+                counts = in_turn(self.same_key, number), in_turn(self.unmarked, number)
+                crowds += measure_crowds(lab, setting, lengths, self.prompt_count, *counts)
+        tables = [frontier_table(rows, self), edits_table(rows, self)]
+        tables += [crowds_table(crowds, self.prompt_count)] if crowds else []
+        lab.finish(self.name, tables, [*rows, *crowds], [frontier_figure(rows, crowds)])
+
+    def chosen(self) -> list[Profile]:
+        """The profiles to measure.
+
+        Raises:
+            ValueError: none is called so.
+        """
+        if not self.profiles:
+            return list(PROFILES)
+        found = [profile for profile in (*PROFILES, *OTHERS) if str(profile).startswith(self.profiles)]
+        if not found:
+            raise ValueError(f"no profile is called {' or '.join(self.profiles)}")
+        return found
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatRow:
-    """One profile with one pool.
+def frontier_table(rows: Sequence[ProfileRow], plan: Frontier) -> Table:
+    """All rows, unedited."""
 
-    Attributes:
-        distinct: different completions over completions of a prompt, mean over prompts.
-        unmarked: the same without a watermark.
-    """
+    def rate(number: int) -> Callable[[ProfileRow], str]:
+        return lambda row: row.tpr[number].percent()
 
-    profile: Profile
-    pool: int
-    distinct: Interval
-    unmarked: Interval
-
-
-def measure_repeats(
-    lab: Lab, plan: Frontier, setting: SamplingSetting, repeated: Mapping[Profile, Sequence[int]]
-) -> list[RepeatRow]:
-    """One row for each profile and pool."""
-    unmarked = _distinct(lab, plan, Cell(None, 1, setting, REPEATED_TOKENS))
-    rows = []
-    for profile, pools in repeated.items():
-        cell = profile.cell(setting, REPEATED_TOKENS)
-        rows += [
-            RepeatRow(profile, pool, _distinct(lab, plan, replace(cell, pool=pool)), unmarked)
-            for pool in pools
-        ]
-    return rows
-
-
-def _distinct(lab: Lab, plan: Frontier, cell: Cell) -> Interval:
-    """Text i continues prompt i mod prompts."""
-    prompts = plan.prompt_count
-    texts = lab.run.texts(replace(cell, prompts=prompts), prompts * plan.completions)
-    tokens = np.stack([text.tokens() for text in texts])
-    return mean(np.array([distinct_share(tokens[prompt::prompts]) for prompt in range(prompts)]))
-
-
-def frontier_table(rows: Sequence[ProfileRow], crowds: Sequence[RepeatRow], plan: Frontier) -> Table:
-    """All rows; diversity beside those at the first setting."""
-    setting = rows[0].setting
-
-    def distinct(row: ProfileRow) -> str | None:
-        own = [crowd for crowd in crowds if crowd.profile == row.profile and row.setting == setting]
-        return ", ".join(f"K {crowd.pool}: {crowd.distinct.percent()}" for crowd in own) or None
-
-    def rate(name: str, number: int) -> Callable[[ProfileRow], str]:
-        return lambda row: getattr(row, name)[number].percent()
-
-    def edited(pool: int, number: int) -> Callable[[ProfileRow], str]:
-        return lambda row: row.edited_pools[pool][number].percent()
-
-    settings, parts = groups(rows, lambda row: row.setting), tuple(enumerate(SHARES))
+    settings = groups(rows, lambda row: row.setting)
     return table_by(
         f"Profiles, {plan.length} tokens, branch budget {BRANCHES}",
         rows,
@@ -126,60 +115,82 @@ def frontier_table(rows: Sequence[ProfileRow], crowds: Sequence[RepeatRow], plan
             "T": lambda row: f"{row.setting.temperature:g}",
             "texts": lambda row: row.texts,
             "rows per token": lambda row: f"{row.rows:.2f}",
-            "entropy kept": lambda row: row.kept.percent(),
+            **({"entropy kept": lambda row: row.kept and row.kept.percent()} if plan.entropy else {}),
             "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
-            **{f"TPR at 1e-5, K {pool}": rate("tpr", i) for i, pool in enumerate(POOLS)},
-            **{f"{100 * share:.0f} % edited, TPR at 1e-2": rate("edited", i) for i, share in parts},
-            **{
-                f"{100 * share:.0f} % edited, K {pool}": edited(place, i)
-                for place, pool in enumerate(EDITED_POOLS)
-                for i, share in parts
-            },
+            **{f"TPR at 1e-5, K {pool}": rate(i) for i, pool in enumerate(POOLS)},
             f"inside {DOCUMENT} tokens by people, TPR at 1e-5": lambda row: row.planted.percent(),
-            f"distinct of {plan.completions}": distinct,
         },
         (
-            "Settings: " + "; ".join(map(str, settings)) + ". Each text has a prompt and a key of its own.",
-            "Median p and TPR: direct detection from token ids; p-values are multiplied by K."
-            f" Edits: {', '.join(WORD_EDITS)} of single words, each of all texts; aligned detection.",
-            f"Distinct: different ones among {plan.completions} completions of each of {plan.prompt_count}"
-            f" prompts under one key version, by their first {REPEATED_TOKENS} tokens, which is a lower bound"
-            f" for longer texts; without a watermark {crowds[0].unmarked.percent()}.",
+            "Settings: " + "; ".join(map(str, settings)) + ". Each text has a key of its own, and prompts are"
+            " taken in turn.",
+            "Median p and TPR: direct detection from token ids; p-values are multiplied by K. Inside: `scan`,"
+            " K 1.",
             "Intervals are 95 %: Wilson for rates, bootstrap for medians and means.",
         ),
     )
 
 
-def frontier_figure(rows: Sequence[ProfileRow], crowds: Sequence[RepeatRow]) -> Figure:
-    """Power against edits, and power against diversity at the first setting."""
+def edits_table(rows: Sequence[ProfileRow], plan: Frontier) -> Table:
+    """All rows after edits."""
+    cases = [
+        (row, share, pool, [edited for edited in row.edits if (edited.share, edited.pool) == (share, pool)])
+        for row in rows
+        for share in word_edits.SHARES
+        for pool in word_edits.POOLS
+    ]
+    columns: dict[str, Callable[..., object]] = {
+        "profile": lambda case: case[0].profile,
+        "T": lambda case: f"{case[0].setting.temperature:g}",
+        "words edited": lambda case: f"{100 * case[1]:.0f} %",
+        "K": lambda case: case[2],
+    }
+    for number, fpr in enumerate(word_edits.FPRS):
+        for kind, name in enumerate(word_edits.WORD_EDITS):
+            columns[f"{name}, at {fpr:g}"] = lambda case, n=number, k=kind: case[3][n].by_kind[k].percent()
+        columns[f"all three, at {fpr:g}"] = lambda case, n=number: case[3][n].every.percent()
+    return table_by(
+        f"Single words edited, {plan.length} tokens",
+        cases,
+        columns,
+        (
+            "TPR of aligned detection from the edited text; p-values are multiplied by K. Every kind of edit"
+            " is made of every text.",
+        ),
+    )
+
+
+def frontier_figure(rows: Sequence[ProfileRow], crowds: Sequence[CrowdRow]) -> Figure:
+    """At the first setting: power against edits with one key, and power against diversity with K keys."""
     first = [row for row in rows if row.setting == rows[0].setting]
-    by_profile = {row.profile: row for row in first}
     edits = tuple(
         line(
             scheme,
             of,
             lambda row: -row.median_log10_p.estimate,
-            lambda row: row.edited[0],
+            lambda row: row.edits[0].every,
             name=lambda row: _short(row.profile),
         )
         for scheme, of in groups(first, lambda row: row.profile.scheme).items()
     )
+    title = f"T {rows[0].setting.temperature:g}"
+    edited = f"TPR at {word_edits.FPRS[0]:g} with {100 * word_edits.SHARES[0]:.0f} % edited"
+    panels = [Panel(f"{title}, one key", "median -log10 p", edited, edits, "scatter")]
+    tpr = {row.profile: row.tpr for row in first}
     crowded = tuple(
         line(
-            scheme,
-            of,
-            lambda row: 100 * row.distinct.estimate,
-            lambda row: by_profile[row.profile].tpr[POOLS.index(row.pool)],
-            name=lambda row: f"{_short(row.profile)}, K {row.pool}",
+            f"{crowd.profile}, first {crowd.tokens} tokens",
+            zip(POOLS, crowd.distinct, tpr[crowd.profile], strict=True),
+            lambda point: 100 * point[1].estimate,
+            lambda point: point[2],
+            name=lambda point: f"K {point[0]}",
         )
-        for scheme, of in groups(crowds, lambda row: row.profile.scheme).items()
+        for crowd in crowds
+        if crowd.setting == rows[0].setting and crowd.requests == REQUESTS[-1]
     )
-    title = f"T {rows[0].setting.temperature:g}"
-    edited = f"TPR at 1e-2 with {100 * SHARES[0]:.0f} % edited"
-    left = Panel(f"{title}, one key", "median -log10 p", edited, edits, "scatter")
-    unmarked = f"{100 * crowds[0].unmarked.estimate:.0f} % without a watermark"
-    right = Panel(f"{title}, K keys", f"distinct, % ({unmarked})", "TPR at 1e-5", crowded, "scatter")
-    return Figure("frontier", "Profiles", (left, right))
+    if crowded:
+        axis = f"different of {REQUESTS[-1]}, %"
+        panels.append(Panel(f"{title}, K keys", axis, "TPR at 1e-5", crowded, "scatter"))
+    return Figure("frontier", "Profiles", tuple(panels))
 
 
 def _short(profile: Profile) -> str:

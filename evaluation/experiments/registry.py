@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.experiments.combined import Combined
 from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.edits import Beta, Edits
@@ -34,6 +35,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Edits,
     Beta,
     Localized,
+    Combined,
     Quality,
     Repeated,
     Widths,
@@ -77,6 +79,7 @@ class Everything:
         yield Edits(setting=setting, schemes=paper, lengths=lengths, texts=16, human=human)
         yield Beta(setting=setting, schemes=one, lengths=lengths, texts=8, human=human)
         yield Localized((2_000,), setting=setting, schemes=one, documents=16, human=human)
+        yield Combined(setting=setting, length=100, texts=8, human=human)
         yield Quality(setting, paper, length=200, texts=16)
         yield Repeated(setting, one, completions=16)
         yield Widths(setting, one, completions=8, context_widths=(2, 4))
@@ -85,7 +88,13 @@ class Everything:
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
         yield Cost((setting,), texts=(8,), schemes=one)
         yield Frontier(
-            settings=(setting,), texts=(8,), schemes=one, completions=4, prompt_count=4, human=human
+            settings=(setting,),
+            texts=(8,),
+            profiles=("synthid, r 2, H 4",),
+            same_key=(4,),
+            unmarked=(4,),
+            prompt_count=4,
+            human=human,
         )
         yield Stealing(schemes=one, control=False, quick=True)
 
@@ -100,6 +109,7 @@ class Everything:
         yield Edits(setting=setting, texts=500, human=human)
         yield Beta(setting=setting, human=human)
         yield Localized((500, 2_000, 5_000, 10_000), (1, 3), setting, documents=300, human=human)
+        yield Combined(human=human)
         yield Quality(setting)
         yield Repeated(setting)
         yield Widths(setting, SCHEMES, completions=200)

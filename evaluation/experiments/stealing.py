@@ -59,6 +59,10 @@ class Stealing:
         tuple[int, ...],
         typer.Option(min=0, help="Marked tokens after which the key is rotated, 0 never; may be repeated."),
     ] = (0,)
+    pools: Annotated[
+        tuple[int, ...],
+        typer.Option("--pool", min=1, help="Keys, one drawn for each completion; may be repeated."),
+    ] = (1,)
     prompt_count: Annotated[
         int | None, typer.Option(min=1, help="Different prompts of the completions; default: all.")
     ] = None
@@ -88,6 +92,7 @@ class Stealing:
             self.completions or ((32,) if self.quick else (32, 80, 224)),
             min(self.forgeries, MOST_QUICK) if self.quick else self.forgeries,
             tuple(limit or None for limit in self.rotate_after),
+            self.pools,
             self.prompt_count,
             self.new_prompts,
             tuple(sorted(token for token, _ in common)),
@@ -103,6 +108,7 @@ class StealingPlan:
         asked: numbers of completions that the attacker collects, of `tokens` tokens each.
         rotate_after: marked tokens after which the key is rotated; None: never. With a limit only the most
             completions are looked at.
+        pools: numbers of keys, one of which is drawn for each completion.
         prompts: different prompts of the completions.
         new_prompts: forgeries continue prompts that were never sent, else the ones that were.
     """
@@ -112,6 +118,7 @@ class StealingPlan:
     asked: tuple[int, ...]
     forgeries: int
     rotate_after: tuple[int | None, ...] = (None,)
+    pools: tuple[int, ...] = (1,)
     prompts: int | None = None
     new_prompts: bool = True
     confined: Tokens = ()
@@ -125,7 +132,7 @@ class StealingRow:
     """The forgeries from one number of completions.
 
     Attributes:
-        versions: keys that the completions were made with and that detection tries.
+        versions: keys that detection tries: those that the completions were made with, or the pool.
         known: mean share of a forgery's blocks whose context the attacker had seen.
         success: share of forgeries with a p-value below each of `FPRS`.
     """
@@ -141,15 +148,15 @@ class StealingRow:
 
 
 def measure_stealing(run: Run, plan: StealingPlan) -> list[StealingRow]:
-    """One row for each target, limit and number of completions."""
+    """One row for each target, pool or limit, and number of completions."""
     return [
-        _steal(run, plan, _victim(plan, scheme, width, limit), width, asked)
-        for (scheme, width), limit in product(plan.targets, plan.rotate_after)
+        _steal(run, plan, _victim(plan, scheme, width, limit, pool), width, asked)
+        for (scheme, width), limit, pool in product(plan.targets, plan.rotate_after, plan.pools)
         for asked in (plan.asked if limit is None else (max(plan.asked),))
     ]
 
 
-def _victim(plan: StealingPlan, scheme: str | None, width: int, limit: int | None) -> VictimCell:
+def _victim(plan: StealingPlan, scheme: str | None, width: int, limit: int | None, pool: int) -> VictimCell:
     return VictimCell(
         scheme,
         plan.block_size,
@@ -158,6 +165,7 @@ def _victim(plan: StealingPlan, scheme: str | None, width: int, limit: int | Non
         width if scheme else None,
         max_branches=plan.max_branches,
         prompts=plan.prompts,
+        pool=pool if pool > 1 else None,
         texts_per_key=limit and max(1, limit // plan.tokens),
         skipped_prompts=plan.forgeries if plan.new_prompts else 0,
         confined=plan.confined,
@@ -171,12 +179,12 @@ def _steal(run: Run, plan: StealingPlan, victim: VictimCell, width: int, asked: 
     cell = ForgeryCell(
         scheme, plan.block_size, plan.setting, LONGEST, width, victim=victim, asked=asked, forger=forger
     )
-    keys = {victim.version(index): victim.key(run.seed, index) for index in range(asked)}
+    keys = victim.keys(run.seed, range(victim.pool or 1 + victim.version(asked - 1)))
     log10_p, known = [], []
     for text in run.texts(cell, plan.forgeries):
         length = SHORTEST + (LONGEST - SHORTEST) * text.index // max(1, plan.forgeries - 1)
         tokens = text.tokens(length)
-        found = min(detect_direct(watermark, key, tokens).log10_p for key in keys.values())
+        found = min(detect_direct(watermark, key, tokens).log10_p for key in keys)
         log10_p.append(corrected(found, len(keys)))
         starts = scored_positions(tokens, plan.block_size, width)
         contexts = (tuple(tokens[start - width : start].tolist()) for start in starts)
@@ -207,7 +215,7 @@ def stealing_table(rows: Sequence[StealingRow], plan: StealingPlan) -> Table:
             "H": lambda row: row.context_width,
             "rotation after tokens": lambda row: row.rotate_after or "never",
             "completions": lambda row: row.asked,
-            "key versions": lambda row: row.versions,
+            "keys": lambda row: row.versions,
             "contexts known": lambda row: f"{row.known:.0%}",
             "median p": lambda row: power_of_ten(row.median_log10_p),
             f"p < {FPRS[0]:g}": lambda row: row.success[0].percent(),
@@ -215,7 +223,7 @@ def stealing_table(rows: Sequence[StealingRow], plan: StealingPlan) -> Table:
         },
         (
             f"Completions of {plan.tokens} tokens. Direct detection with the real key, corrected for the"
-            " versions that are tried; 95 % intervals by Wilson.",
+            " keys that are tried, versions or a pool; 95 % intervals by Wilson.",
             f"Forgeries continue prompts that {asked_with}.",
         ),
     )
@@ -226,6 +234,7 @@ def stealing_figure(rows: Sequence[StealingRow]) -> Figure:
 
     def label(row: StealingRow) -> str:
         name = f"{SCHEME_NAMES[row.scheme]}, H = {row.context_width}" if row.scheme else "no watermark"
+        name += f", {row.versions} keys" * (row.versions > 1)
         return name + f", rotated after {row.rotate_after}" * bool(row.rotate_after)
 
     kinds = groups(rows, label)
@@ -238,5 +247,4 @@ def stealing_figure(rows: Sequence[StealingRow]) -> Figure:
         axes = "completions collected", "share of forgeries"
         return Panel(f"p < {FPRS[number]:g}", *axes, tuple(lines), log_x=True)
 
-    title = "Forgeries that the real key recognises"
-    return Figure("stealing", title, tuple(map(panel, range(len(FPRS)))))
+    return Figure("stealing", "Forgeries that the real key recognises", tuple(map(panel, range(len(FPRS)))))

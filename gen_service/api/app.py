@@ -11,6 +11,7 @@ from ttmark.gen_service.api.observer import Observer
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.routes import EVENT_PAYLOADS, generation_router
 from ttmark.gen_service.api.verification import Verifier
+from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import TokenAllowance
@@ -22,11 +23,14 @@ def create_generation_app(
     options: AppOptions,
     allowance: TokenAllowance | None = None,
     throttle: NearDuplicateThrottle | None = None,
+    *,
+    console_url: str | None = None,
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
     It is ready with every model warm and a watermark key in hand. `allowance` is asked for the tokens of each
     request, and `throttle` whether a passage was verified too often; left out: no limit.
+    With a `console_url` there is a playground, which hands texts over to the console at that address.
     """
     app = create_app(
         options, title="TTMark generation", error_style="openai", readiness=lambda: _readiness(backend)
@@ -38,6 +42,8 @@ def create_generation_app(
     pipeline = Pipeline(backend, observer, accounting)
     verifier = Verifier(backend, observer, metrics, options.audit, allowance, throttle)
     app.include_router(generation_router(backend, pipeline, verifier))
+    if console_url is not None:
+        app.include_router(playground_router(console_url))
     describe_events(app, *EVENT_PAYLOADS)
     return app
 

@@ -84,6 +84,7 @@ class ChoicesFormat(ABC):
         first = indexed.index not in self._begun
         self._begun.add(indexed.index)
         common = self._common(indexed.index, indexed.delta, first=first)
+        common["watermarked"] = indexed.delta.watermarked if self._plan.show_blocks else None
         yield self._chunk([self._choice(indexed.delta.text, common, first=first)], None, watermark)
 
     def closing(self, ending: Ending) -> Iterator[bytes]:

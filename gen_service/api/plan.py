@@ -42,6 +42,7 @@ class Plan:
     stream: bool
     include_usage: bool
     return_token_ids: bool
+    show_blocks: bool
 
     def prompt_of(self, index: int) -> Prompt:
         """The prompt that completion number `index` continues."""
@@ -196,4 +197,5 @@ def _plan(
         stream=bool(body.stream),
         include_usage=include_usage,
         return_token_ids=bool(body.return_token_ids),
+        show_blocks=bool(body.watermark and body.watermark.show_blocks),
     )

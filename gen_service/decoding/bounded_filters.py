@@ -1,6 +1,7 @@
-"""The filters of rows of which greedy decoding or a small top-k leaves a few tokens."""
+"""The filters of rows of which greedy decoding or a small top-k leaves a few tokens, all rows at once."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,75 +15,126 @@ _TIE_MARGIN = 16
 _GROWTH = 4
 
 
-def bounded_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[Support | None]:
-    """Support of each row of `logits` [rows, vocab]; None: not finite.
+@dataclass(frozen=True, slots=True)
+class BoundedRows:
+    """What the filters leave of some rows, likeliest first.
+
+    Attributes:
+        ids: [rows, width].
+        probs: [rows, width]; a row sums to 1.
+        counts: [rows] tokens that are left, the first of each row; the others have no probability. 0: the
+            row is not finite.
+    """
+
+    ids: Ints
+    probs: Floats
+    counts: Ints
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def part(self, start: int, stop: int) -> "BoundedRows":
+        """Some of the rows, as views."""
+        return BoundedRows(self.ids[start:stop], self.probs[start:stop], self.counts[start:stop])
+
+    @classmethod
+    def joined(cls, parts: Sequence["BoundedRows"]) -> "BoundedRows":
+        """The rows of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        width = max(part.ids.shape[1] for part in parts)
+        wide = [part._widened(width) for part in parts]
+        return cls(*(np.concatenate([getattr(part, name) for part in wide]) for name in cls.__slots__))
+
+    @property
+    def finite(self) -> bool:
+        """Whether all rows are."""
+        return bool(self.counts.all())
+
+    def draw(self, uniforms: Floats) -> list[int]:
+        """A token of each row by inversion of the cumulative sum; `uniforms` [rows] in [0, 1)."""
+        through = np.cumsum(self.probs, axis=1)
+        drawn = (through <= uniforms[:, None] * through[:, -1:]).sum(axis=1)
+        chosen: list[int] = self.ids[np.arange(len(self)), np.minimum(drawn, self.counts - 1)].tolist()
+        return chosen
+
+    def supports(self) -> list[Support | None]:
+        """Support of each row; None: not finite."""
+        return [
+            Support(self.ids[row, :count].copy(), self.probs[row, :count].copy()) if count else None
+            for row, count in enumerate(self.counts.tolist())
+        ]
+
+    def replaced(self, rows: Ints, by: "BoundedRows") -> "BoundedRows":
+        """The same with other `rows`."""
+        width = max(self.ids.shape[1], by.ids.shape[1])
+        result, wide = self._widened(width), by._widened(width)
+        ids, probs, counts = result.ids.copy(), result.probs.copy(), result.counts.copy()
+        ids[rows], probs[rows], counts[rows] = wide.ids, wide.probs, wide.counts
+        return BoundedRows(ids, probs, counts)
+
+    def _widened(self, width: int) -> "BoundedRows":
+        missing = ((0, 0), (0, width - self.ids.shape[1]))
+        if not missing[1][1]:
+            return self
+        return BoundedRows(np.pad(self.ids, missing), np.pad(self.probs, missing), self.counts)
+
+
+def bounded_rows(logits: torch.Tensor, params: Sequence[FilterParams], counts: Sequence[int]) -> BoundedRows:
+    """What the filters leave of each row of `logits` [rows, vocab].
 
     Args:
-        params: of each row, all of them `bounded`.
+        params: all of them `bounded`.
+        counts: of rows that each of `params` holds for, one group after the other.
     """
-    rows, vocab = logits.shape
-    supports: list[Support | None] = [None] * rows
-    widths = np.array(
-        [min((1 if p.greedy else p.top_k) + _TIE_MARGIN, vocab) for p in params], dtype=np.int64
-    )
-    pending = np.arange(rows)
+    vocab = logits.shape[1]
+    own = [(p.temperature, 1 if p.greedy else p.top_k, p.top_p, p.min_p) for p in params]
+    filters = np.repeat(np.array(own).T, counts, axis=1)  # [4, rows]
+    width = min(int(filters[1].max()) + _TIE_MARGIN, vocab)
+    found, settled = _filtered(*top_k(logits, width), filters, whole=width == vocab)
+    pending = np.flatnonzero(~settled)
     while pending.size:
-        width = int(widths[pending].max())
-        selected = logits if pending.size == rows else logits[torch.from_numpy(pending).to(logits.device)]
-        window = _Window(*top_k(selected, width), [params[row] for row in pending.tolist()])
-        settled = window.settle(whole=width == vocab)
-        for index in np.flatnonzero(settled).tolist():
-            supports[pending[index]] = window.support(index)
+        width = min(vocab, width * _GROWTH)
+        selected = logits[torch.from_numpy(pending).to(logits.device)]
+        wider, settled = _filtered(*top_k(selected, width), filters[:, pending], whole=width == vocab)
+        found = found.replaced(pending, wider)
         pending = pending[~settled]
-        widths[pending] = min(vocab, width * _GROWTH)
-    return supports
+    return found
 
 
-class _Window:
-    """The likeliest tokens of some rows, and the part of them that the filters keep."""
+def _filtered(
+    values: Floats, ids: Ints, filters: Floats, *, whole: bool
+) -> tuple[BoundedRows, NDArray[np.bool_]]:
+    """Applies the filters to the likeliest tokens; true for the rows that the window is wide enough for.
 
-    def __init__(self, values: Floats, ids: Ints, params: Sequence[FilterParams]) -> None:
-        self._values, self._ids = values, ids  # [rows, width], falling
-        self._temperature = np.array([p.temperature for p in params])
-        self._top_k = np.array([1 if p.greedy else p.top_k for p in params])
-        self._top_p = np.array([p.top_p for p in params])
-        self._min_p = np.array([p.min_p for p in params])
-        self._probs = np.empty_like(values)
-        self._counts = np.zeros(len(params), dtype=np.int64)
-        self._healthy = np.isfinite(self._values[:, 0])
-
-    def settle(self, *, whole: bool) -> NDArray[np.bool_]:
-        """Applies the filters; true for the rows that the window is wide enough for.
-
-        Args:
-            whole: the window is the whole vocabulary.
-        """
-        rows, width = self._values.shape
-        greedy = self._temperature == 0.0
-        # A temperature next to zero makes the quotient infinite, which is right: such a token has no mass.
-        with np.errstate(invalid="ignore", over="ignore"):
-            scaled = (self._values - self._values[:, :1]) / np.where(greedy, 1.0, self._temperature)[:, None]
-            threshold = self._values[np.arange(rows), np.minimum(self._top_k, width) - 1]
-            keep = self._values >= threshold[:, None]
-            mass = np.where(keep, np.exp(scaled), 0.0)
-            # np.cumsum adds from left to right, so trailing zeros, and with them the width, change nothing
-            mass /= np.cumsum(mass, axis=1)[:, -1:]
-            before = np.cumsum(mass, axis=1) - mass
-            keep &= (before < self._top_p[:, None]) | (self._top_p >= 1.0)[:, None]
-            keep[:, 0] = True
-            keep &= mass >= self._min_p[:, None] * mass[:, :1]
-            keep &= mass > 0.0
-            mass = np.where(keep, mass, 0.0)
-            self._probs = mass / np.cumsum(mass, axis=1)[:, -1:]
-        self._counts = keep.sum(axis=1)
-        # Ties of the last token that top-k keeps may lie outside of the window, and have mass.
-        settled: NDArray[np.bool_] = whole | ~self._healthy | (self._values[:, -1] < threshold)
-        return settled
-
-    def support(self, row: int) -> Support | None:
-        """Support of a settled row."""
-        if not self._healthy[row]:
-            return None
-        count = 1 if self._temperature[row] == 0.0 else int(self._counts[row])
-        probs = np.ones(1) if count == 1 else self._probs[row, :count].copy()
-        return Support(self._ids[row, :count].copy(), probs)
+    Args:
+        values, ids: [rows, width], falling.
+        filters: temperature, top-k, top-p and min-p of each row, [4, rows].
+        whole: the window is the whole vocabulary.
+    """
+    rows, width = values.shape
+    temperature, limit, top_p, min_p = filters[:, :, None]
+    greedy = temperature == 0.0
+    # A temperature next to zero makes the quotient infinite, which is right: such a token has no mass.
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = (values - values[:, :1]) / np.where(greedy, 1.0, temperature)
+        last = np.minimum(limit[:, 0].astype(np.int64), width) - 1
+        threshold = values[np.arange(rows), last][:, None]
+        keep = values >= threshold
+        mass = np.where(keep, np.exp(scaled), 0.0)
+        # np.cumsum adds from left to right, so trailing zeros, and with them the width, change nothing
+        mass /= np.cumsum(mass, axis=1)[:, -1:]
+        before = np.cumsum(mass, axis=1) - mass
+        keep &= (before < top_p) | (top_p >= 1.0)
+        keep[:, 0] = True
+        keep &= mass >= min_p * mass[:, :1]
+        keep &= mass > 0.0
+        keep[:, 1:] &= ~greedy
+        mass = np.where(keep, mass, 0.0)
+        probs = mass / np.cumsum(mass, axis=1)[:, -1:]
+    healthy = np.isfinite(values[:, 0])
+    counts = np.where(healthy, keep.sum(axis=1), 0)
+    # Ties of the last token that top-k keeps may lie outside of the window, and have mass.
+    settled: NDArray[np.bool_] = whole | ~healthy | (values[:, -1:] < threshold)[:, 0]
+    most = max(1, int(counts.max()))
+    return BoundedRows(ids[:, :most], probs[:, :most], counts), settled

@@ -1,14 +1,20 @@
 """From logits to tokens: starts blocks, grows them, and has the finished ones drawn."""
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Sequence as Items
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
+import numpy as np
 import torch
 
 from ttmark.gen_service.decoding.block import Block, PlainBlock, TandemBlock
+from ttmark.gen_service.decoding.block_builder import BlockBuilder, Level, next_levels
+from ttmark.gen_service.decoding.bounded_filters import BoundedRows, bounded_rows
 from ttmark.gen_service.decoding.errors import SequenceFailed, each_or_failed
-from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.open_filters import open_supports
 from ttmark.gen_service.decoding.request import Delta
 from ttmark.gen_service.decoding.reweighting import Reweighter
 from ttmark.gen_service.decoding.sequence import Sequence
@@ -16,8 +22,12 @@ from ttmark.gen_service.decoding.support import Support
 
 S = TypeVar("S", bound=Sequence)
 
+Part = tuple[torch.Tensor, FilterParams]
+"""Rows [paths, vocab] of a sequence, and their filters."""
 Supports = list[Support | None]
 """Of each path of a block; None: its logits are not finite."""
+Filtered = BoundedRows | Supports | SequenceFailed
+"""What the filters leave of the rows of a sequence, or why that is not known."""
 
 
 class Decoder:
@@ -48,31 +58,90 @@ class Decoder:
             logits: [paths, vocab] of each sequence: of its next token, or of its block's branches.
         """
         outcomes: dict[S, Delta | SequenceFailed] = {}
-        opened: dict[S, Block] = {}
+        blocks: dict[S, Block] = {}
         for sequence, rows in logits.items():
             try:
                 block = sequence.open_block(self.branch_budget)
                 sequence.adjust(block, rows)
-                opened[sequence] = block
+                blocks[sequence] = block
             except Exception as error:
                 outcomes[sequence] = SequenceFailed.because(error)
-        parts = [(logits[sequence], sequence) for sequence in opened]
-        supports = each_or_failed(_filter_together, parts) if parts else []
+        found = _filtered(logits, blocks)
+        tokens, levels = _drawn(found, blocks), _levels(found, blocks)
         complete: dict[TandemBlock, S] = {}
-        for (sequence, block), of_block in zip(opened.items(), supports, strict=True):
+        for sequence, supports in found.items():
+            block = blocks[sequence]
             try:
-                healthy = _healthy(of_block)
-                if isinstance(block, PlainBlock):
-                    outcomes[sequence] = sequence.append(block, (sequence.sample(healthy[0]),))
+                if sequence in tokens:
+                    outcomes[sequence] = sequence.append(block, (tokens[sequence],))
+                elif isinstance(block, PlainBlock):
+                    token = _healthy(supports)[0].draw(sequence.token_uniform())
+                    outcomes[sequence] = sequence.append(block, (token,))
                 else:
-                    block.builder.grow(healthy)
+                    if sequence in levels:
+                        block.builder.extend(*levels[sequence])
+                    else:
+                        block.builder.grow(_healthy(supports))
                     if block.builder.complete:
                         complete[block] = sequence
             except Exception as error:
                 outcomes[sequence] = SequenceFailed.because(error)
-        for block, tokens in self._reweighter.draw(complete).items():
-            outcomes[complete[block]] = _append_block(complete[block], block, tokens)
+        for block, new in self._reweighter.draw(complete).items():
+            outcomes[complete[block]] = _append_block(complete[block], block, new)
         return outcomes
+
+
+def _filtered(logits: Mapping[S, torch.Tensor], sequences: Collection[S]) -> dict[S, Filtered]:
+    """What the filters leave of the rows of each sequence."""
+    found: dict[S, Filtered] = {}
+    for together, bounded in ((_bounded_together, True), (_open_together, False)):
+        own = [sequence for sequence in sequences if sequence.filters.bounded is bounded]
+        if own:
+            parts = [(logits[sequence], sequence.filters) for sequence in own]
+            results = each_or_failed(together, parts)
+            found |= zip(own, results, strict=True)
+    return found
+
+
+def _drawn(found: Mapping[S, Filtered], blocks: Mapping[S, Block]) -> dict[S, int]:
+    """The next token of plain blocks whose rows are bounded, all drawn together."""
+    plain = {
+        sequence: rows
+        for sequence, rows in found.items()
+        if isinstance(blocks[sequence], PlainBlock) and isinstance(rows, BoundedRows) and rows.finite
+    }
+    if not plain:
+        return {}
+    uniforms = np.array([sequence.token_uniform() for sequence in plain])
+    return dict(zip(plain, BoundedRows.joined([*plain.values()]).draw(uniforms), strict=True))
+
+
+def _levels(found: Mapping[S, Filtered], blocks: Mapping[S, Block]) -> dict[S, Level]:
+    """The next level of watermarked blocks whose rows are bounded; of equally deep blocks together."""
+    depths: dict[int, list[tuple[S, BlockBuilder, BoundedRows]]] = defaultdict(list)
+    for sequence, rows in found.items():
+        block = blocks[sequence]
+        if isinstance(block, TandemBlock) and isinstance(rows, BoundedRows) and rows.finite:
+            depths[block.builder.depth].append((sequence, block.builder, rows))
+    levels: dict[S, Level] = {}
+    for group in depths.values():
+        sequences, builders, rows_of_each = zip(*group, strict=True)
+        levels |= zip(sequences, next_levels(builders, BoundedRows.joined(rows_of_each)), strict=True)
+    return levels
+
+
+def _bounded_together(parts: Items[Part]) -> list[BoundedRows | Supports]:
+    logits, params = zip(*parts, strict=True)
+    counts = [rows.shape[0] for rows in logits]
+    found = bounded_rows(_joined(logits, counts), params, counts)
+    return [found.part(start, stop) for start, stop in pairwise(accumulate(counts, initial=0))]
+
+
+def _open_together(parts: Items[Part]) -> list[BoundedRows | Supports]:
+    counts = [rows.shape[0] for rows, _ in parts]
+    params = [own for (_, own), count in zip(parts, counts, strict=True) for _ in range(count)]
+    flat = iter(open_supports(_joined([rows for rows, _ in parts], counts), params))
+    return [[next(flat) for _ in range(count)] for count in counts]
 
 
 def _append_block(
@@ -86,31 +155,30 @@ def _append_block(
         return SequenceFailed.because(error)
 
 
-def _healthy(supports: Supports | SequenceFailed) -> list[Support]:
+def _healthy(supports: Filtered) -> list[Support]:
+    """The support of each path.
+
+    Raises:
+        SequenceFailed: there is none, or a row is not finite.
+    """
     if isinstance(supports, SequenceFailed):
         raise supports
-    healthy = [support for support in supports if support is not None]
-    if len(healthy) < len(supports):
+    each = supports.supports() if isinstance(supports, BoundedRows) else supports
+    healthy = [support for support in each if support is not None]
+    if len(healthy) < len(each):
         raise SequenceFailed("the model gave logits that are not finite")
     return healthy
 
 
-def _filter_together(parts: Items[tuple[torch.Tensor, Sequence]]) -> list[Supports]:
-    """Supports of the rows of each sequence."""
-    logits = _joined([rows for rows, _ in parts])
-    params = [sequence.filters for rows, sequence in parts for _ in range(len(rows))]
-    flat = iter(filter_rows(logits, params))
-    return [[next(flat) for _ in range(len(rows))] for rows, _ in parts]
-
-
-def _joined(parts: Items[torch.Tensor]) -> torch.Tensor:
+def _joined(parts: Items[torch.Tensor], counts: Items[int]) -> torch.Tensor:
     """Rows one after the other; no copy where they lie so already, as those of one pass do."""
-    first, rows = parts[0], sum(map(len, parts))
-    start, width = first.data_ptr(), first.stride(0) * first.element_size()
-    for part in parts:
-        if part.data_ptr() != start or part.stride() != first.stride():
+    first = parts[0]
+    start, strides = first.data_ptr(), first.stride()
+    row_bytes = strides[0] * first.element_size()
+    for part, count in zip(parts, counts, strict=True):
+        if part.data_ptr() != start or part.stride() != strides:
             return torch.cat(list(parts))
-        start += len(part) * width
+        start += count * row_bytes
     if first.untyped_storage().data_ptr() != parts[-1].untyped_storage().data_ptr():
         return torch.cat(list(parts))
-    return first.as_strided((rows, first.shape[1]), first.stride())
+    return first.as_strided((sum(counts), first.shape[1]), strides)

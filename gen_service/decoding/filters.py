@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ttmark.gen_service.decoding.bounded_filters import bounded_supports
+from ttmark.gen_service.decoding.bounded_filters import bounded_rows
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.open_filters import open_supports
 from ttmark.gen_service.decoding.support import Support
@@ -27,10 +27,14 @@ def filter_rows(logits: torch.Tensor, params: Sequence[FilterParams]) -> Support
     where top-p has to choose between ties (transformers leaves that to its sort) the lower id stays.
     """
     supports: Supports = [None] * len(params)
-    for bounded, supports_of in ((True, bounded_supports), (False, open_supports)):
+    for bounded, supports_of in ((True, _bounded_supports), (False, open_supports)):
         rows = [row for row, each in enumerate(params) if each.bounded is bounded]
         if rows:
             selected = logits if len(rows) == len(params) else logits[rows]
             for row, support in zip(rows, supports_of(selected, [params[row] for row in rows]), strict=True):
                 supports[row] = support
     return supports
+
+
+def _bounded_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> Supports:
+    return bounded_rows(logits, params, [1] * len(params)).supports()

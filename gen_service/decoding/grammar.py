@@ -26,9 +26,11 @@ class Grammar:
     Args:
         matcher: at its start.
         ends: tokens that end a text; where the grammar is complete they may follow, and nowhere else.
+        schema: what it was compiled from, as JSON; another process compiles it again.
     """
 
-    def __init__(self, matcher: LLMatcher, ends: Collection[int]) -> None:
+    def __init__(self, matcher: LLMatcher, ends: Collection[int], schema: str) -> None:
+        self.schema = schema
         self._matcher = matcher
         self._ends = np.array(sorted(ends), dtype=np.int64)
 

@@ -82,7 +82,7 @@ class JsonGrammars:
         matcher.compute_bitmask()  # tables of the first mask are made here, not in the engine's thread
         if matcher.is_error():
             raise SchemaRefused(_one_line(matcher.get_error()))
-        compiled = Grammar(matcher, self._ends)
+        compiled = Grammar(matcher, self._ends, text)
         _rehearse(compiled, vocabulary.vocab_size)
         return compiled
 

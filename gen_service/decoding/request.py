@@ -169,6 +169,7 @@ class Delta:
     Attributes:
         token_ids: new tokens; an end-of-text token is included.
         text: new text; may lag behind the tokens inside a multi-byte character or a possible stop string.
+        watermarked: whether `token_ids` are a block that carries the watermark.
         finish_reason: set in the last piece only, as `report` is.
         reused_tokens: prompt tokens that an engine found in its cache; in the last piece. It tells of what
             was asked before, not of the completion, so equal completions may differ in it.
@@ -179,6 +180,7 @@ class Delta:
     finish_reason: FinishReason | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
     report: MarkReport | None = None
+    watermarked: bool = False
     reused_tokens: int = field(default=0, compare=False)
 
 

@@ -45,26 +45,26 @@ class Reweighter:
     def _draw_together(self, blocks: Sequence[TandemBlock]) -> list[Tokens]:
         """Tokens of blocks with one and the same watermark."""
         started = time.perf_counter()
-        joints = [block.builder.joint() for block in blocks]
+        parts = [block.builder.parts() for block in blocks]
         keys = np.stack([key_lanes(block.marking.prf_key) for block in blocks])
         contexts = np.array([block.context for block in blocks], dtype=np.int64)
-        offsets = np.cumsum([0, *(len(mass) for _, mass in joints)], dtype=np.int64)
-        candidates = np.concatenate([tokens for tokens, _ in joints])
-        probs = np.concatenate([mass for _, mass in joints])
+        sizes = [sum(len(mass) for _, mass in of_block) for of_block in parts]
+        offsets = np.cumsum([0, *sizes], dtype=np.int64)
+        candidates = np.concatenate([tokens for of_block in parts for tokens, _ in of_block])
+        probs = np.concatenate([mass for of_block in parts for _, mass in of_block])
         weighted = blocks[0].marking.watermark.reweight(keys, contexts, candidates, probs, offsets)
         self.seconds += time.perf_counter() - started
+        if not np.isfinite(weighted).all():
+            raise SequenceFailed("the watermark gave probabilities that are not finite")
         return [
-            _choose(candidates[start:stop], weighted[start:stop], block.uniform)
+            _tokens(candidates[start + choose(weighted[start:stop], block.uniform)])
             for block, (start, stop) in zip(blocks, pairwise(offsets.tolist()), strict=True)
         ]
 
 
-def _choose(candidates: NDArray[np.int64], mass: NDArray[np.float64], uniform: float) -> Tokens:
-    """One of `candidates` [n, block_size] with probabilities proportional to `mass` [n]."""
-    if not np.isfinite(mass).all():
-        raise SequenceFailed("the watermark gave probabilities that are not finite")
-    row = candidates[choose(mass, uniform)]
-    return tuple(row[row != NO_TOKEN].tolist())
+def _tokens(block: NDArray[np.int64]) -> Tokens:
+    """The tokens of a block [block_size], without what fills it up."""
+    return tuple(token for token in block.tolist() if token != NO_TOKEN)
 
 
 def _identity(watermark: Watermark) -> Hashable:

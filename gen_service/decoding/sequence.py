@@ -13,7 +13,6 @@ from ttmark.gen_service.decoding.logprobs import block_logprobs
 from ttmark.gen_service.decoding.penalties import LogitAdjustments
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
-from ttmark.gen_service.decoding.support import Support
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -90,6 +89,8 @@ class Sequence:
 
         The model's own are kept beforehand where log probabilities are asked for.
         """
+        if self.params.logprobs is None and not self._adjustments.active and self._grammar is None:
+            return
         paths = block.paths
         if self.params.logprobs is not None:
             block.model_logits.update(zip(paths, logits.clone(), strict=True))
@@ -98,9 +99,9 @@ class Sequence:
         if self._grammar is not None:
             self._grammar.mask(logits, paths)
 
-    def sample(self, support: Support) -> int:
-        """The next token of a plain block."""
-        return support.draw(self._draws.uniform(self.completion_length, Draw.TOKEN))
+    def token_uniform(self) -> float:
+        """The random number that draws the next token of a plain block."""
+        return self._draws.uniform(self.completion_length, Draw.TOKEN)
 
     def append(self, block: Block, new: tuple[int, ...]) -> Delta:
         """Appends a token of a plain block, or a watermarked block.
@@ -110,13 +111,13 @@ class Sequence:
         top = self.params.logprobs
         logprobs = None if top is None else block_logprobs(block.model_logits, new, top)
         taken, text = self._take(new)
+        whole = not isinstance(block, PlainBlock) and taken == self._block_size
         if isinstance(block, PlainBlock):
             block.left -= 1
             if not block.left:
                 self.block = None
         else:
             self.block = None
-            whole = taken == self._block_size
             self._blocks += 1
             self._watermarked += whole
             if not whole:
@@ -127,6 +128,7 @@ class Sequence:
             finish_reason=self.finish_reason,
             logprobs=None if logprobs is None else logprobs[:taken],
             report=self.report() if self.finish_reason else None,
+            watermarked=whole,
         )
 
     def report(self) -> MarkReport:

@@ -102,7 +102,7 @@ def choose(probs: Floats, uniform: float) -> int:
 
     Never returns an index without mass.
     """
-    cumulative = np.cumsum(probs)
-    index = int(np.searchsorted(cumulative, uniform * cumulative[-1], side="right"))
-    last = int(np.flatnonzero(probs)[-1])
-    return min(index, last)
+    through = probs.cumsum()
+    index = int(through.searchsorted(uniform * through[-1], side="right"))
+    # Beyond the end by rounding alone; an index inside it has mass.
+    return index if index < len(probs) else int(np.flatnonzero(probs)[-1])

@@ -7,6 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 _WORTHWHILE = 8  # vocabulary over width from which on grouping saves time
+_FEWER_CANDIDATES = 0.5  # groups are cheaper to choose from than candidates, which have to be gathered
+_IN_CACHE = 1 << 18  # numbers
 _BITS = np.int32(0x7FFFFFFF)  # of a float below its sign
 _LARGEST_ID = np.int64(0xFFFFFFFF)
 
@@ -22,22 +24,39 @@ def top_k(logits: torch.Tensor, width: int) -> tuple[Floats, Ints]:
     The columns are dealt into groups. A group whose maximum is not among the `width` largest maxima holds
     none of the `width` largest logits, so that the search goes on in the others alone.
     """
-    logits = logits.float()
     rows, vocab = logits.shape
     if vocab < _WORTHWHILE * width:
+        logits = logits.float()
         ids = _largest(logits, width)
     else:
-        size = 1 << round(math.log2(math.sqrt(vocab / width)))
+        size = 1 << round(math.log2(math.sqrt(vocab / width) * _FEWER_CANDIDATES))
         groups = vocab // size
-        dealt = logits[:, : size * groups].view(rows, size, groups)
-        chosen = _largest(dealt.amax(dim=1), width)[:, None].expand(rows, size, width)
+        chosen = _largest(_maxima(logits, size, groups), width)[:, None].expand(rows, size, width)
         first = torch.arange(size, device=logits.device)[None, :, None] * groups
         rest = torch.arange(size * groups, vocab, device=logits.device).expand(rows, -1)
         candidates = torch.cat([(chosen + first).reshape(rows, size * width), rest], dim=1)
-        ids = candidates.gather(1, _largest(logits.gather(1, candidates), width))
+        ids = candidates.gather(1, _largest(logits.gather(1, candidates).float(), width))
     # One copy from the device for both: it is what a pass waits for.
-    both = torch.stack([logits.gather(1, ids).view(torch.int32), ids.int()]).cpu().numpy()
+    both = torch.stack([logits.gather(1, ids).float().view(torch.int32), ids.int()]).cpu().numpy()
     return _in_order(both[0].view(np.float32), both[1])
+
+
+def _maxima(logits: torch.Tensor, size: int, groups: int) -> torch.Tensor:
+    """The largest logit of each group, [rows, groups] float32; a group is every `groups`-th column."""
+    rows = logits.shape[0]
+    dealt = logits[:, : size * groups].view(rows, size, groups)
+    if dealt.device.type != "cpu":
+        return dealt.amax(dim=1).float()
+    # A few rows at a time stay in the cache; a half format is widened there, for it has no fast maximum.
+    step = max(1, _IN_CACHE // (size * groups))
+    wide = None if dealt.dtype == torch.float32 else torch.empty((min(step, rows), size, groups))
+    maxima = torch.empty((rows, groups))
+    for start in range(0, rows, step):
+        part = dealt[start : start + step]
+        if wide is not None:
+            part = wide[: len(part)].copy_(part)
+        torch.amax(part, dim=1, out=maxima[start : start + step])
+    return maxima
 
 
 def _in_order(values: NDArray[np.float32], ids: NDArray[np.int32]) -> tuple[Floats, Ints]:

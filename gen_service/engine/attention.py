@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from ttmark.gen_service.engine.chunk_attention import Chunk, attend_chunk
-from ttmark.gen_service.engine.flash import aligned, attend_with_lse
+from ttmark.gen_service.engine.flash import aligned, attend_with_lse, merge_sinks
 from ttmark.gen_service.engine.kv_cache import Arena, KvCache
 from ttmark.gen_service.engine.spans import Span
 from ttmark.gen_service.engine.tree_attention import TreeAttention
@@ -70,21 +70,25 @@ def attend(
     *,
     scale: float,
     window: int | None = None,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attention of one layer: query [rows, heads, dim], key_value [rows, 2, kv_heads, dim].
+
+    Args:
+        sinks: float32 [heads], a score of each head that takes its share of the softmax and has no value.
 
     Returns [rows, heads * dim].
     """
     arena = plan.cache.write(layer, plan.slots, key_value[: len(plan.slots)])
     adopt(plan, layer, arena)
     keep_probed(plan, layer, key_value)
-    parts = [attend_chunk(chunk, query, arena, scale, window) for chunk in plan.chunks]
+    parts = [attend_chunk(chunk, query, arena, scale, window, sinks) for chunk in plan.chunks]
     first, last = (plan.chunks[-1].stop if plan.chunks else 0), plan.probes[1]
     if last > first and plan.kernel is not None:
         tree = slice(first, last)
-        parts.append(plan.kernel(query[tree], key_value[tree], arena.rows, window, scale))
+        parts.append(plan.kernel(query[tree], key_value[tree], arena.rows, window, scale, sinks))
     elif last > first:
-        parts.append(_attend_tree(plan, first, query, key_value, arena, scale, window))
+        parts.append(_attend_tree(plan, first, query, key_value, arena, scale, window, sinks))
     if len(query) > last:
         parts.append(query.new_zeros((len(query) - last, *query.shape[1:])))
     return (parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(len(query), -1)
@@ -110,6 +114,7 @@ def _attend_tree(
     arena: Arena,
     scale: float,
     window: int | None,
+    sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """Rows from `first` up to the last probe -> [rows, heads, dim]."""
     last = plan.probes[1]
@@ -117,6 +122,8 @@ def _attend_tree(
     groups = heads // kv_heads
     own = query[first:last].view(rows, kv_heads, groups, dim)
     attended, lse = _attend_each(own, plan.spans(window, groups), arena, scale)
+    if sinks is not None:
+        attended, lse = merge_sinks(attended, lse, sinks.view(kv_heads, groups))
     if plan.probes[0] == last:
         return attended.reshape(rows, heads, dim)
     probed, where = slice(plan.probes[0] - first, rows), slice(*plan.probes)

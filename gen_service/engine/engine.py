@@ -81,6 +81,11 @@ class Engine:
         return not self._worker.died
 
     @property
+    def running(self) -> int:
+        """Requests that have a place in the steps."""
+        return self.stats.running
+
+    @property
     def stats(self) -> EngineStats:
         return self._stepper.stats
 

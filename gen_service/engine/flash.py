@@ -22,6 +22,21 @@ def aligned(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> 
     return function(*padded)[:size].view(arguments[0].shape)
 
 
+def merge_sinks(
+    out: torch.Tensor, lse: torch.Tensor, sinks: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """An attention and its log-sum-exp once its heads' sinks have had their share of the softmax.
+
+    Args:
+        out: [..., dim].
+        lse: [...] float32.
+        sinks: float32, of a shape that broadcasts to that of `lse`.
+    """
+    sinks = sinks.expand_as(lse)
+    kept = out.float() * aligned(torch.sigmoid, lse - sinks)[..., None]
+    return kept.to(out.dtype), aligned(torch.logaddexp, lse, sinks)
+
+
 def attend_with_lse(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, mask: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -23,6 +23,7 @@ class _Attend(Protocol):
         tiles: torch.Tensor,
         own: torch.Tensor,
         scale: float,
+        sinks: torch.Tensor | None,
     ) -> torch.Tensor:
         """[rows, heads, dim]
 
@@ -32,6 +33,7 @@ class _Attend(Protocol):
             keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
             tiles: [tiles, 4] int32: rows [start, stop) attend to cache rows [first, last).
             own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1: none.
+            sinks: float32 [heads], scores that have no value.
         """
 
 
@@ -49,11 +51,17 @@ def find_tree_kernel(model: Any) -> TreeKernel | None:
     if device.type == "cuda" and find_spec("triton") is not None:
         return triton_kernel()
     text = model.config.get_text_config()
-    dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     kernels = find_kernels() if device.type == "cpu" else None
-    if kernels is None or not Kernels.suit(model.dtype, dim):
+    if kernels is None or not Kernels.suit(model.dtype, _head_size(text)):
         return None
     return TreeKernel(kernels.attend, Kernels.tile_rows)
+
+
+def _head_size(text: Any) -> int:
+    """Numbers of a head; with latent attention the larger of its keys and values."""
+    latent = [getattr(text, name, None) or 0 for name in ("qk_head_dim", "v_head_dim")]
+    size: int | None = max(latent) or getattr(text, "head_dim", None)
+    return size or int(text.hidden_size) // int(text.num_attention_heads)
 
 
 def triton_kernel() -> TreeKernel:
@@ -85,6 +93,7 @@ class TreeAttention:
         cache: torch.Tensor,
         window: int | None,
         scale: float,
+        sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Attention of the tree rows -> [tree_rows, heads, dim].
 
@@ -92,7 +101,8 @@ class TreeAttention:
             query: [tree_rows, heads, dim].
             key_value: of the same rows, [tree_rows, 2, kv_heads, dim].
             cache: [capacity, 2, kv_heads, dim].
+            sinks: float32 [heads]; see `attend`.
         """
         tiles = self.tiles(window, query.shape[1] // key_value.shape[2])
         (key, value), (keys, values) = key_value.unbind(1), cache.unbind(1)
-        return self._attend(query, key, value, keys, values, tiles, self.own, scale)
+        return self._attend(query, key, value, keys, values, tiles, self.own, scale, sinks)

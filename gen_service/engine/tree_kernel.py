@@ -26,6 +26,7 @@ def _tree_kernel(  # type: ignore[no-untyped-def]
     out,  # [rows, heads, dim]
     tiles,  # [tiles, 4]: rows [start, stop) attend to cache rows [first, last)
     own,  # [rows, DEPTH]: rows of this pass that a row attends to, -1 for none
+    sinks,  # [heads], scores to the base of 2 that have no value
     scale,
     query_head_stride,
     query_row_stride,
@@ -41,6 +42,7 @@ def _tree_kernel(  # type: ignore[no-untyped-def]
     DEPTH: tl.constexpr,
     ROWS: tl.constexpr,
     KEYS: tl.constexpr,
+    SINKS: tl.constexpr,
 ):
     tile = tiles + tl.program_id(0) * 4
     kv_head = tl.program_id(1)
@@ -56,8 +58,12 @@ def _tree_kernel(  # type: ignore[no-untyped-def]
     is_query = is_row[:, None] & is_dim[None, :]
     place = head[:, None] * query_head_stride + row[:, None] * query_row_stride + dim[None, :]
     q = tl.load(query + place, mask=is_query, other=0.0)  # [ROWS, DIM_LANES]
-    highest = tl.full([ROWS], _LOWEST, tl.float32)
-    total = tl.zeros([ROWS], tl.float32)
+    if SINKS:
+        highest = tl.load(sinks + head)
+        total = tl.full([ROWS], 1.0, tl.float32)
+    else:
+        highest = tl.full([ROWS], _LOWEST, tl.float32)
+        total = tl.zeros([ROWS], tl.float32)
     sums = tl.zeros([ROWS, DIM_LANES], tl.float32)
     for block in range(first, last, KEYS):
         slot = block + tl.arange(0, KEYS)
@@ -102,6 +108,7 @@ def attend_tree(
     tiles: torch.Tensor,
     own: torch.Tensor,
     scale: float,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attention of tree rows over their prefix in the cache and over rows of the same pass (Eq. 5).
 
@@ -111,6 +118,7 @@ def attend_tree(
         keys, values: the cache, [capacity, kv_heads, dim], with equal strides.
         tiles: from `tile_spans`; together they cover every row once.
         own: [rows, depth] int32, rows of this pass that each row attends to, itself among them; -1 is none.
+        sinks: float32 [heads], a score of each head that takes its share of the softmax and has no value.
 
     Returns [rows, heads, dim] in the dtype of `query`.
     """
@@ -130,6 +138,7 @@ def attend_tree(
         out,
         tiles,
         own,
+        None if sinks is None else sinks * _LOG2_E,
         scale * _LOG2_E,
         query.stride(1),
         query.stride(0),
@@ -140,6 +149,7 @@ def attend_tree(
         out.stride(0),
         out.stride(1),
         **launch_sizes(heads, kv_heads, dim, own.shape[1], query.element_size()),
+        SINKS=sinks is not None,
     )
     return out
 

@@ -6,7 +6,8 @@ from collections import Counter
 
 from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, Overloaded
+from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError
+from ttmark.gen_service.engine.places import check_place
 from ttmark.gen_service.engine.step import Arrivals, Stepper
 from ttmark.gen_service.engine.stream import DeltaStream
 
@@ -44,20 +45,14 @@ class Worker:
     def check_queue(self, tenant: str) -> None:
         """Does nothing while there is a place in the queue.
 
-        When it is full, a tenant with less than its share of it still gets in: others cannot shut it out.
-
         Raises:
-            Overloaded: as many requests are in hand as may run and wait, and this tenant has its share of
-                them; or twice as many are in hand.
+            Overloaded: see `check_place`.
         """
-        in_hand = self._in_hand
-        if in_hand < self._max_requests:
-            return
+        check_place(tenant, self._in_hand, self._held, self._max_requests, self._stepper.drain_rate)
+
+    def _held(self) -> Counter[str]:
         arrivals = [sequence for sequence, _ in list(self._inbox)]
-        held = Counter(sequence.tenant for sequence in (*arrivals, *list(self._stepper.streams)))
-        share = self._max_requests // len(held.keys() | {tenant})
-        if held[tenant] >= share or in_hand >= 2 * self._max_requests:
-            raise Overloaded(self._stepper.drain_rate.seconds_until_free(in_hand))
+        return Counter(sequence.tenant for sequence in (*arrivals, *list(self._stepper.streams)))
 
     def submit(self, sequence: CachedSequence, stream: DeltaStream) -> None:
         """Queues a sequence.

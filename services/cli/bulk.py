@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from ttmark.detect_service.bulk import BulkError, BulkJob, Workers, run_bulk
 from ttmark.detect_service.bulk import Progress as BulkProgress
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.bulk import OpenExaminer, only_tenant, open_backend, read_keys
+from ttmark.services.bulk import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
 from ttmark.services.runtime import no_start_after
 
 
@@ -24,8 +24,11 @@ def detect_in_bulk(
     tenant: str | None,
     workers: int | None,
     ray: str | None,
-) -> None:
+) -> tuple[bool, bool]:
     """Examines every row of `source`; without Ray it goes on where an earlier run was stopped.
+
+    Returns:
+        Whether a mark was found in a row, and whether no row could be examined; with Ray neither is known.
 
     Raises:
         StartupError: the run cannot start.
@@ -33,20 +36,23 @@ def detect_in_bulk(
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes share the cores already
     keys = read_keys()
     tenant = only_tenant(keys, tenant)
-    open_backend(keys)  # says what is missing before any process starts
+    backend = open_backend(keys)  # says what is missing before any process starts
     if ray is not None:
         on_ray(source, out, OpenExaminer(tenant, options), ray)
-        return
+        return False, False
     job = BulkJob(source, out, options, keys.fingerprint(tenant))
     count = workers or len(os.sched_getaffinity(0))
-    with (
-        no_start_after(BulkError),
-        ProgressLine() as line,
-        Workers(count, OpenExaminer(tenant, options)) as pool,
-    ):
-        done = run_bulk(job, pool, line.update)
+    with no_start_after(BulkError):
+        check_keys(source, options, tenant, backend)
+        with ProgressLine() as line, Workers(count, OpenExaminer(tenant, options)) as pool:
+            done, tally = run_bulk(job, pool, line.update)
     rate = done.new_rows / max(line.seconds, 1e-9)
-    typer.echo(f"{done.rows} rows in {out} ({done.new_rows} now, {rate:.0f} rows/s)", err=True)
+    typer.echo(
+        f"{tally.rows} rows in {out}: {tally.found} watermarked, {tally.failed} not examined "
+        f"({done.new_rows} rows now, {rate:.0f} rows/s)",
+        err=True,
+    )
+    return tally.found > 0, tally.rows > 0 and tally.failed == tally.rows
 
 
 def on_ray(source: Path, out: Path, make: OpenExaminer, address: str) -> None:

@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 
+from ttmark.services.chat_template import has_chat_template
 from ttmark.services.cli.answer_stream import print_stream, stream_answer
 from ttmark.services.cli.next_steps import next_steps
 from ttmark.services.local.processes import LocalServices
@@ -49,10 +50,8 @@ def demonstrate(services: LocalServices, console: Console) -> Outcome:
     Raises:
         StartupError: a service refused a request.
     """
-    from ttmark.services.chat_template import read_chat_template  # imported while the services start
-
     # The demo model has a template for tests of the API; it goes on with texts, and answers nothing.
-    chat = services.setup.model != DEMO and read_chat_template(services.setup.tokenizer_folder) is not None
+    chat = services.setup.model != DEMO and has_chat_template(services.setup.tokenizer_folder)
     try:
         text = _ask(services, console) if chat else _complete(services, console)
         outcome = _look(services, text)

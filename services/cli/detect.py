@@ -1,5 +1,8 @@
 """`ttmark detect`: looks for the watermark in files, through a running detection service or in bulk."""
 
+import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,35 +13,34 @@ from rich.table import Table
 from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.services.extras import require
 from ttmark.shared.client import Client
-from ttmark.shared.schemas.detection import DEFAULT_FPR, MAX_DOCUMENTS, DetectionResult, Document
+from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
 
 if TYPE_CHECKING:
     from ttmark.detect_service.options import DetectionOptions
+    from ttmark.services.cli.detect_files import Outcome
 
 
-Mode = Literal["direct", "aligned", "localized"]
+Mode = Literal["combined", "direct", "aligned", "localized"]
 PhaseOption = Literal["0", "any"]
 Method = Literal["scan", "waterseeker"]
 
-FOUND = (
-    "watermarked: the text contains passages made with the key. Numbers, names and negations may have been "
-    "changed since."
-)
-
-SEVERAL = (
-    "Several keys of a pool: the text holds passages of several completions, as a collection of answers "
-    "does, and a forgery that was stitched from stolen pieces."
-)
+FOUND_CODE = 3
 
 
 def detect(
     files: Annotated[
         list[str] | None,
-        typer.Argument(help="Files: txt, md, html, docx, pdf; - is a text on standard input."),
+        typer.Argument(
+            help="Files (txt, md, html, docx, pdf; any other is read as plain text), folders, or - for a "
+            "text on standard input."
+        ),
     ] = None,
     mode: Annotated[
-        Mode, typer.Option(help="direct: unedited; aligned: edited; localized: passages in a longer text.")
-    ] = "direct",
+        Mode,
+        typer.Option(
+            help="combined: all; direct: unedited; aligned: edited; localized: passages in a longer text."
+        ),
+    ] = "combined",
     key: Annotated[
         list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
     ] = None,
@@ -56,9 +58,9 @@ def detect(
         bool, typer.Option(help="Read texts also without invisible characters and look-alike letters.")
     ] = True,
     bulk: Annotated[
-        Path | None, typer.Option(help="JSONL or Parquet with text or token_ids, and perhaps id.")
+        Path | None, typer.Option(help="JSONL, CSV or Parquet with text or token_ids, and perhaps id.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where --bulk writes: .jsonl or .parquet.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where --bulk writes: .jsonl, .csv or .parquet.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes of --bulk; default: one for each core.")
     ] = None,
@@ -68,14 +70,24 @@ def detect(
     tenant: Annotated[
         str | None, typer.Option(help="Whose keys --bulk tries; default: the only one.")
     ] = None,
+    fail_on_found: Annotated[
+        bool, typer.Option("--fail-on-found", help="Exit code 3 where a watermark is found.")
+    ] = False,
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """Look for the watermark in files, or with --bulk in every row of a large file.
+    """Look for the watermark in files and folders, or with --bulk in every row of a large file.
+
+    A file that cannot be examined is named on standard error and stops no other. Of a folder and the folders
+    in it every txt, md, html, docx and pdf file is read; what begins with a point is left out.
 
     --bulk needs no service: it reads the key store itself (TTMARK_STORE_URL, TTMARK_KEK_FILE), and goes
     on where it stopped when it is started again.
+
+    Exit codes: 0: every file was examined, or at least one row of --bulk. 1: a file was not examined, or no
+    row was, or nothing could start. 2: bad usage. 3: with --fail-on-found, a watermark was found, whatever
+    else failed.
     """
     from ttmark.detect_service.options import DetectionOptions  # the command line starts without the service
 
@@ -91,18 +103,25 @@ def detect(
     if bulk is None:
         if not files:
             raise typer.BadParameter("name a file, or give --bulk")
-        show(detect_files(files, options, url, token), as_json=as_json)
-        return
-    if files or out is None:
-        raise typer.BadParameter("--bulk takes --out, and no further files")
-    with one_line_errors():
-        require(_bulk_extra(bulk, out, ray))
-        options.request([Document(text="")])  # names an option that is out of range
-        from ttmark.services.cli.bulk import (
-            detect_in_bulk,  # opens the key store, which is not wanted elsewhere
-        )
+        if files.count("-") > 1:
+            raise typer.BadParameter("standard input (-) can be read once")
+        outcomes, skipped = _outcomes(files, options, url, token)
+        show([one for one in outcomes if isinstance(one, DetectionResult)], as_json=as_json)
+        found, failed = show_rest(outcomes, skipped, as_json=as_json)
+    else:
+        if files or out is None:
+            raise typer.BadParameter("--bulk takes --out, and no further files")
+        with one_line_errors():
+            require(_bulk_extra(bulk, out, ray))
+            options.request([Document(text="")])  # names an option that is out of range
+            # Opens the key store, which is not wanted elsewhere.
+            from ttmark.services.cli.bulk import detect_in_bulk
 
-        detect_in_bulk(bulk, out, options, tenant, workers, ray)
+            found, failed = detect_in_bulk(bulk, out, options, tenant, workers, ray)
+    if found and fail_on_found:
+        raise typer.Exit(FOUND_CODE)
+    if failed:
+        raise typer.Exit(1)
 
 
 def _bulk_extra(source: Path, out: Path, ray: str | None) -> str:
@@ -111,23 +130,14 @@ def _bulk_extra(source: Path, out: Path, ray: str | None) -> str:
     return "bulk" if ".parquet" in (source.suffix, out.suffix) else "detect"
 
 
-def detect_files(
+def _outcomes(
     files: list[str], options: "DetectionOptions", url: str, token: str | None
-) -> list[DetectionResult]:
-    """The service's results for each file."""
-    results: list[DetectionResult] = []
+) -> tuple[list["Outcome"], int]:
     with one_line_errors(), Client(url, access_token(token)) as client:
-        from ttmark.services.cli.input_files import (
-            read_texts,
-        )  # has settings, which other commands start without
+        # Has settings, which other commands start without.
+        from ttmark.services.cli.detect_files import detect_files
 
-        for start in range(0, len(files), MAX_DOCUMENTS):
-            names = files[start : start + MAX_DOCUMENTS]
-            documents = [
-                Document(id=name, text=text) for name, text in zip(names, read_texts(names), strict=True)
-            ]
-            results += client.detect(options.request(documents)).results
-    return results
+        return detect_files(files, options, client)
 
 
 def show(results: list[DetectionResult], *, as_json: bool) -> None:
@@ -136,6 +146,8 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
         for result in results:
             typer.echo(result.model_dump_json())
         return
+    if not results:
+        return
     table = Table("file", "verdict", "p-value", "tokens", "key", "passages")
     for result in results:
         p_value = "" if result.p_value is None else f"{result.p_value:.2g}"
@@ -143,10 +155,33 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
         passages = ", ".join(f"{s.start_char}-{s.end_char}" for s in result.segments or [])
         table.add_row(result.id, result.verdict, p_value, str(result.tokens), name, passages)
     Console().print(table)
-    if any(result.verdict == "watermarked" for result in results):
-        typer.echo(FOUND)
-    if any((result.pool_keys_found or 0) > 1 for result in results):
-        typer.echo(SEVERAL)
+    said = [(result.id, result.message) for result in results if result.message is not None]
+    for name, words in said:
+        typer.echo(f"{name}: {words.headline}. {words.explanation}")
+    for caution in dict.fromkeys(words.caution for _, words in said):
+        typer.echo(caution)
+
+
+def show_rest(outcomes: "Sequence[Outcome]", skipped: int, *, as_json: bool) -> tuple[bool, bool]:
+    """Names the files without an answer and counts all of them; whether one was found, and one failed.
+
+    Args:
+        skipped: files in folders that were passed over.
+    """
+    verdicts: Counter[str] = Counter()
+    for one in outcomes:
+        if isinstance(one, DetectionResult):
+            verdicts[one.verdict] += 1
+            continue
+        verdicts["not examined"] += 1
+        typer.echo(f"ttmark: {one.name}: {one.reason}", err=True)
+        if as_json:
+            typer.echo(json.dumps({"id": one.name, "error": one.reason}))
+    if len(outcomes) > 1 or skipped:
+        counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(verdicts.items()))
+        passed_over = f"; {skipped} of other kinds in folders were passed over" if skipped else ""
+        typer.echo(f"{len(outcomes)} files: {counted}{passed_over}", err=True)
+    return verdicts["watermarked"] > 0, verdicts["not examined"] > 0
 
 
 def _made_with(result: DetectionResult) -> str:

@@ -25,6 +25,10 @@ def benchmark(context: typer.Context) -> None:
     from ttmark.evaluation.cli.bench import bench_app
     from ttmark.services.bulk_systems import bulk_systems
 
+    if context.args[:1] == ["vllm"]:
+        from ttmark.services.engines import prepare_for_vllm
+
+        prepare_for_vllm(VLLM_CPU_KVCACHE_SPACE="1")
     bench_app(bulk_systems)(args=context.args, prog_name="ttmark bench")
 
 

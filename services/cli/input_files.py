@@ -1,11 +1,14 @@
-"""The texts of the files that `ttmark detect` is given, read as the detection service reads them."""
+"""The files that `ttmark detect` is given and their texts, read as the detection service reads them."""
 
 import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
 from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING
-from ttmark.services.cli.input_text import read_bytes, shown
+from ttmark.services.cli.input_text import STANDARD_INPUT, bytes_of, shown
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_extraction import ExtractionSettings
@@ -13,35 +16,85 @@ from ttmark.services.settings_extraction import ExtractionSettings
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-def read_texts(names: list[str]) -> list[str]:
-    """The text of each file, or of standard input for `-`; an unknown ending is plain text.
+@dataclass(frozen=True, slots=True)
+class NotExamined:
+    """A file without an answer, and why in one line."""
+
+    name: str
+    reason: str
+
+
+def named_files(names: Sequence[str]) -> tuple[list[str | NotExamined], int]:
+    """The files themselves, of each folder those in it, and how many in folders were passed over.
+
+    Of a folder and the folders in it, in the order of their paths, the files whose ending names a format that
+    is read; nothing whose name begins with a point, and no folder behind a link. A folder without such a file
+    is a `NotExamined`.
+    """
+    found: list[str | NotExamined] = []
+    skipped = 0
+    for name in names:
+        if name == STANDARD_INPUT or not Path(name).is_dir():
+            found.append(name)
+            continue
+        files = sorted(_inside(Path(name)))
+        readable = [str(path) for path in files if path.suffix.lower() in FORMAT_OF_ENDING]
+        skipped += len(files) - len(readable)
+        found += readable or [NotExamined(name, "the folder holds no txt, md, html, docx or pdf file")]
+    return found, skipped
+
+
+def _inside(folder: Path) -> list[Path]:
+    files: list[Path] = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [path for name in names if not name.startswith(".") and (path := Path(root, name)).is_file()]
+    return files
+
+
+def read_text(name: str) -> str:
+    """The text of one file, as `read_texts`.
 
     Raises:
-        StartupError: one cannot be read, gives no text, or needs a library that is not installed.
+        StartupError: it cannot be read, gives no text, or needs a library that is not installed.
     """
-    return asyncio.run(_read_all(names, ExtractionSettings().extraction_limits()))
+    (text,) = read_texts([name])
+    if isinstance(text, NotExamined):
+        raise StartupError(f"{text.name}: {text.reason}")
+    return text
 
 
-async def _read_all(names: list[str], limits: ExtractionLimits) -> list[str]:
-    texts: list[str] = []
+def read_texts(files: Sequence[str | NotExamined]) -> list[str | NotExamined]:
+    """The text of each file, or of standard input for `-`; an unknown ending is plain text.
+
+    A file that cannot be read, gives no text, or needs a library that is not installed is a `NotExamined`.
+    """
+    return asyncio.run(_read_all(files, ExtractionSettings().extraction_limits()))
+
+
+async def _read_all(files: Sequence[str | NotExamined], limits: ExtractionLimits) -> list[str | NotExamined]:
+    texts: list[str | NotExamined] = []
     async with ExtractionWorkers(limits) as workers:
-        for start in range(0, len(names), limits.workers):
-            texts += await asyncio.gather(
-                *(_read(name, workers) for name in names[start : start + limits.workers])
-            )
+        for start in range(0, len(files), limits.workers):
+            some = files[start : start + limits.workers]
+            texts += await asyncio.gather(*(_read(file, workers) for file in some))
     return texts
 
 
-async def _read(name: str, workers: ExtractionWorkers) -> str:
-    content = await asyncio.to_thread(read_bytes, name)
-    filename = name if Path(name).suffix.lower() in FORMAT_OF_ENDING else f"{name}.txt"
-    if FORMAT_OF_ENDING[Path(filename).suffix.lower()] == "text":
-        try:
-            return content.decode("utf-8").removeprefix(_BYTE_ORDER_MARK)  # needs no library
-        except UnicodeDecodeError:
-            pass
-    require("detect")
+async def _read(file: str | NotExamined, workers: ExtractionWorkers) -> str | NotExamined:
+    if isinstance(file, NotExamined):
+        return file
+    filename = file if Path(file).suffix.lower() in FORMAT_OF_ENDING else f"{file}.txt"
     try:
+        content = await asyncio.to_thread(bytes_of, file)
+        if FORMAT_OF_ENDING[Path(filename).suffix.lower()] == "text":
+            try:
+                return content.decode("utf-8").removeprefix(_BYTE_ORDER_MARK)  # needs no library
+            except UnicodeDecodeError:
+                pass
+        require("detect")
         return (await workers.extract(filename, content)).text
-    except UnreadableFile as error:
-        raise StartupError(f"{shown(name)}: {error}") from error
+    except OSError as error:
+        return NotExamined(shown(file), error.strerror or str(error))
+    except (StartupError, UnreadableFile) as error:
+        return NotExamined(shown(file), str(error))

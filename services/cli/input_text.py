@@ -8,14 +8,23 @@ from ttmark.services.runtime import StartupError
 STANDARD_INPUT = "-"
 
 
-def read_bytes(name: str) -> bytes:
+def bytes_of(name: str) -> bytes:
     """The content of a file, or of standard input for `-`.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+
+
+def read_bytes(name: str) -> bytes:
+    """The same with one clear line where it fails.
 
     Raises:
         StartupError: the file cannot be read.
     """
     try:
-        return sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+        return bytes_of(name)
     except OSError as error:
         raise StartupError(f"cannot read {shown(name)}: {error.strerror}") from error
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli import detect, evaluate, generate, keys, models, serve, tokens, up, verify
+from ttmark.services.cli import case, detect, evaluate, generate, keys, models, serve, tokens, up, verify
 from ttmark.services.extras import needs
 
 app = typer.Typer(
@@ -36,6 +36,7 @@ app.add_typer(serve.app, name="serve")
 app.command()(generate.generate)
 app.command()(detect.detect)
 app.command()(verify.verify)
+app.add_typer(case.app, name="case")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(tokens.app, name="tokens")

@@ -17,6 +17,7 @@ GEN_URL, DETECT_URL = "http://127.0.0.1:8000", "http://127.0.0.1:8001"
 _STEPS = """\
 Open the console, to look at texts in a browser
   {detect_url}/  (the access token that it asks for is in {token_file})
+  {gen_url}/playground  shows how a text is marked while it is written
 
 {title}
   curl -sN {gen_url}{path} \\

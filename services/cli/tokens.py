@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ttmark.services.cli.confirmation import Yes, confirm
 from ttmark.services.cli.key_store import moment, print_json, print_table, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.access.rates import DEFAULT_RATES, MOST_RATES, checked_rates
@@ -76,9 +77,11 @@ def list_tokens(
 @app.command()
 def revoke(
     token_id: Annotated[str, typer.Argument(metavar="ID", help="The part between `ttm_` and the next `_`.")],
+    yes: Yes = False,
     as_json: JsonOutput = False,
 ) -> None:
     """Revoke a token; every service refuses it within seconds."""
+    confirm(f"Whoever uses the token {token_id} is refused within seconds, for good.", yes=yes)
     token = run(lambda store: store.registry.revoke(token_id))
     if as_json:
         print_json(_document(token))

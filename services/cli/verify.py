@@ -4,12 +4,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ttmark.services.cli.detect import FOUND
 from ttmark.services.cli.generate import only_model
 from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.shared.client import Client
+from ttmark.shared.detection_words import CHANGED_SINCE
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.verification import VerificationResponse
+
+FOUND = "The text contains passages made with the key."
 
 
 def verify(
@@ -39,10 +41,14 @@ def verify(
     if chat and prompt is None:
         raise typer.BadParameter("--chat takes --prompt, the user's message")
     with one_line_errors(), Client(url, access_token(token)) as client:
-        from ttmark.services.cli.input_files import read_texts  # has settings, which others start without
+        from ttmark.services.cli.input_files import read_text  # has settings, which others start without
 
-        (text,) = read_texts([file])
-        body: dict[str, Any] = {"text": text, "temperature": temperature, "top_p": top_p, "top_k": top_k}
+        body: dict[str, Any] = {
+            "text": read_text(file),
+            "temperature": temperature,
+            "top_p": top_p,
+            "top_k": top_k,
+        }
         body |= {"fpr": fpr, "keys": key or None, "model": model or only_model(client)}
         if prompt is not None:
             body |= {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
@@ -59,4 +65,4 @@ def summary(answer: VerificationResponse) -> str:
         f"without the model, the same blocks: log10 p {answer.unweighted.log10_p:.1f}"
         f" instead of {answer.log10_p:.1f}",
     ]
-    return "\n".join([*lines, FOUND] if answer.key else lines)
+    return "\n".join([*lines, FOUND, CHANGED_SINCE] if answer.key else lines)

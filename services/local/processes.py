@@ -86,6 +86,9 @@ class LocalServices:
             "TTMARK_TOKENIZERS": "",  # all that the state folder holds
             "TTMARK_STORE_URL": setup.store_url,
             "TTMARK_KEK_FILE": str(setup.kek_file),
+            "TTMARK_PLAYGROUND": "true",
+            "TTMARK_CONSOLE_URL": self.detect_url,
+            "TTMARK_CASE_KEY_FILE": str(setup.case_key_file),
             "TTMARK_DEFAULT_KEY": setup.key_id,
             f"TTMARK_{name.upper()}_PORT": str(self._ports[name]),
         }

@@ -12,6 +12,7 @@ from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.services.state_folder import remember_tokenizer
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.presets import profile_fields
 from ttmark.shared.schemas.profile import Profile
@@ -56,6 +57,11 @@ class LocalSetup:
         return self.state / "token"
 
     @property
+    def case_key_file(self) -> Path:
+        """The key that the detection service signs cases with."""
+        return self.state / "case.pem"
+
+    @property
     def token(self) -> str:
         return self.token_file.read_text().strip()
 
@@ -88,6 +94,8 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
     )
     if not setup.kek_file.exists():
         write_secret(setup.kek_file, KeyEncryptionKey.generate_text())
+    if not setup.case_key_file.exists():
+        write_secret(setup.case_key_file, CaseKey.generate().pem())
     with no_start_after(KeyStoreError, ValueError):
         asyncio.run(_provision_store(setup, fingerprint))
     return setup

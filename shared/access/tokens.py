@@ -104,10 +104,30 @@ class TokenRegistry:
             reason = "revoked" if record is not None and matches else "unknown or wrong"
             self._audit(AuditEvent("token.refuse", token_id=token_id, reason=reason))
             raise InvalidToken("the access token is not valid")
+        return self._unexpired(record)
+
+    async def current(self, token_id: str) -> Principal:
+        """Who has the token of this id, for work that goes on after the request that began it.
+
+        Raises:
+            InvalidToken: there is none, or it is revoked.
+            ExpiredToken: its time is over.
+            StoreUnavailable, RecordRolledBack: as `authenticate`.
+        """
+        record = await self._recent.get(token_id)
+        if record is None or record.revoked_at is not None:
+            self._audit(AuditEvent("token.refuse", token_id=token_id, reason="unknown or revoked"))
+            raise InvalidToken("the access token is not valid")
+        return self._unexpired(record)
+
+    def _unexpired(self, record: token_records.TokenRecord) -> Principal:
         if record.expires_at is not None and record.expires_at <= self._now():
-            self._audit(AuditEvent("token.refuse", token_id=token_id, tenant=record.tenant, reason="expired"))
+            event = AuditEvent(
+                "token.refuse", token_id=record.token_id, tenant=record.tenant, reason="expired"
+            )
+            self._audit(event)
             raise ExpiredToken("the access token has expired")
-        return Principal(token_id, record.tenant, record.scopes, record.limits, record.rates)
+        return Principal(record.token_id, record.tenant, record.scopes, record.limits, record.rates)
 
     async def list(self, *, tenant: str | None = None) -> list[token_records.TokenInfo]:
         """All tokens, or those of one tenant, oldest first; no hashes."""

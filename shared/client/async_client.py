@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Self
+from typing import Any, Self, overload
 
 import httpx
 
@@ -10,7 +10,8 @@ from ttmark.shared.client import calls, errors
 from ttmark.shared.client.calls import Answer, Call, Fields
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
@@ -74,9 +75,15 @@ class AsyncClient:
         """`POST /v1/watermark/verify` of the generation service: detection with what the model says."""
         return await self._answer(calls.VERIFY.of(request))
 
+    @overload
+    async def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
+    @overload
+    async def detect(self, request: DetectionRequest) -> DetectionResponse: ...
     async def detect(self, request: DetectionRequest | str) -> DetectionResponse:
-        """`POST /v1/detect/direct`, `/aligned` or `/localized` by the type; direct for a text."""
-        return await self._answer(calls.detect(request))
+        """`POST /v1/detect`, or its `/direct`, `/aligned`, `/localized` by the type; the first for a text."""
+        call: Call[Any] = calls.detect(request)
+        response: DetectionResponse = await self._answer(call)
+        return response
 
     async def keys(self) -> DetectionKeys:
         """`GET /v1/keys` of the detection service."""

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -12,6 +12,7 @@ from ttmark.shared.client.errors import ServiceRefused, ServiceUnreachable, Unex
 from ttmark.shared.schemas import detection
 from ttmark.shared.schemas.chat import ChatChunk, ChatResponse
 from ttmark.shared.schemas.completions import CompletionResponse
+from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.verification import VerificationResponse
@@ -52,11 +53,17 @@ MODELS = Call("GET", "/v1/models", ModelList)
 VERIFY = Call("POST", "/v1/watermark/verify", VerificationResponse)
 
 
-def detect(request: detection.DetectionRequest | str) -> Call[detection.DetectionResponse]:
-    """The route that a request belongs to, by its type; a text alone is detected directly."""
+@overload
+def detect(request: detection.CombinedRequest | str) -> Call[CombinedResponse]: ...
+@overload
+def detect(request: detection.DetectionRequest) -> Call[detection.DetectionResponse]: ...
+def detect(request: detection.DetectionRequest | str) -> Call[Any]:
+    """The route that a request belongs to, by its type; a text alone is asked about in one question."""
     match request:
         case str():
-            return detect(detection.DirectRequest(inputs=[detection.Document(text=request)]))
+            return detect(detection.CombinedRequest(inputs=[detection.Document(text=request)]))
+        case detection.CombinedRequest():
+            return Call("POST", "/v1/detect", CombinedResponse).of(request)
         case detection.DirectRequest():
             mode = "direct"
         case detection.AlignedRequest():
@@ -157,7 +164,9 @@ def _refusal(response: httpx.Response) -> ServiceRefused:
         document = response.json()
         error = document.get("error", document)
         message = str(error.get("message") or error.get("detail") or error["title"])
-        code = error.get("code")
+        code, param = (
+            value if isinstance(value := error.get(name), str) else None for name in ("code", "param")
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return ServiceRefused(f"{response.request.url} answered {response.status_code}", response.status_code)
-    return ServiceRefused(message, response.status_code, code if isinstance(code, str) else None)
+    return ServiceRefused(message, response.status_code, code, param)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Generator
-from typing import Self
+from typing import Any, Self, overload
 
 import httpx
 
@@ -10,7 +10,8 @@ from ttmark.shared.client import calls, errors
 from ttmark.shared.client.calls import Answer, Call, Fields
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
@@ -83,9 +84,15 @@ class Client:
         """`POST /v1/watermark/verify` of the generation service: detection with what the model says."""
         return self._answer(calls.VERIFY.of(request))
 
+    @overload
+    def detect(self, request: CombinedRequest | str) -> CombinedResponse: ...
+    @overload
+    def detect(self, request: DetectionRequest) -> DetectionResponse: ...
     def detect(self, request: DetectionRequest | str) -> DetectionResponse:
-        """`POST /v1/detect/direct`, `/aligned` or `/localized` by the type; direct for a text."""
-        return self._answer(calls.detect(request))
+        """`POST /v1/detect`, or its `/direct`, `/aligned`, `/localized` by the type; the first for a text."""
+        call: Call[Any] = calls.detect(request)
+        response: DetectionResponse = self._answer(call)
+        return response
 
     def keys(self) -> DetectionKeys:
         """`GET /v1/keys` of the detection service."""

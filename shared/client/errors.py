@@ -24,11 +24,13 @@ class ServiceRefused(ClientError):
 
     Attributes:
         code: the service's name for the error, such as `key_not_found`; None where the answer has none.
+        param: the field of the request at fault, such as `inputs[3].text`; None where the answer names none.
     """
 
-    def __init__(self, message: str, status: int, code: str | None = None) -> None:
+    def __init__(self, message: str, status: int, code: str | None = None, param: str | None = None) -> None:
         super().__init__(message, status)
         self.code = code
+        self.param = param
 
 
 class ServiceUnreachable(ClientError):

@@ -1,6 +1,6 @@
 """The FastAPI application that both services are built from."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -16,6 +16,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware
 from ttmark.shared.http.error_format import ErrorRenderer, ErrorStyle, InvalidFields, error_renderer
@@ -115,7 +117,7 @@ def _cors(origins: Collection[str]) -> list[Middleware]:
         Middleware(
             CORSMiddleware,
             allow_origins=origins,
-            allow_methods=("GET", "HEAD", "POST"),
+            allow_methods=("GET", "HEAD", "POST", "DELETE"),
             allow_headers=("*",),
             expose_headers=(REQUEST_ID_HEADER, "Retry-After"),
         )
@@ -144,7 +146,10 @@ def _install_error_handlers(app: FastAPI, render: ErrorRenderer) -> None:
         return render(InvalidFields(_problems(error)), request.scope)
 
     async def on_http_exception(request: Request, error: Any) -> Response:
-        return render(_from_http_exception(error), request.scope)
+        found = _from_http_exception(error)
+        if isinstance(found, MethodNotAllowed):
+            found.headers["Allow"] = ", ".join(sorted(_methods(request.app.routes, request.scope)))
+        return render(found, request.scope)
 
     app.add_exception_handler(ServiceError, on_service_error)
     app.add_exception_handler(RequestValidationError, on_invalid_fields)
@@ -170,6 +175,18 @@ def _message(item: dict[str, Any]) -> str:
     if item["type"] == "missing" and item["loc"] == ("body",):
         return "A JSON body is required."
     return str(item["msg"]).removeprefix("Value error, ")
+
+
+def _methods(routes: Iterable[BaseRoute], scope: Scope) -> set[str]:
+    """Of all routes with the path that was asked; the framework names those of the first one."""
+    methods: set[str] = set()
+    for route in routes:
+        included = getattr(route, "original_router", None)
+        if included is not None:
+            methods |= _methods(included.routes, scope)
+        elif route.matches(scope)[0] is not Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return methods
 
 
 def _from_http_exception(error: HTTPException) -> ServiceError:

@@ -67,15 +67,16 @@ class JsonBodyMiddleware:
         return turns
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
+        limits = self.limits.of(scope["path"])
         headers = Headers(scope=scope)
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             raise UnsupportedMediaType("Send the body uncompressed: Content-Encoding is not supported.")
         try:
-            async with asyncio.timeout(self.limits.body_seconds):
-                body = await _read_within(headers, receive, self.limits.max_body_bytes)
+            async with asyncio.timeout(limits.body_seconds):
+                body = await _read_within(headers, receive, limits.max_body_bytes)
         except TimeoutError:
-            seconds = self.limits.body_seconds
+            seconds = limits.body_seconds
             raise RequestTimeout(f"The body did not arrive within {seconds:g} seconds.") from None
         if body:
             media_type = headers.get("content-type", "").partition(";")[0].strip()
@@ -83,10 +84,10 @@ class JsonBodyMiddleware:
                 raise UnsupportedMediaType("The body must be JSON: send Content-Type: application/json.")
             scope["state"][BODY_BYTES] = len(body)
             if self.run_long is None or len(body) <= LONG_BODY_BYTES:
-                scope["state"][PARSED_JSON] = parse_json(body, self.limits)
+                scope["state"][PARSED_JSON] = parse_json(body, limits)
             else:
                 scope["state"][PARSED_JSON] = await self.run_long(
-                    Request(scope, receive), len(body), lambda: parse_json(body, self.limits)
+                    Request(scope, receive), len(body), lambda: parse_json(body, limits)
                 )
         return body
 

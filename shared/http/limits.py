@@ -1,6 +1,7 @@
 """What one HTTP request may cost before its content is looked at."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +14,15 @@ class HttpLimits:
         max_json_depth: nesting of arrays and objects; more is a 400.
         max_json_containers: number of arrays and objects; more is a 400. A body full of empty ones takes the
             parser a hundred times longer than its size suggests.
+        of_path: limits of single paths, in place of these.
     """
 
     max_body_bytes: int = 2 * 1024 * 1024
     body_seconds: float = 30.0
     max_json_depth: int = 32
     max_json_containers: int = 10_000
+    of_path: Mapping[str, "HttpLimits"] = field(default_factory=dict)
+
+    def of(self, path: str) -> "HttpLimits":
+        """The limits of a path."""
+        return self.of_path.get(path, self)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.access.token_limits import TokenLimits, Usage
@@ -17,6 +17,9 @@ from ttmark.shared.watermark.pauses import pause
 
 # Sketching less than this takes less time than handing it to another thread and back.
 _INLINE_ITEMS = 8192
+# As many as a request may have. The documents of a job are asked about in such pieces: Redis serves nobody
+# else meanwhile. Of a job that is refused, the pieces before count, and are free when it is sent again.
+_SKETCHES_AT_ONCE = 256
 Run = Callable[[Callable[[], list[Sketch]]], Awaitable[list[Sketch]]]
 
 
@@ -128,11 +131,14 @@ class DocumentAllowance(Allowance):
             return found
 
         sketched = sketches() if asked.size <= _INLINE_ITEMS else await run(sketches)
-        refusal = await throttle.admit(caller, sketched, rate=asked.rate)
-        if refusal is not None:
-            self._refused(caller, refusal.reason)
-            raise TooManyRequests(
-                refusal_words(refusal, throttle.rule_of(caller)),
-                param=f"inputs[{refusal.index}]",
-                retry_after=refusal.wait_seconds,
-            )
+        for first in range(0, len(sketched), _SKETCHES_AT_ONCE):
+            some = sketched[first : first + _SKETCHES_AT_ONCE]
+            refusal = await throttle.admit(caller, some, rate=asked.rate)
+            if refusal is not None:
+                self._refused(caller, refusal.reason)
+                refusal = replace(refusal, index=first + refusal.index)
+                raise TooManyRequests(
+                    refusal_words(refusal, throttle.rule_of(caller)),
+                    param=f"inputs[{refusal.index}]",
+                    retry_after=refusal.wait_seconds,
+                )

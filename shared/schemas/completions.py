@@ -72,6 +72,9 @@ class CompletionChoice(BaseModel):
     finish_reason: FinishReason | None = None
     token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
     prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+    watermarked: bool | None = Field(
+        default=None, exclude_if=is_none, description="In a stream with `watermark.show_blocks`."
+    )
 
 
 class CompletionResponse(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
-from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers
+from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers, is_none
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -42,7 +42,7 @@ class Document(StrictModel):
 
 
 class DetectionRequest(StrictModel):
-    """What all three detection modes share."""
+    """What all detection modes share."""
 
     inputs: Annotated[list[Document], Field(min_length=1, max_length=MAX_DOCUMENTS)]
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
@@ -62,6 +62,11 @@ class DetectionRequest(StrictModel):
         description="Read a text that holds invisible characters, look-alike letters, stray marks or odd "
         "white space a second time, without them. The better reading counts, corrected for the two.",
     )
+    case: bool = Field(
+        default=False,
+        description="Adds a signed case to each result, where the service has a key for that: a file that "
+        "`ttmark case verify` reads. It changes nothing else.",
+    )
 
 
 class DirectRequest(DetectionRequest):
@@ -79,9 +84,12 @@ class DirectRequest(DetectionRequest):
         Read again from its text, a generated document can begin in the middle of a block; its own token ids
         cannot.
         """
-        if self.phase is not None:
-            return self.phase
-        return 0 if document.text is None else "any"
+        return usual_phase(document) if self.phase is None else self.phase
+
+
+def usual_phase(document: Document) -> Phase:
+    """Token ids are read as they were generated, from the first block on; a text at any boundary."""
+    return 0 if document.text is None else "any"
 
 
 class AlignedRequest(DetectionRequest):
@@ -100,6 +108,14 @@ class LocalizedRequest(DetectionRequest):
     method: Literal["scan", "waterseeker"] = Field(
         default="scan",
         description="`scan` holds the whole document to `fpr`; `waterseeker` is the published method.",
+    )
+
+
+class CombinedRequest(DetectionRequest):
+    """One question: unedited, edited, or passages in a longer text; the rate counts all three."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"inputs": [{"id": "a", "text": "The text to check."}], "fpr": 1e-5}]}
     )
 
 
@@ -156,11 +172,25 @@ class NormalizationReport(AnswerModel):
     undone: bool = Field(description="Whether the text was read without them, too (`normalize`).")
 
 
+class Message(AnswerModel):
+    """The answer in words, for people. Words may change; programs read the other fields."""
+
+    headline: str
+    explanation: str
+    caution: str = Field(description="What the answer does not say.")
+
+
 class DetectionResult(AnswerModel):
     """Outcome for one document. Fields beyond the verdict are null without the scope detect:evidence."""
 
     id: str
     verdict: Verdict
+    basis: str = Field(
+        default="watermark",
+        description="What the verdict rests on: `watermark`, that of the keys tried. Later services may know "
+        "others.",
+    )
+    message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
     tokens: int = Field(
         description="Of the reading that counts; without the scope, of the text as it was sent."
     )
@@ -170,6 +200,11 @@ class DetectionResult(AnswerModel):
     )
     tokens_needed: int | None = Field(
         default=None, description="With `too_short`: how many tokens could be enough at this fpr."
+    )
+    tokens_typical: int | None = Field(
+        default=None,
+        description="With `too_short`: how many tokens of unedited text half of the texts need at this fpr, "
+        "where that was measured for the scheme of a key.",
     )
     p_value: float | None = None
     log10_p: float | None = None
@@ -193,6 +228,11 @@ class DetectionResult(AnswerModel):
     )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
+    )
+    case: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="With `case`: the signed case, to be saved as it is.",
     )
 
 

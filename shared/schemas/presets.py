@@ -13,8 +13,8 @@ class Purpose(StrEnum):
 
 
 PRESETS: Mapping[Purpose, Mapping[str, Any]] = {
-    Purpose.ANSWERS: {"scheme": "gumbel", "context_width": 2, "pool": 64},
-    Purpose.EDITED_TEXT: {"scheme": "gumbel", "context_width": 2, "pool": 16},
+    Purpose.ANSWERS: {"scheme": "gumbel", "context_width": 2, "pool": 16},
+    Purpose.EDITED_TEXT: {"scheme": "gumbel", "context_width": 2, "pool": 4},
 }
 """Fields of a profile; what is left out has the scheme's default."""
 

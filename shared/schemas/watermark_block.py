@@ -23,6 +23,10 @@ class WatermarkOptions(RequestPart):
     enabled: bool | None = Field(
         default=None, description="`false` needs the scope generate:unwatermarked; on by default."
     )
+    show_blocks: bool | None = Field(
+        default=None,
+        description="Adds to each piece of a streamed choice whether it is a block with the watermark.",
+    )
     payload: Annotated[int, Field(ge=0), WholeNumber] | None = Field(
         default=None,
         description="A number that detection reads back from each completion, below the `payloads` of the "

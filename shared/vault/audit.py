@@ -18,6 +18,8 @@ Action = Literal[
     "key.generate",
     "key.generated",
     "key.detect",
+    "job.create",
+    "job.delete",
     "token.create",
     "token.revoke",
     "token.refuse",
@@ -38,7 +40,8 @@ class AuditEvent:
         token_id: the token it was done to, or whose bearer did it.
         tenant: whose key or token.
         actor: who did it, where that was not the bearer of a token.
-        request_id: the request that led to it.
+        request_id: the request, or the job, that led to it.
+    job_id: the detection job that it was done to.
         reason: why it was refused, or why a text carries no watermark.
     route: the route that was asked.
     tokens: of `key.limit` tokens after which a version is due for rotation, of `key.generate` tokens of the
@@ -60,6 +63,7 @@ class AuditEvent:
     tokens: int | None = None
     keys: tuple[str, ...] | None = None
     verdicts: Mapping[str, int] | None = None
+    job_id: str | None = None
 
 
 AuditSink = Callable[[AuditEvent], None]

@@ -1,21 +1,15 @@
 """The embedded store: one SQLite file, used when there is a single machine."""
 
 import asyncio
-import os
 import sqlite3
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 
-from ttmark.shared.vault.key_store_errors import RevisionConflict, StoreUnavailable
+from ttmark.shared.vault.key_store_errors import RevisionConflict
+from ttmark.shared.vault.sqlite_file import SqliteFile
 from ttmark.shared.vault.store import Stored
 
-T = TypeVar("T")
-
 _POLL_SECONDS = 0.5
-_RETRY_SECONDS = 0.01
 _RECORDS = """
 CREATE TABLE IF NOT EXISTS records (
     kind TEXT NOT NULL, record_id TEXT NOT NULL, revision INTEGER NOT NULL, payload BLOB NOT NULL,
@@ -30,20 +24,13 @@ RETURNING value
 
 
 class SqliteStore:
-    """RecordStore in a file of mode 0600, in WAL mode with full synchronisation.
-
-    One thread owns the connection, so a caller that goes away never leaves a statement half done.
-    """
+    """RecordStore in a `SqliteFile`."""
 
     def __init__(self, path: Path, *, busy_seconds: float = 2.0) -> None:
-        self._path = path
-        self._busy_seconds = busy_seconds
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="keys-sqlite")
-        self._connection: sqlite3.Connection | None = None
-        self._closed = False
+        self._file = SqliteFile(f"key store {path}", path, (_RECORDS, _COUNTS), busy_seconds=busy_seconds)
 
     async def get(self, kind: str, record_id: str) -> Stored | None:
-        return await self._run(lambda connection: _select(connection, kind, record_id))
+        return await self._file.run(lambda connection: _select(connection, kind, record_id))
 
     async def scan(self, kind: str) -> list[tuple[str, Stored]]:
         def select(connection: sqlite3.Connection) -> list[tuple[str, Stored]]:
@@ -52,7 +39,7 @@ class SqliteStore:
             )
             return [(record_id, Stored(revision, payload)) for record_id, revision, payload in rows]
 
-        return await self._run(select)
+        return await self._file.run(select)
 
     async def put(self, kind: str, record_id: str, payload: bytes, *, expected_revision: int) -> int:
         """Compare and set in one statement."""
@@ -74,21 +61,19 @@ class SqliteStore:
                 return revision
             raise RevisionConflict(f"{kind} {record_id} is not at revision {expected_revision}")
 
-        return await self._run(write)
+        return await self._file.run(write)
 
     async def add(self, amounts: Mapping[str, int]) -> dict[str, int]:
         """All of them in one transaction."""
 
         def write(connection: sqlite3.Connection) -> dict[str, int]:
-            connection.execute("BEGIN IMMEDIATE")
-            with connection:
-                return {item[0]: connection.execute(_ADD, item).fetchone()[0] for item in amounts.items()}
+            return {item[0]: connection.execute(_ADD, item).fetchone()[0] for item in amounts.items()}
 
-        return await self._run(write) if amounts else {}
+        return await self._file.change(write) if amounts else {}
 
     async def counts(self) -> dict[str, int]:
         """The lasting counters."""
-        return await self._run(
+        return await self._file.run(
             lambda connection: dict(connection.execute("SELECT name, value FROM counts").fetchall())
         )
 
@@ -102,70 +87,23 @@ class SqliteStore:
         def kinds(connection: sqlite3.Connection) -> list[str]:
             return [kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM records")]
 
-        before = await self._run(state)
+        before = await self._file.run(state)
         while True:
             await asyncio.sleep(_POLL_SECONDS)
-            after = await self._run(state)
+            after = await self._file.run(state)
             if after != before:
                 before = after
-                for kind in await self._run(kinds):
+                for kind in await self._file.run(kinds):
                     changed(kind)
 
     async def ping(self) -> None:
-        await self._run(lambda connection: connection.execute("SELECT 1 FROM records LIMIT 1").fetchone())
+        await self._file.run(
+            lambda connection: connection.execute("SELECT 1 FROM records LIMIT 1").fetchone()
+        )
 
     async def close(self) -> None:
         """Closes the file; repeating it is harmless."""
-        if self._closed:
-            return
-        self._closed = True
-
-        def close() -> None:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-
-        await asyncio.get_running_loop().run_in_executor(self._thread, close)
-        self._thread.shutdown()
-
-    async def _run(self, statement: Callable[[sqlite3.Connection], T]) -> T:
-        def work() -> T:
-            try:
-                if self._connection is None:
-                    self._connection = self._open()
-                return statement(self._connection)
-            except (sqlite3.Error, OSError) as error:
-                raise StoreUnavailable(f"key store {self._path}: {error}") from error
-
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-        connection = sqlite3.connect(
-            self._path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
-        )
-        try:
-            self._enter_wal_mode(connection)
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute(_RECORDS)
-            connection.execute(_COUNTS)
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
-    def _enter_wal_mode(self, connection: sqlite3.Connection) -> None:
-        """Waits for others that open the same new file: SQLite does not, where a mode is changed."""
-        deadline = time.monotonic() + self._busy_seconds
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_RETRY_SECONDS)
+        await self._file.close()
 
 
 def _select(connection: sqlite3.Connection, kind: str, record_id: str) -> Stored | None:

@@ -63,6 +63,9 @@ def _log_complement(log_probability: float) -> float:
     return math.log1p(-math.exp(log_probability))
 
 
-def corrected(log10_p: float, hypotheses: int) -> float:
-    """log10 of a p-value that is the smallest of `hypotheses` (Bonferroni), at most 0."""
+def corrected(log10_p: float, hypotheses: float) -> float:
+    """log10 of a p-value that is the smallest of `hypotheses` (Bonferroni), at most 0.
+
+    Hypotheses that share the rate unevenly count as the inverse of each one's share.
+    """
     return min(0.0, log10_p + math.log10(hypotheses))

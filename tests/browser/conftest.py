@@ -19,8 +19,10 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
@@ -129,12 +131,15 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
         AppOptions(authenticate=registry.authenticate),
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
+        case_key=CaseKey.generate(),
     )
     listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    app.include_router(playground_router(url))  # beside its console; tests answer for the generation service
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     keys = {key_id: await ring.open(key_id) for key_id in ("press-room", "help-desk")}
-    started.append(Site(f"http://127.0.0.1:{listener.getsockname()[1]}", tokens, tokenizer, keys))
+    started.append(Site(url, tokens, tokenizer, keys))
     ready.set()
     await asyncio.to_thread(stop.wait)
     server.should_exit = True

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
 
+from tests.unit.engine.architectures import SERVED, SlowRunner
 from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.kv_cache import KvCache
@@ -68,6 +69,26 @@ def test_the_tree_kernel_is_used_and_equals_torchs_own_operators(folder: Path) -
         )
 
     torch.testing.assert_close(logits(triton_kernel()), logits(None), atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["gpt-oss", "DeepSeek V3", "Gemma 3"])
+@pytest.mark.parametrize("kernel", [True, False])
+def test_sinks_windows_and_smaller_values_equal_forwards_from_the_first_token(
+    tmp_path: Path, name: str, kernel: bool
+) -> None:
+    save_random_model(tmp_path, SERVED[name])
+    model = load_model(str(tmp_path), EngineSettings(device="cuda")).model
+    text = np.random.default_rng(3).integers(1, 300, 60).tolist()
+    runner = Runner(model, KvCache(64), tree_kernel=triton_kernel() if kernel else None)
+    slow = SlowRunner(model)
+    for piece in (
+        Append(0, 0, text[:30], is_chunk=True, wants_logits=True),
+        Append(0, 30, text[30:50], is_chunk=True, wants_logits=True),
+        Append(0, 50, text[50:52], is_chunk=False, wants_logits=True),
+        Probe(0, 52, np.array([[5, 1], [5, 2], [9, 1]])),
+    ):
+        (logits,), (expected,) = runner.forward([piece]), slow.forward([piece])
+        torch.testing.assert_close(logits, expected, atol=1e-3, rtol=1e-3)
 
 
 def test_graphs_are_used_and_equal_the_kernel_without_them(folder: Path) -> None:

@@ -52,9 +52,9 @@ def _ask_generation(client: httpx.Client, bed: Bed) -> int:
 
 def _ask_detection(client: httpx.Client, bed: Bed) -> int:
     text = "A text of some words that no model of ours has made. " * 40
-    for mode in ("direct", "aligned", "localized"):
+    for mode in ("", "/direct", "/aligned", "/localized"):
         documents = [{"text": text}, {"text": text.upper()}]
-        client.post(f"/v1/detect/{mode}", json={"inputs": documents}).raise_for_status()
+        client.post(f"/v1/detect{mode}", json={"inputs": documents}).raise_for_status()
     files = {
         "a.txt": text.encode(),
         "a.html": f"<p>{text}".encode(),
@@ -64,9 +64,15 @@ def _ask_detection(client: httpx.Client, bed: Bed) -> int:
     for name, content in files.items():
         body = {"filename": name, "content": base64.b64encode(content).decode()}
         client.post("/v1/extract", json=body).raise_for_status()
+    job = client.post("/v1/detect/jobs", json={"mode": "direct", "inputs": [{"text": text}]})
+    job.raise_for_status()
+    address = job.headers["Location"]
+    client.get(address).raise_for_status()
+    client.get(f"{address}/results").raise_for_status()
+    client.delete(address).raise_for_status()
     client.get("/v1/keys").raise_for_status()
     client.get("/").raise_for_status()
-    return 3 + len(files) + 2
+    return 4 + len(files) + 4 + 2
 
 
 def _docx(text: str) -> bytes:

@@ -7,7 +7,10 @@ import { count, failureWords } from "/console/words.js";
 const STORED = "ttmark-token";
 const EVIDENCE = "detect:evidence";
 
-/** @param {(allowed: object | null) => void} onChange called with what the token allows, null when signed out. */
+/**
+ * @param {(allowed: object | null, forgotten: boolean) => void} onChange called with what the token allows; null
+ *   without one, and whether what it led to is to be forgotten, too.
+ */
 export function setUpAccess(onChange) {
   const form = byId("access");
   const field = byId("token");
@@ -23,8 +26,10 @@ export function setUpAccess(onChange) {
       sessionStorage.setItem(STORED, token);
       show({ token, keys, rates, limits, evidence: scopes.includes(EVIDENCE) });
     } catch (error) {
-      sessionStorage.removeItem(STORED);
-      show(null);
+      // A service that is away for a moment ends nothing.
+      const refused = error.status === 401 || error.status === 403;
+      if (refused) sessionStorage.removeItem(STORED);
+      show(null, refused);
       problem.textContent = failureWords(error).join(". ").replace(" Sign out and connect with another.", "");
       field.focus();
     } finally {
@@ -32,7 +37,7 @@ export function setUpAccess(onChange) {
     }
   }
 
-  function show(allowed) {
+  function show(allowed, forgotten = false) {
     form.hidden = allowed !== null;
     byId("sign-out").hidden = allowed === null;
     byId("connection").hidden = allowed === null;
@@ -42,7 +47,7 @@ export function setUpAccess(onChange) {
       announce("Connected.");
       field.value = "";
     }
-    onChange(allowed);
+    onChange(allowed, forgotten);
   }
 
   form.addEventListener("submit", (event) => {
@@ -54,7 +59,7 @@ export function setUpAccess(onChange) {
   byId("sign-out").addEventListener("click", () => {
     token = "";
     sessionStorage.removeItem(STORED);
-    show(null);
+    show(null, true);
     field.focus();
   });
 

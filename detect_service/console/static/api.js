@@ -1,5 +1,7 @@
 // The detection service's routes, with errors in the service's own words.
 
+import { route } from "/console/words.js";
+
 export class ServiceProblem extends Error {
   /** @param {number} status HTTP status; 0 when no answer came. */
   constructor(status, detail, code = "", retryAfter = null) {
@@ -37,7 +39,13 @@ async function send(path, token, body, signal) {
 
 export const fetchKeys = (token) => send("/v1/keys", token);
 
-export const detect = (mode, token, body, signal) => send(`/v1/detect/${mode}`, token, body, signal);
+export const detect = (mode, token, body, signal) => send(route(mode), token, body, signal);
+
+/** A signed case as a html file. */
+export async function casePage(token, signedCase, text) {
+  const { page } = await send("/v1/cases/page", token, { case: signedCase, text });
+  return page;
+}
 
 /** The text of a docx, html or pdf file, read by the service. */
 export async function extract(token, file) {

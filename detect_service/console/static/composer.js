@@ -9,9 +9,14 @@ const READ_BY_THE_SERVICE = /\.(docx|html?|pdf)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
 
 export class Composer {
-  /** @param {() => object | null} allowed what the token allows now. */
-  constructor(allowed, askForToken) {
+  /**
+   * @param {() => object | null} allowed what the token allows now.
+   * @param {() => void} onFile called when a file takes the place of the text.
+   */
+  constructor(allowed, askForToken, onFile) {
     this.allowed = allowed;
+    this.onFile = onFile;
+    this.source = { name: "", text: "" };
     this.askForToken = askForToken;
     this.text = byId("text");
     this.form = byId("composer");
@@ -29,8 +34,10 @@ export class Composer {
     this.#textChanged();
   }
 
-  setText(text) {
+  /** @param {string} name of the file that the text is from, if it is from one. */
+  setText(text, name = "") {
     this.text.value = text;
+    this.source = { name, text: this.text.value };
     this.text.scrollTop = 0;
     this.#textChanged();
   }
@@ -39,6 +46,12 @@ export class Composer {
     byId("text-problem").textContent = reason;
     byId("drop").classList.toggle("invalid", reason !== "");
     this.text.setAttribute("aria-invalid", String(reason !== ""));
+  }
+
+  /** The file that the text is from, or an empty string. */
+  get #name() {
+    const { name, text } = this.source;
+    return name === "" || this.text.value === text ? name : `${name}, edited`;
   }
 
   /** What to check, or null after saying what is missing. */
@@ -59,6 +72,7 @@ export class Composer {
       fpr: Number(byId("fpr").value),
       normalize: byId("normalize").checked,
       evidence: allowed.evidence ? "blocks" : "none",
+      case: true,
     };
     const keys = this.#chosenKeys();
     if (keys) body.keys = keys;
@@ -66,7 +80,7 @@ export class Composer {
       this.complain(`The text is longer than the service takes (${count(allowed.limits.body_bytes)} bytes).`);
       return null;
     }
-    return { mode, fpr: byId("fpr").value, body };
+    return { mode, fpr: byId("fpr").value, body, name: this.#name };
   }
 
   /** Shows the rates that the token allows; null: those of the page. */
@@ -143,20 +157,29 @@ export class Composer {
   }
 
   async #read(file) {
-    this.complain("");
+    this.setText("");
+    this.onFile();
     try {
-      if (READ_HERE.test(file.name)) this.setText(await plainText(file));
+      if (READ_HERE.test(file.name)) this.setText(await plainText(file), file.name);
       else if (READ_BY_THE_SERVICE.test(file.name)) await this.#readByService(file);
-      else this.complain("Files can be txt, md, html, docx or pdf.");
+      else this.#reject(file, "Files can be txt, md, html, docx or pdf.");
     } catch (error) {
-      this.complain(error.status === undefined ? "The file is not a text in UTF-8." : failureWords(error).join(". "));
+      this.#reject(file, error.status === undefined ? "It is not a text in UTF-8." : failureWords(error).join(". "));
     }
   }
 
   async #readByService(file) {
     const allowed = this.allowed();
-    if (!allowed) this.askForToken("Enter an access token first: the service reads such files.");
-    else this.setText(await extract(allowed.token, file));
+    if (allowed) this.setText(await extract(allowed.token, file), file.name);
+    else {
+      this.#reject(file, "The service reads such files: connect first.");
+      this.askForToken("Enter an access token first: the service reads such files.");
+    }
+  }
+
+  #reject(file, reason) {
+    this.complain(`${file.name} was not read. ${reason}`);
+    byId("drop").scrollIntoView({ block: "nearest" });
   }
 }
 

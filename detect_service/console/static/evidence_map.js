@@ -15,10 +15,12 @@ export function evidenceMap({ length, blocks, segments }, goTo) {
   const step = WIDTH / bars;
   const sums = new Float64Array(bars);
   const sizes = new Float64Array(bars);
-  for (const { start, end, score } of blocks) {
+  const inside = new Float64Array(bars);
+  for (const { start, end, score, colored } of blocks) {
     const bar = Math.min(bars - 1, Math.floor((((start + end) / 2) * bars) / length));
     sums[bar] += score;
     sizes[bar] += 1;
+    inside[bar] += colored;
   }
   const drawing = shape("svg", { viewBox: `0 0 ${WIDTH} 62`, preserveAspectRatio: "none", role: "img" });
   drawing.setAttribute("aria-label", describe(sums, sizes, segments));
@@ -27,7 +29,7 @@ export function evidenceMap({ length, blocks, segments }, goTo) {
     const mean = sums[bar] / sizes[bar];
     const height = Math.max(2, Math.min(1, Math.max(0, mean) / 3) * TALLEST);
     drawing.append(
-      shape("rect", { class: `bar heat-${heatLevel(mean)}`, x: bar * step + step * 0.1, width: step * 0.8, y: BASE - height, height, rx: 1.5 }),
+      shape("rect", { class: `bar ${inside[bar] * 2 < sizes[bar] ? "outside" : `heat-${heatLevel(mean)}`}`, x: bar * step + step * 0.1, width: step * 0.8, y: BASE - height, height, rx: 1.5 }),
     );
   }
   drawing.append(shape("line", { class: "base", x1: 0, x2: WIDTH, y1: BASE, y2: BASE, "vector-effect": "non-scaling-stroke" }));
@@ -43,6 +45,12 @@ export function evidenceMap({ length, blocks, segments }, goTo) {
   const ends = element("div", { className: "overview-ends", "aria-hidden": "true" });
   ends.append(element("span", { textContent: "start of the text" }), element("span", { textContent: "end" }));
   return [drawing, ends];
+}
+
+/** What the chart does not say. */
+export function mapNote({ verdict }) {
+  if (verdict !== "watermarked") return "Chance alone makes such ups and downs. They say nothing about who wrote a part.";
+  return "A low part is not a sign of a human author: one word added or removed can hide the signal of all that follows, and words that could hardly be others carry none.";
 }
 
 function describe(sums, sizes, segments) {

@@ -1,8 +1,11 @@
-// What was checked in this tab: in memory only.
+// What was checked in this tab: in the tab's own storage, so that a reload keeps it and closing the tab ends it.
 
 import { byId, element } from "/console/dom.js";
+import { csv } from "/console/history_csv.js";
+import { save, stamp } from "/console/saved_file.js";
 import { MODES, verdictWords } from "/console/words.js";
 
+const STORED = "ttmark-history";
 const LONGEST = 50;
 const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
@@ -11,21 +14,46 @@ export class History {
   constructor(onChoose) {
     this.onChoose = onChoose;
     this.checks = [];
+    byId("history-csv").addEventListener("click", () => {
+      save(csv(this.checks), "text/csv", `watermark-checks-${stamp(new Date())}.csv`);
+    });
   }
 
   add(check) {
     this.checks.unshift(check);
     this.checks.length = Math.min(this.checks.length, LONGEST);
+    this.#keep();
     this.#show(check);
+  }
+
+  /** Shows what was checked before the page was loaded again. */
+  restore() {
+    const kept = JSON.parse(sessionStorage.getItem(STORED) ?? "[]");
+    this.checks = kept.map((check) => ({ ...check, at: new Date(check.at) }));
+    this.#show(null);
   }
 
   clear() {
     this.checks = [];
+    sessionStorage.removeItem(STORED);
     this.#show(null);
   }
 
+  /** Keeps as many as fit into the tab's storage, the newest first. */
+  #keep() {
+    for (let kept = this.checks.length; kept > 0; kept = Math.floor(kept / 2)) {
+      try {
+        sessionStorage.setItem(STORED, JSON.stringify(this.checks.slice(0, kept)));
+        return;
+      } catch (error) {
+        if (error.name !== "QuotaExceededError") throw error;
+      }
+    }
+    sessionStorage.removeItem(STORED);
+  }
+
   #show(current) {
-    byId("history-empty").hidden = this.checks.length > 0;
+    byId("history-csv").hidden = this.checks.length === 0;
     byId("history").replaceChildren(...this.checks.map((check) => this.#entry(check, check === current)));
   }
 
@@ -34,7 +62,7 @@ export class History {
       "button",
       { type: "button", "aria-current": String(isCurrent) },
       element("span", { className: `dot ${check.result.verdict}` }),
-      element("span", { className: "excerpt", textContent: check.text.trim().slice(0, 90) }),
+      element("span", { className: "excerpt", textContent: check.name || check.text.trim().slice(0, 90) }),
       element("span", { className: "about", textContent: `${verdictWords(check).headline} · ${MODES[check.mode]} · ${time.format(check.at)}` }),
     );
     button.addEventListener("click", () => {

@@ -16,21 +16,24 @@ let running = null;
 
 const view = new ResultView();
 const history = new History((check) => {
-  composer.setText(check.text);
+  composer.setText(check.text, check.name);
   show(check);
 });
 const composer = new Composer(
   () => allowed,
   (reason) => access.askForToken(reason),
+  () => {
+    view.hide();
+    byId("failure").hidden = true;
+  },
 );
-const access = setUpAccess((now) => {
+const access = setUpAccess((now, forgotten) => {
   allowed = now;
   composer.showKeys(now?.keys ?? []);
   composer.showRates(now?.rates);
-  if (now === null) {
-    history.clear();
-    view.hide();
-  }
+  if (now !== null) history.restore();
+  else view.hide();
+  if (forgotten) history.clear();
 });
 
 function show(check) {
@@ -68,9 +71,13 @@ async function check() {
   busy(true);
   try {
     const answer = await detect(request.mode, allowed.token, request.body, running.signal);
+    const { inputs, ...options } = request.body;
     const outcome = {
-      ...request,
-      text: request.body.inputs[0].text,
+      mode: request.mode,
+      fpr: request.fpr,
+      name: request.name,
+      options,
+      text: inputs[0].text,
       result: answer.results[0],
       requestId: answer.request_id,
       skippedKeys: answer.skipped_keys,
@@ -93,5 +100,15 @@ byId("composer").addEventListener("submit", (event) => {
   if (running) running.abort();
   else check();
 });
-setUpReport(() => shown);
+setUpReport(
+  () => shown,
+  () => allowed?.token,
+);
 setUpTheme();
+
+// Another page can hand over a text behind the `#`, which no server sees. It is shown, and not checked by itself.
+const handed = new URLSearchParams(location.hash.slice(1)).get("text");
+if (handed) {
+  composer.setText(handed);
+  globalThis.history.replaceState(null, "", location.pathname);
+}

@@ -75,7 +75,7 @@ export class MarkedText {
     this.container.replaceChildren(...this.#chunks(segments));
     this.container.scrollTop = 0;
     this.heat(withHeat);
-    if (segments.length) this.goTo(segments[0].start);
+    if (segments.length && this.#scrolls) this.goTo(segments[0].start);
   }
 
   /** Switches the heat map on or off. */
@@ -93,6 +93,11 @@ export class MarkedText {
     }
   }
 
+  /** Whether the text scrolls inside its box; on a narrow screen it is as long as it is. */
+  get #scrolls() {
+    return getComputedStyle(this.container).overflowY !== "visible";
+  }
+
   /** Scrolls to a character of the text. */
   goTo(position) {
     const [node, offset] = this.#locate(Math.min(position, this.text.length));
@@ -101,6 +106,10 @@ export class MarkedText {
     const chunk = node.parentElement.closest("p");
     chunk.scrollIntoView({ block: "nearest" });
     const line = range.getBoundingClientRect();
+    if (!this.#scrolls) {
+      scrollBy(0, line.top - innerHeight / 3);
+      return;
+    }
     const box = this.container.getBoundingClientRect();
     this.container.scrollTop += line.top - box.top - this.container.clientHeight / 3;
   }

@@ -1,22 +1,29 @@
 // What leaves the page: a summary for the clipboard, a JSON report, a printed page.
 
+import { casePage } from "/console/api.js";
 import { announce, byId } from "/console/dom.js";
-import { MODES, hiddenNote, keyName, oneIn, rate, verdictWords } from "/console/words.js";
+import { save, stamp } from "/console/saved_file.js";
+import { MODES, hiddenNote, keyName, oneIn, rate, route, verdictWords } from "/console/words.js";
 
-/** Connects the buttons to the check that `current` gives. */
-export function setUpReport(current) {
+/** Connects the buttons to the check that `current` gives, and to the access token of now. */
+export function setUpReport(current, token) {
   byId("copy").addEventListener("click", async () => {
     const copied = await write(summary(current()));
     flash(byId("copy"), copied ? "Copied" : "Not allowed here");
   });
   byId("download").addEventListener("click", () => {
-    const file = new Blob([JSON.stringify(report(current()), null, 2)], { type: "application/json" });
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(file);
-    link.download = `watermark-check-${current().at.toISOString().slice(0, 19).replaceAll(":", "")}.json`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    announce("Report downloaded.");
+    save(JSON.stringify(report(current()), null, 2), "application/json", `watermark-check-${stamp(current().at)}.json`);
+  });
+  byId("save-case").addEventListener("click", () => {
+    save(current().result.case, "application/json", `watermark-case-${stamp(current().at)}.json`);
+  });
+  byId("save-page").addEventListener("click", async () => {
+    const { result, text, at } = current();
+    try {
+      save(await casePage(token(), result.case, text), "text/html", `watermark-case-${stamp(at)}.html`);
+    } catch {
+      flash(byId("save-page"), "The service did not write it");
+    }
   });
   byId("print").addEventListener("click", () => {
     byId("numbers").open = true;
@@ -47,7 +54,7 @@ function flash(button, text) {
 export function summary(check) {
   const { result, mode, fpr, at, requestId } = check;
   const words = verdictWords(check);
-  const lines = [words.headline, words.explanation];
+  const lines = [...(check.name ? [check.name] : []), words.headline, words.explanation];
   for (const [index, segment] of (result.segments ?? []).entries()) {
     lines.push(`Passage ${index + 1}: ${keyName(segment.key)}, characters ${segment.start_char} to ${segment.end_char}`);
   }
@@ -61,17 +68,19 @@ export function summary(check) {
 
 /** All that is needed to understand and repeat a check; never the access token. */
 export function report(check) {
-  const { inputs, ...options } = check.body;
+  const { case: signed, ...result } = check.result;
   return {
     report: "TTMark watermark check",
     checked_at: check.at.toISOString(),
     request_id: check.requestId,
     headline: verdictWords(check).headline,
     explanation: verdictWords(check).explanation,
-    route: `/v1/detect/${check.mode}`,
-    options,
+    route: route(check.mode),
+    options: check.options,
     skipped_keys: check.skippedKeys,
-    result: check.result,
-    text: inputs[0].text,
+    file: check.name,
+    result,
+    case: signed,
+    text: check.text,
   };
 }

@@ -1,7 +1,7 @@
 // One check's outcome: verdict, facts, marked text, numbers.
 
 import { byId, definition, element } from "/console/dom.js";
-import { evidenceMap } from "/console/evidence_map.js";
+import { evidenceMap, mapNote } from "/console/evidence_map.js";
 import { MarkedText, place } from "/console/marked_text.js";
 import { MODES, count, hiddenNote, keyName, oneIn, rate, verdictWords } from "/console/words.js";
 
@@ -24,6 +24,8 @@ export class ResultView {
     const { result, text } = check;
     const words = verdictWords(check);
     byId("verdict").dataset.verdict = result.verdict;
+    byId("source").textContent = check.name;
+    byId("source").hidden = !check.name;
     byId("headline").textContent = words.headline;
     byId("explanation").textContent = words.explanation;
     byId("advice").textContent = words.advice;
@@ -32,6 +34,7 @@ export class ResultView {
     byId("hidden-note").textContent = note;
     byId("hidden-note").hidden = note === "";
     byId("facts").replaceChildren(...facts(check).map(([term, value]) => definition(term, value)));
+    for (const id of ["save-case", "save-page"]) byId(id).hidden = !result.case;
     byId("result").hidden = false;
     this.#showText(text, result);
     this.#showNumbers(check);
@@ -42,6 +45,8 @@ export class ResultView {
     const hasEvidence = placed.blocks.length > 0;
     byId("where").hidden = !hasEvidence && placed.segments.length === 0;
     if (byId("where").hidden) return;
+    byId("where").dataset.verdict = result.verdict;
+    byId("where-note").textContent = hasEvidence ? mapNote(result) : "";
     byId("where-title").textContent = result.verdict === "watermarked" ? "Where the signal is" : "Strength along the text";
     byId("heat-switch").hidden = !hasEvidence;
     byId("legend").hidden = !hasEvidence || !byId("heat").checked;
@@ -100,7 +105,7 @@ function tables({ blocks, segments }, text) {
   const made = [];
   if (segments.length) {
     made.push(
-      table("Passages", ["", "Key", "Tokens", "Characters", "E-value"], segments.map((segment) => [
+      table("Passages", ["No.", "Key", "Tokens", "Characters", "E-value"], segments.map((segment) => [
         segment.number,
         segment.name,
         `${count(segment.start_token)} – ${count(segment.end_token)}`,

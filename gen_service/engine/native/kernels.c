@@ -331,6 +331,7 @@ struct attention {
     const void *query, *key, *value, *keys, *values; /* of the pass [rows, heads, dim]; of the cache */
     void *out;                                       /* [rows, heads, dim], contiguous */
     const int32_t *tiles, *own;                      /* [tiles, 4], [rows, depth] */
+    const float *sinks;                              /* [heads], scores without a value; NULL: none */
     int64_t query_row, query_head, key_row, key_head, cache_row, cache_head;
     int64_t kv_heads, groups, dim, depth;
     float scale;
@@ -350,8 +351,8 @@ INLINE void attend_part(const struct attention *a, const int32_t *tile, int64_t 
             store_float(queries + query * dim + i, query < count ? load(at(x, i, half), half) * a->scale : all(0));
             store_float(seen.sums + query * dim + i, all(0));
         }
-        seen.mass[query] = 0.0f;
-        seen.highest[query] = LOWEST;
+        seen.mass[query] = a->sinks ? 1.0f : 0.0f;
+        seen.highest[query] = a->sinks ? a->sinks[head] : LOWEST;
     }
     for (int64_t start = tile[2]; start < tile[3]; start += KEYS) {
         int64_t keys = tile[3] - start < KEYS ? tile[3] - start : KEYS, stride = a->cache_row;

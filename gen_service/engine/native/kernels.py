@@ -22,7 +22,7 @@ class AttentionCall(ctypes.Structure):
 
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("query", "key", "value", "keys", "values", "out")),
-        *((name, ctypes.c_void_p) for name in ("tiles", "own")),
+        *((name, ctypes.c_void_p) for name in ("tiles", "own", "sinks")),
         *((name, ctypes.c_int64) for name in ("query_row", "query_head", "key_row", "key_head")),
         *((name, ctypes.c_int64) for name in ("cache_row", "cache_head")),
         *((name, ctypes.c_int64) for name in ("kv_heads", "groups", "dim", "depth")),
@@ -117,15 +117,23 @@ class Kernels:
         tiles: torch.Tensor,
         own: torch.Tensor,
         scale: float,
+        sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Attention of tree rows (Eq. 5), a `TreeKernel.attend`."""
+        """Attention of tree rows (Eq. 5), a `TreeKernel.attend`.
+
+        Raises:
+            NotImplementedError: these numbers, or heads of this size, are not computed here.
+        """
         rows, heads, dim = query.shape
+        if not self.suit(query.dtype, dim):
+            raise NotImplementedError(f"compiled attention of {dim} numbers of {query.dtype}")
         kv_heads = key.shape[1]
         out = query.new_empty((rows, heads, dim))
         tensors = (query, key, value, keys, values, out, tiles, own)
+        pointers = (*(each.data_ptr() for each in tensors), None if sinks is None else sinks.data_ptr())
         strides = (stride for tensor in (query, key, keys) for stride in tensor.stride()[:2])
         sizes = (kv_heads, heads // kv_heads, dim, own.shape[1])
-        call = AttentionCall(*(each.data_ptr() for each in tensors), *strides, *sizes, scale, _half(query))
+        call = AttentionCall(*pointers, *strides, *sizes, scale, _half(query))
         self.run(call, tiles)
         return out
 

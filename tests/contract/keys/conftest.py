@@ -18,7 +18,10 @@ from typing import Any
 import pytest
 import redis
 
+from ttmark.shared.limits.counters import Counters, LocalCounters
+from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.redis_address import RedisAddress
 from ttmark.shared.vault.store import RecordStore
 
 
@@ -255,3 +258,15 @@ class FaultProxy:
 @pytest.fixture
 def fault_proxy() -> type[FaultProxy]:
     return FaultProxy
+
+
+@pytest.fixture(params=["local", "redis"])
+async def counters(request: pytest.FixtureRequest) -> AsyncIterator[Counters]:
+    """In memory, and on the session's Redis."""
+    if request.param == "local":
+        made: Counters = LocalCounters()
+    else:
+        url = request.getfixturevalue("redis_server").url
+        made = RedisCounters(RedisAddress.parse(url), budget_seconds=20)
+    yield made
+    await made.close()

@@ -2,10 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.access.token_limits import TokenLimits, Usage
@@ -15,17 +13,6 @@ from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.limits.usage_limits import UsageLimits
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_address import RedisAddress
-
-
-@pytest.fixture(params=["local", "redis"])
-async def counters(request: pytest.FixtureRequest) -> AsyncIterator[Counters]:
-    if request.param == "local":
-        made: Counters = LocalCounters()
-    else:
-        url = request.getfixturevalue("redis_server").url
-        made = RedisCounters(RedisAddress.parse(url), budget_seconds=5)
-    yield made
-    await made.close()
 
 
 async def test_counters_start_at_zero_add_up_and_are_independent(counters: Counters) -> None:

@@ -3,82 +3,13 @@
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import pytest
 
-from ttmark.detect_service.letters import letters_of
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.limits.counters import Counters, LocalCounters
-from ttmark.shared.limits.near_duplicates import Content, NearDuplicateThrottle
-from ttmark.shared.limits.redis_counters import RedisCounters
-from ttmark.shared.limits.variants import CELLS, DIGESTS, Inquiry, Question, Refusal, VariantRule
-from ttmark.shared.vault.redis_address import RedisAddress
-
-LIMIT = 12
-DAY = 86_400.0
-NOON = 1_000 * DAY + DAY / 2  # a generation of half a day begins
-RULE = VariantRule(limit=LIMIT, window_seconds=DAY, findings=2.0)
-WORDS = [
-    "".join(random.Random(number).choices("abcdefghijklmnopqrstuvwxyz", k=3 + number % 6))
-    for number in range(900)
-]
-
-
-@pytest.fixture(params=["local", "redis"])
-async def counters(request: pytest.FixtureRequest) -> AsyncIterator[Counters]:
-    if request.param == "local":
-        made: Counters = LocalCounters()
-    else:
-        url = request.getfixturevalue("redis_server").url
-        made = RedisCounters(RedisAddress.parse(url), budget_seconds=20)
-    yield made
-    await made.close()
-
-
-def principal(token_id: str = "token", tenant: str = "acme", *, evidence: bool = False) -> Principal:
-    scopes = {Scope.DETECT, Scope.DETECT_EVIDENCE} if evidence else {Scope.DETECT}
-    return Principal(token_id, tenant, frozenset(scopes))
-
-
-class Asker:
-    """A caller of a throttle at a time of its own."""
-
-    def __init__(self, counters: Counters, rule: VariantRule = RULE, key: bytes = bytes(32)) -> None:
-        self.now = NOON
-        self.throttle = NearDuplicateThrottle(counters, key=key, rule=rule, now=lambda: self.now)
-
-    async def ask_all(
-        self, texts: Iterable[str], *, caller: Principal | None = None, options: str = "", rate: float = 1e-5
-    ) -> Refusal | None:
-        sketches = [
-            self.throttle.sketch(Content(f"{options}:{text}".encode(), letters_of(text, str), NO_IDS))
-            for text in texts
-        ]
-        return await self.throttle.admit(caller or principal(), sketches, rate=rate)
-
-    async def ask(
-        self, text: str, *, caller: Principal | None = None, options: str = "", rate: float = 1e-5
-    ) -> Refusal | None:
-        return await self.ask_all([text], caller=caller, options=options, rate=rate)
-
-    async def ask_ids(self, ids: list[int]) -> Refusal | None:
-        sketch = self.throttle.sketch(Content(str(ids).encode(), "", np.array(ids, dtype=np.int64)))
-        return await self.throttle.admit(principal(), [sketch], rate=1e-5)
-
-
-NO_IDS = np.zeros(0, dtype=np.int64)
-
-
-def text(seed: int, words: int = 120) -> str:
-    """A text of random words; two of them share no passage."""
-    return " ".join(random.Random(seed).choices(WORDS, k=words))
-
-
-def document(seed: int, length: int = 300) -> list[int]:
-    return random.Random(seed).choices(range(50_000), k=length)
+from tests.contract.keys.asker import DAY, LIMIT, WORDS, Asker, document, principal, text
+from ttmark.shared.limits.counters import Counters
 
 
 def with_another_word(original: str, at: int) -> str:
@@ -272,38 +203,6 @@ async def test_questions_are_admitted_again_after_the_wait_that_was_told(counter
     assert await asker.ask(text(1), options="more") is None
 
 
-async def test_a_flood_of_small_documents_resets_no_count_and_pushes_nobody_out(counters: Counters) -> None:
-    """100 requests of 256 documents, which evicted the counters of the version before."""
-    asker, other = Asker(counters), principal("other", "other tenant")
-    for number in range(LIMIT):
-        await asker.ask(text(1), options=str(number))
-        await asker.ask(text(2), options=str(number), caller=other)
-    for request in range(100):
-        await asker.ask_all(text(10_000 + 256 * request + number, 8) for number in range(256))
-    assert await asker.ask(text(1), options="more") is not None
-    assert await asker.ask(text(2), options="more", caller=other) is not None
-
-
-async def test_a_full_space_takes_no_new_text_and_forgets_no_old_one(counters: Counters) -> None:
-    asker = Asker(counters, VariantRule(limit=LIMIT, window_seconds=DAY))
-    for number in range(LIMIT):
-        await asker.ask(text(1), options=str(number))
-    chance = np.random.default_rng(1)
-    refusal = None
-    for number in range(400):
-        cells = chance.integers(0, CELLS, 40_000).astype(np.uint32)
-        questions = [Question(number.to_bytes(8, "big"), cells)]
-        space = asker.throttle._hash(b"space verdict", b"acme").hex()
-        refusal = await counters.ask(Inquiry(space, "flooder", questions, asker.throttle._rule, 0, NOON))
-        if refusal is not None:
-            break
-    assert refusal is not None
-    assert refusal.reason in ("space", "variants")
-    assert number > 60
-    assert await asker.ask(text(1), options="more") is not None
-    assert await asker.ask(text(1), caller=principal(tenant="other tenant")) is None
-
-
 async def test_chance_findings_are_rationed_by_the_rate_asked_at(counters: Counters) -> None:
     asker = Asker(counters)
     for request in range(10):
@@ -324,69 +223,3 @@ async def test_who_sees_scores_has_a_wider_limit_and_no_ration(counters: Counter
     assert answers.count(None) == 50
     assert await asker.ask(text(2), caller=caller, rate=0.1) is None
     assert await asker.ask(text(1), options="0") is None
-
-
-def few_digests(number: int) -> bytes:
-    """Of which some have the same place."""
-    return (number % 20 + DIGESTS * number).to_bytes(4, "big") * 2
-
-
-def random_inquiries(seed: int) -> Iterable[Inquiry]:
-    """Few cells and digests, so that they meet; times that pass through several generations."""
-    chance = np.random.default_rng(seed)
-    now = NOON
-    for _ in range(120):
-        now += float(chance.choice([0.0, 1_000.0, 30_000.0], p=[0.8, 0.15, 0.05]))
-        questions = [
-            Question(
-                few_digests(int(chance.integers(1, 60))),
-                chance.integers(0, 40, int(chance.integers(0, 24))).astype(np.uint32),
-            )
-            for _ in range(int(chance.integers(1, 5)))
-        ]
-        rule = VariantRule(limit=12, window_seconds=DAY, findings=40e-9)
-        yield Inquiry(
-            f"space {seed}", str(chance.integers(0, 2)), questions, rule, int(chance.integers(0, 3)), now
-        )
-
-
-async def test_redis_decides_as_the_plain_twin_in_memory(redis_server: Any) -> None:
-    shared, reasons = RedisCounters(RedisAddress.parse(redis_server.url), budget_seconds=20), set()
-    for seed in range(8):
-        local = LocalCounters()
-        for inquiry in random_inquiries(seed):
-            ours = await local.ask(inquiry)
-            assert ours == await shared.ask(inquiry)
-            reasons.add(ours and ours.reason)
-    await shared.close()
-    assert reasons == {None, "variants", "findings"}
-
-
-async def test_a_reader_of_the_counters_cannot_tell_which_text_was_sent(redis_server: Any) -> None:
-    counters = RedisCounters(RedisAddress.parse(redis_server.url), budget_seconds=20)
-
-    async def stored(key: bytes) -> dict[bytes, bytes]:
-        await Asker(counters, key=key).ask(text(1))
-        with redis_server.client() as client:
-            found = {name: client.dump(name) for name in client.keys("*")}
-            client.flushall()
-        return found
-
-    before = await stored(b"1" * 32)
-    assert len(before) == 3
-    assert before == await stored(b"1" * 32)
-    assert before.keys().isdisjoint(await stored(b"2" * 32))
-    await counters.close()
-
-
-async def test_a_tenant_s_space_on_redis_has_a_fixed_size_and_expires(redis_server: Any) -> None:
-    counters = RedisCounters(RedisAddress.parse(redis_server.url), budget_seconds=20)
-    asker = Asker(counters)
-    await asker.ask_all(text(number, 30) for number in range(256))
-    with redis_server.client() as client:
-        names = client.keys("*")
-        sizes = [client.memory_usage(name) for name in names]
-        lifetimes = [client.pttl(name) for name in names]
-    await counters.close()
-    assert sum(sizes) < 2**20
-    assert all(0 < lifetime <= 1000 * DAY for lifetime in lifetimes)

@@ -37,7 +37,10 @@ ALLOWED = {
     "operator": COMMON,
     "gen": COMMON | {"subscribe", "incrby", "pexpire", "hincrby"},
     "detect": COMMON
-    | {"subscribe", "incrby", "pexpire", "eval", "bitfield", "getrange", "setrange", "hincrby"},
+    | {"subscribe", "incrby", "pexpire", "eval", "bitfield", "getrange", "setrange", "hincrby"}
+    | {"get", "del", "exists", "hmget", "hexists", "hsetnx", "hdel", "hstrlen", "sadd", "srem", "scard"}
+    | {"zadd", "zrem", "zscore", "zrange", "zrangebyscore", "xadd", "xlen", "xack", "xdel", "xclaim"}
+    | {"xautoclaim", "xpending", "xreadgroup", "xgroup|create"},
 }
 
 
@@ -132,7 +135,7 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", ["key", "token", "replica", "volume", "count:x", "other"])
+@pytest.mark.parametrize("name", ["key", "token", "replica", "volume", "count:x", "job:x", "jobs:x", "other"])
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_role_reaches_only_its_own_records(
     secured: SecuredRedis, role: str, name: str, access: str
@@ -141,12 +144,12 @@ def test_a_role_reaches_only_its_own_records(
     reads = {
         "operator": records | {"volume"},
         "gen": records | {"volume", "count:x"},
-        "detect": records | {"count:x"},
+        "detect": records | {"count:x", "job:x", "jobs:x"},
     }
     writes = {
         "operator": {"key", "token"},
         "gen": {"replica", "volume", "count:x"},
-        "detect": {"replica", "count:x"},
+        "detect": {"replica", "count:x", "job:x", "jobs:x"},
     }
     rights = (reads if access == "read" else writes)[role]
     command = (

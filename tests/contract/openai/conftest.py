@@ -1,18 +1,17 @@
 """The generation service on loopback, over a fake engine and over the real one with a tiny random model."""
 
-import asyncio
 import logging
-import random
+import os
 import socket
+import ssl
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import openai
 import pytest
 import structlog
@@ -22,8 +21,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import CollectorRegistry
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
 from ttmark.gen_service.api import (
     ChatTemplate,
     GenerationBackend,
@@ -32,34 +31,28 @@ from ttmark.gen_service.api import (
     create_generation_app,
 )
 from ttmark.gen_service.engine import (
-    Delta,
     Engine,
     EngineSettings,
-    GenerationRequest,
-    MarkReport,
-    Overloaded,
-    ReadingRequest,
-    TokenLogprob,
 )
 from ttmark.services.chat_template import read_chat_template
+from ttmark.services.engines import VLLM_ENVIRONMENT
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http import AppOptions, HttpLimits
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
-MODEL = "tiny"
-CONTEXT_LENGTH = 256
-END_OF_TEXT = "</s>"
+_VLLM_SPARE = 4  # tokens that no request on vLLM may reach
 TEMPLATE = (
     "{% for message in messages %}"
     "{% if loop.index0 and message.role == 'system' %}{{ raise_exception('system comes first') }}{% endif %}"
     "<{{ message.role }}>{{ message.content }}\n"
     "{% endfor %}<assistant>"
 )
+# The services speak plain HTTP, and to read the certificates of the world takes longer than a small test.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 PRINCIPALS = {
     "author": Principal("tok-author", "acme", frozenset({Scope.GENERATE})),
     "operator": Principal("tok-operator", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED})),
@@ -75,126 +68,6 @@ PRINCIPALS = {
     "keyless": Principal("tok-keyless", "initech", frozenset({Scope.GENERATE})),
     "undecided": Principal("tok-undecided", "umbrella", frozenset({Scope.GENERATE})),
 }
-
-
-def byte_tokenizer() -> TextTokenizer:
-    """One token per byte, and an end of text."""
-    symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet()), END_OF_TEXT]
-    backend = Tokenizer(models.BPE(vocab={symbol: index for index, symbol in enumerate(symbols)}, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens([END_OF_TEXT])
-    return TextTokenizer(backend)
-
-
-class FakeGenerator:
-    """Writes random letters two at a time; a test may make it refuse, fail, stall or count."""
-
-    model_id = MODEL
-    context_length = CONTEXT_LENGTH
-
-    def __init__(self) -> None:
-        self._prompts: set[tuple[int, ...]] = set()
-        self.tokenizer = byte_tokenizer()
-        self.vocab_size = self.tokenizer.vocab_size
-        self.eos_token_ids = frozenset({self.vocab_size - 1})
-        self.reset()
-
-    def reset(self) -> None:
-        """Back to good behaviour."""
-        self.ready = self.alive = True
-        self.refusal: Exception | None = None
-        self.failure: Exception | None = None
-        self.pause = 0.0
-        self.running = 0
-        self.cancelled = 0
-        self.requests: list[GenerationRequest] = []
-
-    def check_queue(self, tenant: str) -> None:
-        if isinstance(self.refusal, Overloaded):
-            raise self.refusal
-
-    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        if self.refusal is not None:
-            raise self.refusal
-        self.requests.append(request)
-        return self._deltas(request)
-
-    async def read(self, request: ReadingRequest) -> np.ndarray:
-        """Every token as one of two."""
-        if self.refusal is not None:
-            raise self.refusal
-        self.running += 1
-        finished = False
-        try:
-            await asyncio.sleep(self.pause)
-            if self.failure is not None:
-                raise self.failure
-            finished = True
-            return np.full(len(request.text_ids), 0.5)
-        finally:
-            self.running -= 1
-            self.cancelled += not finished
-
-    async def _deltas(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        self.running += 1
-        finished = False
-        try:
-            for number, delta in enumerate(self._completion(request)):
-                await asyncio.sleep(self.pause)
-                if self.failure is not None and number == 1:
-                    raise self.failure
-                finished = delta.finish_reason is not None
-                yield delta
-        finally:
-            self.running -= 1
-            self.cancelled += not finished
-
-    def _completion(self, request: GenerationRequest) -> list[Delta]:
-        sampling = request.sampling
-        letters = random.Random(sampling.seed)
-        text, deltas, finish_reason = "", list[Delta](), None
-        while finish_reason is None:
-            room = min(2, sampling.max_tokens - len(text))
-            piece = "".join(letters.choices("abcdefgh ", k=room))
-            whole = text + piece
-            finish_reason = "length" if len(whole) == sampling.max_tokens else None
-            token_ids = self.tokenizer.encode(piece)
-            ends = [end for stop in sampling.stop if (end := whole.find(stop)) >= 0]
-            if ends:
-                piece, finish_reason = whole[len(text) : min(ends)], "stop"
-            text = whole
-            deltas.append(self._delta(request, token_ids, piece, finish_reason, len(text)))
-        return deltas
-
-    def _delta(
-        self, request: GenerationRequest, token_ids: list[int], text: str, finish_reason: Any, length: int
-    ) -> Delta:
-        alternatives = request.sampling.logprobs
-        entries = None
-        if alternatives is not None:
-            top = tuple((token_id, -1.0 - token_id) for token_id in range(alternatives))
-            entries = tuple(TokenLogprob(token_id, -2.0, top) for token_id in token_ids)
-        return Delta(
-            token_ids=tuple(token_ids),
-            text=text,
-            finish_reason=finish_reason,
-            logprobs=entries,
-            report=self._report(request, -(-length // 2)) if finish_reason else None,
-            reused_tokens=self._reused(request) if finish_reason else 0,
-        )
-
-    def _reused(self, request: GenerationRequest) -> int:
-        """All but the last token of a prompt that was seen before."""
-        known = request.prompt_ids in self._prompts
-        self._prompts.add(request.prompt_ids)
-        return len(request.prompt_ids) - 1 if known else 0
-
-    def _report(self, request: GenerationRequest, blocks: int) -> MarkReport:
-        if request.marking is None:
-            return MarkReport(blocks, 0, {str(request.unmarked_reason): blocks})
-        warm_up = min(blocks, request.marking.watermark.warmup_blocks)
-        return MarkReport(blocks, blocks - warm_up, {"warm_up": warm_up} if warm_up else {})
 
 
 @dataclass
@@ -253,7 +126,7 @@ class Service:
         """Completions that are being generated."""
         if isinstance(self.generator, FakeGenerator):
             return self.generator.running
-        return int(self.generator.stats.running)
+        return int(self.generator.running)
 
     def tokens(self, text: str) -> int:
         """The length of a text to the model."""
@@ -262,12 +135,17 @@ class Service:
     def http(self, token: str = "author") -> httpx.Client:
         """A plain HTTP client."""
         return self._kept(
-            httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+            httpx.Client(
+                base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30, verify=NO_TLS
+            )
         )
 
     def client(self, token: str = "author") -> openai.OpenAI:
         """The official client, without retries."""
-        return self._kept(openai.OpenAI(base_url=self.url + "/v1", api_key=token, max_retries=0))
+        own = openai.DefaultHttpxClient(verify=NO_TLS)
+        return self._kept(
+            openai.OpenAI(base_url=self.url + "/v1", api_key=token, max_retries=0, http_client=own)
+        )
 
     def async_client(self, token: str = "author") -> openai.AsyncOpenAI:
         """The official asynchronous client; to be closed by the test."""
@@ -323,9 +201,13 @@ def _quiet_logs() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", default="embedded", choices=("embedded", "vllm"), help="The real engine.")
+
+
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """The real engine over a tiny model with random weights."""
+def engine(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
+    """The real engine, embedded or vLLM's, over a tiny model with random weights."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -333,6 +215,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     byte_tokenizer().backend.save(str(Path(folder) / "tokenizer.json"))
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    vllm = pytestconfig.getoption("--engine", "embedded") == "vllm"
     config = LlamaConfig(
         vocab_size=257,
         hidden_size=32,
@@ -340,16 +223,32 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=CONTEXT_LENGTH,
+        head_dim=32 if vllm else None,  # vLLM's kernels take no smaller one
+        max_position_embeddings=CONTEXT_LENGTH + (_VLLM_SPARE if vllm else 0),
         bos_token_id=None,
         eos_token_id=256,
         pad_token_id=None,
     )
     LlamaForCausalLM(config).save_pretrained(folder)
-    engine = Engine.load(str(folder), EngineSettings(model_id=MODEL, threads=1, device="cpu"))
-    engine.start()
-    yield engine
-    engine.stop(0)
+    running = _load_vllm(folder) if vllm else _load_embedded(folder)
+    running.start()
+    yield running
+    running.stop(0)
+
+
+def _load_embedded(folder: Path) -> Any:
+    return Engine.load(str(folder), EngineSettings(model_id=MODEL, threads=1, device="cpu"))
+
+
+def _load_vllm(folder: Path) -> Any:
+    for name, value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():
+        os.environ.setdefault(name, value)
+    from ttmark.gen_service.vllm_engine.engine import VllmEngine
+    from ttmark.gen_service.vllm_engine.settings import VllmSettings
+
+    arguments = {"block_size": 32, "num_gpu_blocks_override": 400}
+    settings = VllmSettings(model_id=MODEL, dtype="float32", max_branches=512, arguments=arguments)
+    return VllmEngine.load(str(folder), settings)
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,7 @@ class ForkedService:
             "TTMARK_DEFAULT_KEY": setup.key_id,
             "TTMARK_GEN_PORT": str(self.port),
             "TTMARK_THREADS": "1",
+            "TTMARK_DTYPE": "float32",
             **(settings or {}),
         }
         self._process = _FORKS.Process(target=_serve, args=(environment, log))

@@ -11,6 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
 from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
+from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.gen_service.api.generation_metrics import DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.canary_metrics import CanaryMetrics
@@ -35,6 +36,7 @@ Times are in seconds, sizes in tokens or bytes; a counter's name ends in `_total
 LABELS = {
     "check": "conditions of `/readyz`",
     "detectability": ", ".join(f"`{word}`" for word in DETECTABILITIES),
+    "event": "of jobs " + ", ".join(f"`{event}`" for event in EVENTS),
     "format": "`text`, `html`, `docx`, `pdf`; anything else is `other`",
     "kind": "`prefill`, `probe`, `commit`; of tokens `prompt`, `completion`",
     "length": "tokens: " + ", ".join(f"`{length}`" for length in LENGTHS),
@@ -86,6 +88,7 @@ def services() -> dict[str, list[Metric]]:
     DetectionMetrics(detection)
     ExtractionMetrics(detection)
     WorkMetrics(detection, MODES)
+    JobMetrics(detection)
     CanaryMetrics(canary)
     return {
         "Both services": metrics_of(shared),

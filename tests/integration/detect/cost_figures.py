@@ -26,6 +26,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DirectRequest,
     Document,
@@ -45,6 +46,7 @@ SCHEMES: dict[str, dict[str, Any]] = {
     "gumbel, pool of 256": {"scheme": "gumbel", "pool": 256},
 }
 MODES: dict[str, tuple[type[DetectionRequest], dict[str, Any]]] = {
+    "combined": (CombinedRequest, {}),
     "direct, phase 0": (DirectRequest, {"phase": 0}),
     "direct, phase any": (DirectRequest, {"phase": "any"}),
     "aligned, beta 5": (AlignedRequest, {"beta": 5.0}),

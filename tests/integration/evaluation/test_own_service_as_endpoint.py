@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from ttmark.evaluation import endpoint
 from ttmark.evaluation.edits import EndpointEdit
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, Usage
 from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel, create_generation_app
@@ -58,8 +59,9 @@ def transport(model: Path) -> Iterator[httpx.ASGITransport]:
 
 
 def test_texts_are_edited_through_the_generation_service(
-    transport: httpx.ASGITransport, tmp_path: Path
+    transport: httpx.ASGITransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(endpoint, "MAX_TOKENS", 40)  # a random model seldom ends by itself
     usage = Usage()
     client = EndpointClient(ENDPOINT, tmp_path, usage, transport)
     edited = EndpointEdit("paraphrase", 0.5, 0, client)("cell", [TEXT])[0]

@@ -99,22 +99,22 @@ async def test_a_request_chooses_the_model_and_with_it_the_key(pair: Pair) -> No
 
 
 def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ttmark.services.models import _CACHE_SHARE, _engine_settings
+    from ttmark.services.engines import _CACHE_SHARE, _embedded_settings
 
     monkeypatch.setenv("TTMARK_MODEL", "demo,a/b,c/d")
     settings = GenerationSettings()
-    assert sum(_engine_settings(name, settings).memory_share for name in settings.model) <= _CACHE_SHARE
+    assert sum(_embedded_settings(name, settings).memory_share for name in settings.model) <= _CACHE_SHARE
 
 
 @pytest.mark.parametrize(("value", "reproducible"), [(None, False), ("true", True)])
 def test_equal_texts_under_load_are_made_on_demand(
     monkeypatch: pytest.MonkeyPatch, value: str | None, reproducible: bool
 ) -> None:
-    from ttmark.services.models import _engine_settings
+    from ttmark.services.engines import _embedded_settings
 
     if value is not None:
         monkeypatch.setenv("TTMARK_REPRODUCIBLE", value)
-    assert _engine_settings("demo", GenerationSettings(model=("demo",))).reproducible is reproducible
+    assert _embedded_settings("demo", GenerationSettings(model=("demo",))).reproducible is reproducible
 
 
 def test_two_models_of_one_name_are_refused(tmp_path: Path) -> None:

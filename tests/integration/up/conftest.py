@@ -70,7 +70,10 @@ class Up:
 
 
 class UpRunner:
-    """Starts `ttmark up` with arguments, as typed in a folder of its own; the model is demo unless said."""
+    """Starts `ttmark up` with arguments, as typed in a folder of its own; the model is demo unless said.
+
+    The number format is not measured at each start: `TTMARK_DTYPE="auto"` has it measured.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -97,7 +100,7 @@ class UpRunner:
                 stderr=subprocess.STDOUT,
                 text=True,
                 cwd=self._folder,
-                env=os.environ | {"COLUMNS": "200"} | variables,
+                env=os.environ | {"COLUMNS": "200", "TTMARK_DTYPE": "float32"} | variables,
             )
         self._started.append(Up(process, self._folder, self.state, gen_port, detect_port, output))
         return self._started[-1]

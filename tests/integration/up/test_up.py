@@ -62,7 +62,11 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "model_class"), [(Qwen2Config, Qwen2ForCausalLM), (MistralConfig, MistralForCausalLM)]
+    ("config", "model_class"),
+    [
+        (Qwen2Config, Qwen2ForCausalLM),
+        pytest.param(MistralConfig, MistralForCausalLM, marks=pytest.mark.slow),
+    ],
 )
 def test_any_causal_model_saved_in_a_folder_works(run_up, tmp_path: Path, config, model_class) -> None:
     torch.manual_seed(0)

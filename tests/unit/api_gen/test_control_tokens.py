@@ -1,6 +1,7 @@
 """A user's message cannot pose as the system's, and everything else is read as it always was."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -76,15 +77,20 @@ def encoder(backend: Tokenizer, rule: str = "text", template: str = CHAT_ML) -> 
     return ConversationEncoder(TextTokenizer(backend), ChatTemplate(template), rule)  # type: ignore[arg-type]
 
 
+@cache
+def both_ways(name: str) -> tuple[ConversationEncoder, ConversationEncoder]:
+    """With control tokens of messages as text, and as control tokens; made once for all examples."""
+    backend = TOKENIZERS[name]()
+    return encoder(backend), encoder(backend, "control")
+
+
 @pytest.mark.parametrize("name", TOKENIZERS)
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), LETTERS), min_size=1, max_size=4))
 def test_ordinary_conversations_keep_their_ids(name: str, conversation: Conversation) -> None:
-    backend = TOKENIZERS[name]()
+    safe, old = both_ways(name)
     asked = messages(conversation)
-    assert encoder(backend).encode(asked, "messages", MOST) == encoder(backend, "control").encode(
-        asked, "messages", MOST
-    )
+    assert safe.encode(asked, "messages", MOST) == old.encode(asked, "messages", MOST)
 
 
 @pytest.mark.parametrize("name", ["bytes", "rstrip", "lstrip", "normalized"])

@@ -24,11 +24,13 @@ MAY_IMPORT = {
 SHARED_FLOORS = (
     "watermark",
     "schemas",
+    "cases",
     "observability",
     "vault",
     "access",
     "keys",
     "http",
+    "pages",
     "limits",
     "client",
 )
@@ -38,6 +40,7 @@ ONLY_IN = {
     "torch": ("gen_service/", "evaluation/"),
     "transformers": ("gen_service/", "evaluation/"),
     "redis": ("shared/vault/",),
+    "vllm": ("gen_service/vllm_engine/", "evaluation/bench/"),
 }
 
 
@@ -133,7 +136,12 @@ def imports_between(packages: tuple[str, ...]) -> dict[str, set[str]]:
 
 
 def test_decoding_knows_no_engine_and_the_engine_no_api() -> None:
-    may_import = {"decoding": {"decoding"}, "engine": {"engine", "decoding", "hub"}, "hub": {"hub"}}
+    may_import = {
+        "decoding": {"decoding"},
+        "engine": {"engine", "decoding", "hub"},
+        "vllm_engine": {"vllm_engine", "engine", "decoding"},
+        "hub": {"hub"},
+    }
     offences = [
         f"{name} imports {other}"
         for name, others in imports_between(("gen_service",)).items()
@@ -172,6 +180,18 @@ def test_the_detection_app_starts_where_torch_and_transformers_cannot_be_importe
         check=False,
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_up_shows_a_text_without_the_libraries_that_the_services_load() -> None:
+    code = (
+        "import sys\n"
+        "from ttmark.gen_service.demo_model import DEMO_MODEL_PATH\n"
+        "from ttmark.services.cli.demonstration import has_chat_template\n"
+        "assert has_chat_template(DEMO_MODEL_PATH)\n"
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
+    assert {"torch", "transformers", "fastapi", "scipy"} & set(loaded.split()) == set()
 
 
 def test_the_command_line_starts_without_a_server_and_without_scientific_libraries() -> None:

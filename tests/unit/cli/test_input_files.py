@@ -8,8 +8,7 @@ import pytest
 
 from tests.harness.hostile_files.pdf import text_page
 from ttmark.detect_service.extraction import ExtractionLimits
-from ttmark.services.cli.input_files import read_texts
-from ttmark.services.runtime import StartupError
+from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 from ttmark.services.settings_extraction import ExtractionSettings
 
 
@@ -35,19 +34,24 @@ def test_files_of_all_formats_are_read_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.pdf", b"%PDF", "a.pdf: The file is not a PDF that can be read."),
+        ("a.pdf", b"%PDF", "The file is not a PDF that can be read."),
         ("a.txt", b"\xff\x00\xff", "Save it as UTF-8"),
-        ("a.bin", b"\xff\x00\xff", "a.bin: .* Save it as UTF-8"),
-        ("none.txt", None, "cannot read .*none.txt: No such file"),
+        ("a.bin", b"\xff\x00\xff", "Save it as UTF-8"),
+        ("none.txt", None, "No such file or directory"),
     ],
 )
-def test_a_file_that_gives_no_text_is_named(
+def test_a_file_that_gives_no_text_is_named_and_costs_no_other_its_text(
     tmp_path: Path, name: str, content: bytes | None, reason: str
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(StartupError, match=reason):
-        read_texts([str(tmp_path / name)])
+    (tmp_path / "good.txt").write_text("good")
+    good, bad = str(tmp_path / "good.txt"), str(tmp_path / name)
+    first, failed, last = read_texts([good, bad, good])
+    assert (first, last) == ("good", "good")
+    assert isinstance(failed, NotExamined)
+    assert failed.name == bad
+    assert reason in failed.reason
 
 
 def test_limits_are_settings_and_the_usual_ones_without(
@@ -56,5 +60,22 @@ def test_limits_are_settings_and_the_usual_ones_without(
     assert ExtractionSettings().extraction_limits() == ExtractionLimits()
     monkeypatch.setenv("TTMARK_EXTRACT_TEXT_BYTES", "3")
     (tmp_path / "a.html").write_bytes(b"<p>four")
-    with pytest.raises(StartupError, match="limit of 3 bytes"):
-        read_texts([str(tmp_path / "a.html")])
+    (failed,) = read_texts([str(tmp_path / "a.html")])
+    assert isinstance(failed, NotExamined)
+    assert "limit of 3 bytes" in failed.reason
+
+
+def test_a_folder_stands_for_its_readable_files_in_the_order_of_their_paths(tmp_path: Path) -> None:
+    names = ["b.md", "a/z.TXT", "a/b.html", "c.png", ".hidden.txt", ".git/d.txt", "a/e"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "a/loop").symlink_to(tmp_path)
+    (tmp_path / "empty").mkdir()
+    empty = str(tmp_path / "empty")
+    found, skipped = named_files(["-", str(tmp_path), empty, "e.log"])
+    inside = [str(tmp_path / name) for name in ("a/b.html", "a/z.TXT", "b.md")]
+    assert found[:4] == ["-", *inside]
+    assert isinstance(found[4], NotExamined)
+    assert (found[4].name, found[5:]) == (empty, ["e.log"])
+    assert skipped == 2  # c.png and a/e

@@ -71,8 +71,14 @@ def build(
     return builder
 
 
+def joint(builder: BlockBuilder) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks [n, block_size] and their probabilities [n]."""
+    blocks, mass = (np.concatenate(parts) for parts in zip(*builder.parts(), strict=True))
+    return blocks, mass / mass.sum()
+
+
 def as_dict(builder: BlockBuilder) -> dict[tuple[int, ...], float]:
-    blocks, mass = builder.joint()
+    blocks, mass = joint(builder)
     return {tuple(t for t in block if t >= 0): m for block, m in zip(blocks.tolist(), mass, strict=True)}
 
 
@@ -87,7 +93,7 @@ def test_an_end_of_text_takes_no_probe_and_is_filled_up() -> None:
     builder = BlockBuilder(2, frozenset({END}), Draws(0), 0, UNLIMITED)
     builder.grow([conditional(())])
     assert END not in builder.frontier
-    blocks, mass = build(2, frozenset({END})).joint()
+    blocks, mass = joint(build(2, frozenset({END})))
     ended = blocks[:, 0] == END
     assert blocks[ended].tolist() == [[END, -1]]
     first = conditional(())
@@ -99,7 +105,7 @@ def test_a_block_that_can_only_end_is_complete_without_probes() -> None:
     builder.grow([Support(np.array([END]), np.ones(1))])
     assert builder.complete
     assert len(builder.frontier) == 0
-    assert builder.joint()[0].tolist() == [[END, -1, -1]]
+    assert joint(builder)[0].tolist() == [[END, -1, -1]]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +131,7 @@ def test_blocks_drawn_under_a_budget_follow_the_joint_distribution(
     counts = dict.fromkeys(expected, 0)
     for seed in range(DRAWS):
         builder = build(size, ends, seed, max_branches, max_blocks, support_of)
-        blocks, mass = builder.joint()
+        blocks, mass = joint(builder)
         row = blocks[choose(mass, rng.random())]
         counts[tuple(row[row >= 0].tolist())] += 1
     likely = [block for block, mass in expected.items() if mass * DRAWS >= 5]

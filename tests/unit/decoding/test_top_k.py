@@ -32,6 +32,18 @@ def test_the_values_are_those_of_topk_and_the_ids_point_at_them(
     assert all(len(set(row)) == width for row in ids.tolist())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_many_long_rows_give_what_each_gives_alone(dtype: torch.dtype) -> None:
+    logits = torch.randn((7, 100_003), generator=torch.Generator().manual_seed(0)).to(dtype)
+    values, ids = top_k(logits, 66)
+    for row in range(len(logits)):
+        own, own_ids = top_k(logits[row][None], 66)
+        np.testing.assert_array_equal(values[row], own[0])
+        np.testing.assert_array_equal(values[row], torch.topk(logits[row].float(), 66).values.numpy())
+        inside = own[0] > own[0, -1]
+        np.testing.assert_array_equal(ids[row][inside], own_ids[0][inside])
+
+
 @pytest.mark.parametrize("vocab", [100, 4000])
 def test_nan_comes_first(vocab: int) -> None:
     logits = torch.randn((2, vocab), generator=torch.Generator().manual_seed(0))

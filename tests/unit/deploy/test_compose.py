@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
+import yaml
 from pydantic_settings import BaseSettings
 
 from ttmark.services.settings import DetectionSettings, GenerationSettings
 from ttmark.services.settings_canary import CanarySettings
 from ttmark.services.settings_keys import KeyStoreSettings
 
-OURS = {"gen", "gen-gpu", "detect", "canary", "operator"}
+OURS = {"gen", "gen-gpu", "gen-vllm", "detect", "canary", "operator"}
 SETTINGS: tuple[type[BaseSettings], ...] = (
     GenerationSettings,
     DetectionSettings,
@@ -43,6 +45,8 @@ def test_redis_both_services_and_the_monitoring_are_there(compose: dict[str, Any
     assert {"redis", "gen", "gen-gpu", "detect", "prometheus", "grafana"} <= services(compose).keys()
     assert services(compose)["gen"]["profiles"] == ["cpu"]
     assert services(compose)["gen-gpu"]["profiles"] == ["gpu"]
+    assert services(compose)["gen-vllm"]["profiles"] == ["vllm"]
+    assert set(services(compose)["detect"]["profiles"]) == {"cpu", "gpu", "vllm"}
     assert services(compose)["detect"]["deploy"]["replicas"] == 2
 
 
@@ -102,7 +106,7 @@ def test_ports_are_published_on_loopback_alone(compose: dict[str, Any]) -> None:
 def test_only_those_who_need_keys_reach_redis(compose: dict[str, Any]) -> None:
     assert compose["networks"]["store"] == {"internal": True}
     reach = {name for name, service in services(compose).items() if "store" in service["networks"]}
-    assert reach == {"redis", "gen", "gen-gpu", "detect", "operator"}
+    assert reach == {"redis", "gen", "gen-gpu", "gen-vllm", "detect", "operator"}
 
 
 def test_no_secret_stands_in_the_environment(compose: dict[str, Any]) -> None:
@@ -189,5 +193,19 @@ def test_the_example_environment_explains_every_variable_with_its_default(
     assert {name: example_environment[name] for name in compose_variables} == compose_variables
 
 
-def test_the_gpu_service_answers_to_the_name_of_the_other_one(compose: dict[str, Any]) -> None:
-    assert services(compose)["gen-gpu"]["networks"]["front"]["aliases"] == ["gen"]
+@pytest.mark.parametrize("name", ["gen-gpu", "gen-vllm"])
+def test_the_services_on_gpus_answer_to_the_name_of_the_other_one(compose: dict[str, Any], name: str) -> None:
+    assert services(compose)[name]["networks"]["front"]["aliases"] == ["gen"]
+
+
+def test_vllm_runs_with_the_file_that_its_image_names_and_a_cache_that_programs_run_from(
+    compose: dict[str, Any], root: Path
+) -> None:
+    service = services(compose)["gen-vllm"]
+    mounts = dict(volume.split(":")[:2] for volume in service["volumes"])
+    environment = (root / "deploy/docker/vllm.Dockerfile").read_text()
+    assert f"TTMARK_ENGINE_FILE={mounts['./deploy/vllm/engine.yaml']}" in environment
+    assert f"HOME={mounts['gen-cache']}" in environment  # /tmp is mounted without the right to run programs
+    arguments = yaml.safe_load((root / "deploy/vllm/engine.yaml").read_text())
+    (gpus,) = service["deploy"]["resources"]["reservations"]["devices"]
+    assert arguments["tensor_parallel_size"] == int(gpus["count"])

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-DOCKERFILES = ("gen.Dockerfile", "detect.Dockerfile")
+REPLAYED = ("gen.Dockerfile", "detect.Dockerfile")
+DOCKERFILES = (*REPLAYED, "vllm.Dockerfile")
 
 
 @pytest.mark.parametrize("name", DOCKERFILES)
@@ -23,14 +24,28 @@ def test_hadolint_finds_nothing(root: Path, name: str) -> None:
 def test_the_base_is_pinned_and_the_process_is_not_root(root: Path, name: str) -> None:
     text = (root / "deploy/docker" / name).read_text()
     assert all(
-        re.fullmatch(r"python:\d+\.\d+\.\d+-[\w-]+", base) for base in re.findall(r"^FROM (\S+)", text, re.M)
+        re.fullmatch(r"(python|vllm/vllm-openai):v?\d+\.\d+\.\d+(-[\w-]+)?", base)
+        for base in re.findall(r"^FROM (\S+)", text, re.M)
     )
     assert re.findall(r"^USER (\d+)", text, re.M)[-1] == "10001"
     assert "HEALTHCHECK" in text
 
 
+def test_vllms_image_keeps_what_it_has_and_takes_the_rest_as_locked(root: Path, tmp_path: Path) -> None:
+    text = (root / "deploy/docker/vllm.Dockerfile").read_text()
+    step = re.search(r"awk .*?(?= > /tmp/constraints.txt)", text, re.DOTALL)
+    assert step
+    command = step[0].replace("\\\n", "").replace("/tmp/there.txt", "there.txt")
+    (tmp_path / "there.txt").write_text("pyyaml==6.0.1\ntyping-extensions==4.1\n")
+    (tmp_path / "constraints.txt").write_text(
+        "# Locked\nPyYAML==6.0.3\nray==2.60.0\ntyping_extensions==4.15.0\n"
+    )
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["pyyaml==6.0.1", "typing-extensions==4.1", "ray==2.60.0"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DOCKERFILES)
+@pytest.mark.parametrize("name", REPLAYED)
 def test_every_step_of_the_image_runs_and_the_service_is_importable(root: Path, name: str) -> None:
     result = subprocess.run(
         [sys.executable, root / "tests/harness/replay_dockerfiles.py", root / "deploy/docker" / name],

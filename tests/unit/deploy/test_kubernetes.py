@@ -13,6 +13,7 @@ import yaml
 
 VERSIONS = ("1.28", "1.32", "1.37")
 WORKLOADS = ("generation", "detection", "canary")
+OVERLAYS = ("gpu", "vllm", "vllm-multi-node")
 
 # What KEDA's reference says of a ScaledObject with Prometheus triggers; Kubernetes' schemas do not have it.
 TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
@@ -74,6 +75,80 @@ SCALED_OBJECT = {
 }
 
 
+# What the reference of LeaderWorkerSet's v1 says of the fields that are used here; pods are checked as pods.
+LEADER_WORKER_SET = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["apiVersion", "kind", "metadata", "spec"],
+    "properties": {
+        "apiVersion": {"const": "leaderworkerset.x-k8s.io/v1"},
+        "kind": {"const": "LeaderWorkerSet"},
+        "metadata": {"type": "object", "required": ["name"]},
+        "spec": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["leaderWorkerTemplate"],
+            "properties": {
+                "startupPolicy": {"enum": ["LeaderCreated", "LeaderReady"]},
+                "networkConfig": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"subdomainPolicy": {"enum": ["Shared", "UniquePerReplica"]}},
+                },
+                "rolloutStrategy": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["type"],
+                    "properties": {
+                        "type": {"const": "RollingUpdate"},
+                        "rollingUpdateConfiguration": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "properties": {"maxUnavailable": COUNT, "maxSurge": COUNT},
+                        },
+                    },
+                },
+                "leaderWorkerTemplate": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["size", "workerTemplate"],
+                    "properties": {
+                        "size": {"type": "integer", "minimum": 1},
+                        "restartPolicy": {"enum": ["RecreateGroupOnPodRestart", "None"]},
+                        "leaderTemplate": {"type": "object"},
+                        "workerTemplate": {"type": "object"},
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+def validate(document: dict[str, Any], version: str) -> None:
+    """Against the API of a Kubernetes version, or what is known of KEDA's and LeaderWorkerSet's."""
+    if document["kind"] == "ScaledObject":
+        jsonschema.validate(document, SCALED_OBJECT)
+    elif document["kind"] == "LeaderWorkerSet":
+        jsonschema.validate(document, LEADER_WORKER_SET)
+        for name, template in templates(document).items():
+            pod = {
+                "apiVersion": "v1",
+                "kind": "PodTemplate",
+                "metadata": {"name": name},
+                "template": template,
+            }
+            kubernetes_validate.validate(pod, version, strict=True)
+    else:
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+def templates(group: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The pod templates of a LeaderWorkerSet."""
+    template = group["spec"]["leaderWorkerTemplate"]
+    return {"leader": template["leaderTemplate"], "worker": template["workerTemplate"]}
+
+
 def resources_of(folder: Path) -> Iterator[dict[str, Any]]:
     """The objects of a kustomization's own resource files."""
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
@@ -99,48 +174,137 @@ def container(objects: list[dict[str, Any]], name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_object_follows_the_schema_of_the_api(root: Path, version: str) -> None:
     folder = root / "deploy/kubernetes"
-    for part in ("base", "overlays/gpu"):
+    for part in ("base", *(f"overlays/{name}" for name in OVERLAYS)):
         for document in resources_of(folder / part):
-            if document["kind"] == "ScaledObject":
-                jsonschema.validate(document, SCALED_OBJECT)
-            else:
-                kubernetes_validate.validate(document, version, strict=True)
+            validate(document, version)
 
 
 def test_every_file_is_part_of_its_kustomization(root: Path) -> None:
     for path in (root / "deploy/kubernetes").rglob("kustomization.yaml"):
         document = yaml.safe_load(path.read_text())
         listed = {*document["resources"], *(patch["path"] for patch in document.get("patches", []))}
+        listed |= {name for made in document.get("configMapGenerator", []) for name in made["files"]}
+        listed |= set(document.get("configurations", []))
         files = {file.name for file in path.parent.glob("*.yaml")} - {"kustomization.yaml"}
         assert {name for name in listed if name.endswith(".yaml")} == files
 
 
-def test_the_patched_overlay_follows_the_schema_too(root: Path) -> None:
+@pytest.fixture(scope="module")
+def overlays(root: Path) -> dict[str, list[dict[str, Any]]]:
+    """The objects of each overlay with its patches."""
     kubectl = shutil.which("kubectl")
     if kubectl is None:
-        pytest.skip("kubectl is missing; it applies the patches of the overlay")
-    command = [kubectl, "kustomize", root / "deploy/kubernetes/overlays/gpu"]
-    rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    documents = list(yaml.safe_load_all(rendered))
-    for document in documents:
-        if document["kind"] != "ScaledObject":
-            kubernetes_validate.validate(document, VERSIONS[-1], strict=True)
-    generation = container(documents, "generation")
-    assert generation["image"] == "ttmark-gen-gpu:0.1.0"
-    assert generation["resources"]["limits"]["nvidia.com/gpu"] == "1"
+        pytest.skip("kubectl is missing; it applies the patches of the overlays")
+    rendered = {}
+    for name in OVERLAYS:
+        command = [kubectl, "kustomize", root / "deploy/kubernetes/overlays" / name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        rendered[name] = list(yaml.safe_load_all(done.stdout))
+    return rendered
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_the_patched_overlays_follow_the_schema_too(
+    overlays: dict[str, list[dict[str, Any]]], name: str
+) -> None:
+    for document in overlays[name]:
+        validate(document, VERSIONS[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "gpus"), [("gpu", "ttmark-gen-gpu", 1), ("vllm", "ttmark-gen-vllm", 4)]
+)
+def test_an_overlay_brings_its_image_and_its_gpus(
+    overlays: dict[str, list[dict[str, Any]]], name: str, image: str, gpus: int
+) -> None:
+    generation = container(overlays[name], "generation")
+    assert generation["image"] == f"{image}:0.1.0"
+    assert generation["resources"]["limits"]["nvidia.com/gpu"] == str(gpus)
+
+
+def engine_arguments(documents: list[dict[str, Any]], pod: dict[str, Any]) -> dict[str, Any]:
+    """vLLM's arguments in the config map that a pod mounts."""
+    (name,) = {volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume}
+    arguments: dict[str, Any] = yaml.safe_load(named(documents, "ConfigMap", name)["data"]["engine.yaml"])
+    return arguments
+
+
+def test_vllm_spreads_a_model_over_the_gpus_of_its_pod(overlays: dict[str, list[dict[str, Any]]]) -> None:
+    documents = overlays["vllm"]
+    pod = named(documents, "Deployment", "generation")["spec"]["template"]["spec"]
+    gpus = pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"]
+    assert engine_arguments(documents, pod)["tensor_parallel_size"] == int(gpus)
+    assert {"/etc/ttmark", "/cache", "/dev/shm", "/state", "/run/secrets/ttmark"} <= mounts(pod)
+    scaled = named(documents, "ScaledObject", "generation")["spec"]
+    assert scaled["cooldownPeriod"] == 1800
+    assert 'state="waiting"' in scaled["triggers"][0]["metadata"]["query"]
+
+
+def test_a_group_of_pods_takes_the_place_of_the_deployment(overlays: dict[str, list[dict[str, Any]]]) -> None:
+    documents = overlays["vllm-multi-node"]
+    assert not [o for o in documents if o["kind"] == "Deployment" and o["metadata"]["name"] == "generation"]
+    group = named(documents, "LeaderWorkerSet", "generation")
+    target = named(documents, "ScaledObject", "generation")["spec"]["scaleTargetRef"]
+    assert (target["kind"], target["name"]) == ("LeaderWorkerSet", "generation")
+    assert "replicas" not in group["spec"]
+    pods = {name: template["spec"] for name, template in templates(group).items()}
+    gpus = {int(pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"]) for pod in pods.values()}
+    arguments = engine_arguments(documents, pods["leader"])
+    size = group["spec"]["leaderWorkerTemplate"]["size"]
+    assert [size * each for each in gpus] == [arguments["tensor_parallel_size"]]
+    assert arguments["distributed_executor_backend"] == "ray"
+    assert {pod["containers"][0]["image"] for pod in pods.values()} == {"ttmark-gen-vllm:0.1.0"}
+
+
+def test_only_the_leader_of_a_group_is_asked_and_has_the_secrets_of_the_service(
+    overlays: dict[str, list[dict[str, Any]]],
+) -> None:
+    documents = overlays["vllm-multi-node"]
+    group = templates(named(documents, "LeaderWorkerSet", "generation"))
+    selector = named(documents, "Service", "generation")["spec"]["selector"]
+    name = "app.kubernetes.io/name"
+    assert group["leader"]["metadata"]["labels"][name] == selector[name]
+    assert group["worker"]["metadata"]["labels"][name] != selector[name]
+    secrets = {
+        role: {
+            item["key"]
+            for volume in each["spec"]["volumes"]
+            for item in volume.get("secret", {}).get("items", [])
+        }
+        for role, each in group.items()
+    }
+    assert secrets == {"leader": {"kek", "gen.url", "ca.crt", "ray-token"}, "worker": {"ray-token"}}
+    for each in group.values():
+        environment = {entry["name"]: entry.get("value") for entry in each["spec"]["containers"][0]["env"]}
+        assert environment["RAY_AUTH_MODE"] == "token"
+        assert restricted(each["spec"])
+    leader = group["leader"]["spec"]
+    pause = int(leader["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][1])
+    settings = named(documents, "ConfigMap", "ttmark")["data"]
+    assert leader["terminationGracePeriodSeconds"] > pause + float(settings["TTMARK_DRAIN_SECONDS"])
+
+
+def mounts(pod: dict[str, Any]) -> set[str]:
+    return {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
+
+
+def restricted(pod: dict[str, Any]) -> bool:
+    """Whether a pod of one container fulfils the restricted standard, on a read-only file system."""
+    security = pod["containers"][0]["securityContext"]
+    return (
+        pod["automountServiceAccountToken"] is False
+        and pod["securityContext"]["runAsNonRoot"] is True
+        and pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        and security["allowPrivilegeEscalation"] is False
+        and security["readOnlyRootFilesystem"] is True
+        and security["capabilities"] == {"drop": ["ALL"]}
+        and pod["containers"][0]["resources"].keys() == {"requests", "limits"}
+    )
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_pods_fulfil_the_restricted_standard(objects: list[dict[str, Any]], name: str) -> None:
-    pod = named(objects, "Deployment", name)["spec"]["template"]["spec"]
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    security = container(objects, name)["securityContext"]
-    assert security["allowPrivilegeEscalation"] is False
-    assert security["readOnlyRootFilesystem"] is True
-    assert security["capabilities"] == {"drop": ["ALL"]}
-    assert {"requests", "limits"} <= container(objects, name)["resources"].keys()
+    assert restricted(named(objects, "Deployment", name)["spec"]["template"]["spec"])
 
 
 @pytest.mark.parametrize("name", ["generation", "detection"])

@@ -1,6 +1,8 @@
 """A detection service in process: a real key ring over SQLite, a byte-level tokenizer, two tenants."""
 
+import asyncio
 import random
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +16,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.options import route_of
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
@@ -24,6 +28,7 @@ from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import DetectionResult
+from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.schemas.presets import Purpose, profile_fields
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
@@ -89,6 +94,7 @@ class Service:
     tokenizer: TextTokenizer
     keys: dict[str, UnlockedKey]
     tokens: dict[str, str]
+    case_key: CaseKey
 
     def headers(self, token: str = "full") -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[token]}"}
@@ -100,9 +106,10 @@ class Service:
         return await self.post("/v1/detect/direct", body, token)
 
     async def results(self, mode: str, body: dict[str, object], token: str = "full") -> list[DetectionResult]:
-        response = await self.post(f"/v1/detect/{mode}", body, token)
+        response = await self.post(route_of(mode), body, token)
         assert response.status_code == 200, response.text
-        return [DetectionResult.model_validate(result) for result in response.json()["results"]]
+        kind = CombinedResult if mode == "combined" else DetectionResult
+        return [kind.model_validate(result) for result in response.json()["results"]]
 
     def marked(self, key_id: str, tokens: int = 200, *, spaces: Spaces = "few") -> str:
         key = self.keys[key_id]
@@ -117,11 +124,10 @@ def preset(tokenizer: TextTokenizer, purpose: Purpose) -> Profile:
     return Profile.model_validate(profile_fields(purpose, tokenizer_fingerprint=tokenizer.fingerprint))
 
 
-@pytest.fixture
-async def service(tmp_path: Path) -> AsyncIterator[Service]:
-    tokenizer = byte_tokenizer()
+async def _fill(url: str, tokenizer: TextTokenizer) -> dict[str, str]:
+    """Keys of several tenants, and tokens by the names that tests use."""
     kek = KeyEncryptionKey(bytes(32))
-    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
+    store = open_store(url)
     ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
     mine = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
     foreign = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "f" * 64})
@@ -158,20 +164,40 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     tokens["presets"], _ = await registry.create(tenant="p", scopes=scopes["full"])
     for tenant in ("c", "d", "e", "empty"):
         tokens[tenant] = (await registry.create(tenant=tenant, scopes={Scope.DETECT}))[0]
+    await store.close()
+    return tokens
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A folder with a key store, not to be written to, and the tokens that it knows."""
+    folder = tmp_path_factory.mktemp("stored")
+    return folder, asyncio.run(_fill(f"sqlite:///{folder / 'keys.db'}", byte_tokenizer()))
+
+
+@pytest.fixture
+async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncIterator[Service]:
+    folder, tokens = stored[0], dict(stored[1])
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    tokenizer, kek = byte_tokenizer(), KeyEncryptionKey(bytes(32))
+    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
+    ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
     cache = KeyCache(ring)
     await cache.start()
     backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)
     workers = ExtractionWorkers(ExtractionLimits(workers=1))
+    case_key = CaseKey.generate()
     app = create_detection_app(
         backend,
         AppOptions(authenticate=registry.authenticate),
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
+        case_key=case_key,
     )
     opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool", "p-before")
     keys = {key_id: await ring.open(key_id) for key_id in (*opened, *(f"p-{purpose}" for purpose in Purpose))}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
-        yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens)
+        yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens, case_key)
     await workers.close()
     await cache.stop()
     await store.close()

@@ -1,5 +1,6 @@
 """Bulk runs: one row out for each row in, and the same output whenever a run was interrupted."""
 
+import csv
 import json
 import random
 from collections.abc import Sequence
@@ -12,10 +13,13 @@ import pytest
 from pyarrow import parquet
 
 from ttmark.detect_service.bulk import BulkError, BulkJob, Examiner, Progress, run_bulk
+from ttmark.detect_service.bulk.job import Tally
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.bulk.run import chunks
 from ttmark.detect_service.bulk.source import open_source
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.services.bulk import check_keys
+from ttmark.services.runtime import StartupError
 
 OPTIONS = DetectionOptions(keys=("a-one", "a-two"))
 
@@ -71,7 +75,7 @@ def job(
     return BulkJob(source, source.with_name(name), options, keys)
 
 
-def run(one: BulkJob, examiner: Examiner) -> Progress:
+def run(one: BulkJob, examiner: Examiner) -> tuple[Progress, Tally]:
     return run_bulk(one, ThisProcess(examiner), lambda _: None)
 
 
@@ -84,7 +88,7 @@ def test_rows_of_text_are_read_with_any_phase_and_rows_of_token_ids_with_0(servi
     source = tmp_path / "cut.jsonl"
     rows = [{"text": text}, {"token_ids": service.tokenizer.encode(text)}]
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = DetectionOptions(keys=("a-one",))
+    options = DetectionOptions(mode="direct", keys=("a-one",))
     run(job(source, options=options), Examiner(service.backend, "a", options))
     found = [(row["verdict"], row["hypotheses"]) for row in rows_of(tmp_path / "out.jsonl")]
     assert found == [("watermarked", 2), ("not_detected", 1)]
@@ -93,7 +97,7 @@ def test_rows_of_text_are_read_with_any_phase_and_rows_of_token_ids_with_0(servi
 def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examiner) -> None:
     done = run(job(source), examiner)
     rows = rows_of(source.with_name("out.jsonl"))
-    assert done == Progress(300, 300, 1.0)
+    assert done == (Progress(300, 300, 1.0), Tally(300, failed=180, found=60))
     assert [row["row"] for row in rows] == list(range(300))
     kinds = [(row["id"], row["verdict"], row["key_id"], row["error"]) for row in rows[:10]]
     assert kinds[:3] == [
@@ -150,6 +154,67 @@ def test_parquet_gives_what_jsonl_gives(source: Path, examiner: Examiner, servic
     assert [row.number for row in open_source(path).rows(3)] == [3]
 
 
+def test_csv_is_read_and_written_and_gives_what_jsonl_gives(
+    source: Path, examiner: Examiner, service
+) -> None:
+    marked = service.marked("a-two")
+    path = source.with_name("in.csv")
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["other", "id", "text", "token_ids"])
+        writer.writerow(["x", "1", marked, ""])
+        writer.writerow(["x", "2", 'human "text",\n' * 30, ""])
+        writer.writerow(["x", "", "", json.dumps(service.tokenizer.encode(marked))])
+        writer.writerow(["x", "4", "", "[1,"])
+        writer.writerow(["x", "5", "a", "[1]"])
+        writer.writerow(["x"])
+    with path.open("ab") as file:
+        file.write(b"x,7,\xff,\r\n")
+    run(BulkJob(path, source.with_name("same.jsonl"), OPTIONS, "k"), examiner)
+    localized = DetectionOptions(mode="localized", keys=("a-two",))
+    run(BulkJob(path, source.with_name("out.csv"), localized, "k"), Examiner(service.backend, "a", localized))
+    run(
+        BulkJob(path, source.with_name("out.jsonl"), localized, "k"),
+        Examiner(service.backend, "a", localized),
+    )
+    rows = rows_of(source.with_name("same.jsonl"))
+    assert [row["id"] for row in rows] == ["1", "2", None, None, "5", None, None]
+    assert [row["verdict"] for row in rows[:3]] == ["watermarked", "not_detected", "watermarked"]
+    assert all(row["error"] for row in rows[3:])
+    assert [row.number for row in open_source(path).rows(5)] == [5, 6]
+    with source.with_name("out.csv").open(encoding="utf-8", newline="") as file:
+        written = list(csv.DictReader(file))
+    for row, same in zip(written, rows_of(source.with_name("out.jsonl")), strict=True):
+        segments = json.loads(row.pop("segments") or "null")
+        assert segments == same.pop("segments")
+        assert row == {name: "" if value is None else str(value) for name, value in same.items()}
+
+
+def test_an_output_of_no_kind_that_is_written_is_refused(source: Path, examiner: Examiner) -> None:
+    with pytest.raises(BulkError, match=r"out\.txt is none of"):
+        run(job(source, "out.txt"), examiner)
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "reason"),
+    [
+        ({"text": "a"}, DetectionOptions(), "No key's tokenizer is installed"),
+        ({"token_ids": [1]}, DetectionOptions(), None),
+        ({"text": "a"}, DetectionOptions(keys=("c-foreign",)), "c-foreign"),
+        ({"token_ids": [1]}, DetectionOptions(keys=("a-one",)), "no such key"),
+    ],
+)
+def test_a_run_whose_keys_cannot_read_its_rows_fails_at_its_start(
+    service, source: Path, row: dict, options: DetectionOptions, reason: str | None
+) -> None:
+    source.write_text("not json\n" + json.dumps(row) + "\n")
+    if reason is None:
+        check_keys(source, options, "c", service.backend)
+    else:
+        with pytest.raises(StartupError, match=reason):
+            check_keys(source, options, "c", service.backend)
+
+
 def test_lines_of_another_run_are_not_continued(source: Path, examiner: Examiner) -> None:
     def kill(_: Progress) -> None:
         raise Killed
@@ -172,13 +237,17 @@ def test_an_output_is_never_overwritten(source: Path, examiner: Examiner) -> Non
 
 def test_an_empty_input_gives_an_empty_output(source: Path, examiner: Examiner) -> None:
     source.write_text("")
-    assert run(job(source), examiner).rows == 0
+    assert run(job(source), examiner)[1] == Tally(0, 0, 0)
     assert source.with_name("out.jsonl").read_text() == ""
 
 
-@pytest.mark.parametrize("name", ["missing.jsonl", "in.csv", "damaged.parquet", "columns.parquet"])
+@pytest.mark.parametrize(
+    "name", ["missing.jsonl", "in.txt", "in.csv", "damaged.parquet", "columns.parquet", "folder"]
+)
 def test_an_input_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
-    (tmp_path / "in.csv").write_text("text")
+    (tmp_path / "in.txt").write_text("text")
+    (tmp_path / "in.csv").write_text("body,id\na,1\n")
+    (tmp_path / "folder").mkdir()
     (tmp_path / "damaged.parquet").write_text("PAR1")
     parquet.write_table(pa.table({"body": ["a"]}), tmp_path / "columns.parquet")
     with pytest.raises(BulkError, match=name):

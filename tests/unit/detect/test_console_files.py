@@ -3,6 +3,8 @@
 import re
 from importlib.resources import files
 
+import pytest
+
 STATIC = files("ttmark.detect_service.console").joinpath("static")
 
 
@@ -27,6 +29,12 @@ async def test_every_file_that_the_page_names_is_there_and_none_is_elsewhere(ser
         assert (await service.client.get(address)).status_code == 200
 
 
+def test_what_the_pages_share_finds_its_like_wherever_it_is_served() -> None:
+    for file in files("ttmark.shared.pages").joinpath("static").iterdir():
+        for address in re.findall(r"""from ["']([^"']+)["']""", file.read_text(encoding="utf-8")):
+            assert address.startswith("./"), (file.name, address)
+
+
 async def test_an_unchanged_file_is_not_sent_again(service) -> None:
     first = await service.client.get("/console/main.js")
     again = await service.client.get("/console/main.js", headers={"If-None-Match": first.headers["etag"]})
@@ -38,6 +46,7 @@ async def test_other_files_cannot_be_reached(service) -> None:
         assert (await service.client.get(path)).status_code == 404
 
 
-def test_nothing_in_the_page_is_inline() -> None:
-    page = STATIC.joinpath("index.html").read_text(encoding="utf-8")
+@pytest.mark.parametrize("home", ["detect_service.console", "gen_service.playground"])
+def test_nothing_in_a_page_is_inline(home: str) -> None:
+    page = files(f"ttmark.{home}").joinpath("static/index.html").read_text(encoding="utf-8")
     assert not re.search(r"<style|<script(?! type=\"module\" src=)|\son\w+=|\sstyle=", page)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -174,4 +175,40 @@ async def test_who_sends_the_next_job_upon_an_answer_finds_its_place_free() -> N
     queue = queue_of_one(most_jobs=1)
     for number in range(2_000):
         assert await queue.run("a", 1, lambda number=number: number) == number  # type: ignore[misc]
+    assert queue.depth == 0
+
+
+async def test_work_in_the_background_has_a_small_share_while_others_want_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: list[str] = []
+    # A clock that goes on with each turn.
+    clock = SimpleNamespace(perf_counter=lambda: float(len(turns)))
+    for module in ("fair_queue", "job"):
+        monkeypatch.setattr(f"ttmark.detect_service.fair_work.{module}.time", clock)
+    queue, both = queue_of_one(), threading.Event()
+
+    def taking_turns(name: str) -> Callable[[], None]:
+        def work() -> None:
+            while not both.is_set():
+                pause()
+            while len(turns) < 220:
+                turns.append(name)
+                pause()
+
+        return work
+
+    tasks = [
+        asyncio.create_task(queue.run("a", 1, taking_turns("background"), background=True)),
+        asyncio.create_task(queue.run("b", 1, taking_turns("request"))),
+    ]
+    await asyncio.sleep(0.05)
+    both.set()
+    await asyncio.wait_for(asyncio.gather(*tasks), PATIENCE)
+    assert 18 <= turns[:220].count("background") <= 22
+
+
+async def test_work_in_the_background_has_every_turn_that_nobody_else_wants() -> None:
+    queue = queue_of_one()
+    assert await asyncio.wait_for(queue.run("a", 1, lambda: 7, background=True), PATIENCE) == 7
     assert queue.depth == 0

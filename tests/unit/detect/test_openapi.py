@@ -36,9 +36,16 @@ async def test_every_reference_of_the_description_leads_somewhere(description) -
 
 async def test_requests_refuse_what_they_do_not_know_and_answers_may_grow(description) -> None:
     schemas = description["components"]["schemas"]
-    for name in ("DirectRequest", "AlignedRequest", "LocalizedRequest", "Document", "ExtractionRequest"):
+    for name in (
+        "CombinedRequest",
+        "DirectRequest",
+        "AlignedRequest",
+        "LocalizedRequest",
+        "Document",
+        "ExtractionRequest",
+    ):
         assert schemas[name]["additionalProperties"] is False
-    for name in ("DetectionResponse", "DetectionResult", "DetectionKeys", "Segment"):
+    for name in ("CombinedResult", "DetectionResponse", "DetectionResult", "DetectionKeys", "Segment"):
         assert "additionalProperties" not in schemas[name]
 
 

@@ -26,7 +26,7 @@ from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.schemas.detection import DetectionResult
 
 MODES = ("direct", "aligned", "localized")
-SHOWN = {"id", "verdict", "tokens", "hypotheses", "tokens_needed", "normalization"}
+SHOWN = {"basis", "message", "id", "verdict", "tokens", "hypotheses", "tokens_needed", "normalization"}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -71,6 +71,7 @@ async def test_answers_without_evidence_hold_nothing_finer_than_the_decision(
         response = await service.post(f"/v1/detect/{mode}", body, "verdict")
         (result,) = response.json()["results"]
         assert {name for name, value in result.items() if value is not None} <= SHOWN
+        assert "a-one" not in str(result.pop("message"))  # its words follow from the other fields
         del result["normalization"]  # of the letters alone; in another order there are other doubled spaces
         bodies.append((result.pop("verdict"), result, sorted(response.headers.keys())))
     (found, *first), (missed, *second) = bodies

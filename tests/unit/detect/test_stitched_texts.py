@@ -5,15 +5,19 @@ import pytest
 
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.direct_detector import direct
+from ttmark.detect_service.position_detectors import localized
 from ttmark.shared.watermark import Watermark
 
 POOL, CHOICES, BLOCKS = 16, 4, 100
 LOG10_FPR = -3.0
 
 
-def fired(watermark, pool, documents):
+def fired(mode, watermark, pool, documents):
     """How many keys of the pool each document fires on, at any boundary."""
-    detector = direct(["any"] * len(documents), LOG10_FPR)
+    if mode == "direct":
+        detector = direct(["any"] * len(documents), LOG10_FPR)
+    else:
+        detector = localized("scan", LOG10_FPR)
     return np.array([len(one.fired) for (one,) in detector(watermark, [pool], documents)])
 
 
@@ -27,30 +31,42 @@ def stitched(generator, answers, tokens, run):
     return np.concatenate(pieces)
 
 
-def count(scheme, texts, run, tokens):
+def count(mode, scheme, texts, run, tokens):
     """Genuine texts of 200 tokens that fire on one and on several keys, and the same of forgeries."""
     generator = np.random.default_rng(run)
     watermark = Watermark(scheme, 2, 2)
     pool = [generator.bytes(16) for _ in range(POOL)]
     answers = written(watermark, [pool[i] for i in generator.integers(POOL, size=texts)], BLOCKS, CHOICES)
     forgeries = [stitched(generator, answers, tokens, run) for _ in range(texts)]
-    found = fired(watermark, pool, answers), fired(watermark, pool, forgeries)
+    found = [fired(mode, watermark, pool, documents) for documents in (answers, forgeries)]
     return [int(number) for each in found for number in ((each == 1).sum(), (each > 1).sum())]
 
 
-def test_a_genuine_text_fires_on_one_key_and_a_forgery_on_less_than_it_holds():
-    """Each key of a stitched text is hidden by the others: in direct detection few of them come through."""
-    one, several, forged_one, forged_several = count("gumbel", 200, 66, 200)
+def test_in_direct_detection_a_genuine_text_fires_on_one_key_and_a_forgery_on_less_than_it_holds():
+    """Each key of a stitched text is hidden by the others: few of them come through."""
+    one, several, forged_one, forged_several = count("direct", "gumbel", 200, 66, 200)
     assert one + several == 200
     assert several <= 4  # each fires on a second key with a probability below 1e-3
     assert 0 < forged_several < forged_one
 
 
+def test_in_localized_detection_a_forgery_of_long_pieces_fires_on_several_keys():
+    """Passages of different keys do not hide each other."""
+    one, several, forged_one, forged_several = count("localized", "gumbel", 60, 66, 400)
+    assert one + several == 60
+    assert several <= 2
+    assert forged_several > forged_one
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("mode", ["direct", "localized"])
 @pytest.mark.parametrize("scheme", ["gumbel", "synthid"])
 @pytest.mark.parametrize("run", [20, 66])
 @pytest.mark.parametrize("tokens", [200, 800, 3_200])
-def test_how_many_forgeries_that_fire_do_so_on_several_keys(scheme, run, tokens):
-    one, several, forged_one, forged_several = count(scheme, 1_000, run, tokens)
-    print(f"{scheme}, {tokens} of {run}: genuine {one} + {several}, forged {forged_one} + {forged_several}")
+def test_how_many_forgeries_that_fire_do_so_on_several_keys(mode, scheme, run, tokens):
+    one, several, forged_one, forged_several = count(mode, scheme, 1_000, run, tokens)
+    print(
+        f"{mode}, {scheme}, {tokens} of {run}: genuine {one} + {several},"
+        f" forged {forged_one} + {forged_several}"
+    )
     assert several <= 5

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, MistralConfig
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, GptOssConfig, LlamaConfig, MistralConfig
 
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.ragged import Append, Probe
@@ -32,21 +32,36 @@ MODELS = {
     "gemma3": Gemma3TextConfig(
         **SHAPE, sliding_window=6, layer_types=["sliding_attention", "full_attention"]
     ),
+    "gpt-oss": GptOssConfig(
+        **SHAPE,
+        sliding_window=6,
+        layer_types=["sliding_attention", "full_attention"],
+        num_local_experts=4,
+        num_experts_per_tok=2,
+    ),
 }
 
 
-def attend_slowly(query: Any, key: Any, value: Any, keys: Any, values: Any, prefix: range, own: Any) -> Any:
-    """One row: query [heads, dim] over the prefix and the rows `own` of the pass."""
+def attend_slowly(
+    query: Any, key: Any, value: Any, keys: Any, values: Any, prefix: range, own: Any, sinks: Any
+) -> Any:
+    """One row: query [heads, dim] over the prefix, the rows `own` of the pass and the sinks [heads]."""
     every = torch.cat([keys[list(prefix)], key[own]]).double()  # [n, kv_heads, dim]
     each = torch.cat([values[list(prefix)], value[own]]).double()
     groups = query.shape[0] // every.shape[1]
     scores = torch.einsum("hd,nhd->hn", query.double(), every.repeat_interleave(groups, 1))
-    mass = torch.softmax(scores * query.shape[1] ** -0.5, dim=1)
+    scores = scores * query.shape[1] ** -0.5
+    if sinks is not None:
+        scores = torch.cat([scores, sinks.double()[:, None]], dim=1)
+    mass = torch.softmax(scores, dim=1)[:, : len(every)]
     return torch.einsum("hn,nhd->hd", mass, each.repeat_interleave(groups, 1))
 
 
+@pytest.mark.parametrize("with_sinks", [False, True])
 @pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(4, 2, 16), (5, 1, 24)])
-def test_the_kernel_equals_attention_row_by_row(heads: int, kv_heads: int, dim: int) -> None:
+def test_the_kernel_equals_attention_row_by_row(
+    heads: int, kv_heads: int, dim: int, with_sinks: bool
+) -> None:
     generator = torch.Generator().manual_seed(dim)
 
     def draw(*shape: int) -> torch.Tensor:
@@ -64,9 +79,12 @@ def test_the_kernel_equals_attention_row_by_row(heads: int, kv_heads: int, dim: 
     own[:, 0] = torch.arange(rows)
     own[6, 1:] = torch.tensor([5, 4])
     tiles = torch.from_numpy(tile_spans(spans, tile_rows(heads // kv_heads))).int()
-    out = attend_tree(query, key, value, keys, values, tiles, own, dim**-0.5)
+    sinks = draw(heads) * 4 if with_sinks else None
+    out = attend_tree(query, key, value, keys, values, tiles, own, dim**-0.5, sinks)
     expected = [
-        attend_slowly(query[row], key, value, keys, values, range(first, last), own[row][own[row] >= 0])
+        attend_slowly(
+            query[row], key, value, keys, values, range(first, last), own[row][own[row] >= 0], sinks
+        )
         for start, stop, first, last in spans
         for row in range(start, stop)
     ]

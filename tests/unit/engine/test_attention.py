@@ -7,7 +7,9 @@ import pytest
 import torch
 from transformers import (
     AutoModelForCausalLM,
+    DeepseekV3Config,
     Gemma3TextConfig,
+    GptOssConfig,
     LlamaConfig,
     MistralConfig,
     PreTrainedConfig,
@@ -32,16 +34,31 @@ SHAPE: dict[str, Any] = {
     "num_key_value_heads": 2,
     "max_position_embeddings": 128,
 }
+WINDOWS: dict[str, Any] = {
+    "head_dim": 16,
+    "sliding_window": WINDOW,
+    "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+}
 CONFIGS: dict[str, PreTrainedConfig] = {
     "llama": LlamaConfig(**SHAPE),
     "qwen2": Qwen2Config(**SHAPE),
     "qwen3": Qwen3Config(**SHAPE, head_dim=16),
     "mistral": MistralConfig(**SHAPE, sliding_window=WINDOW),
-    "gemma3": Gemma3TextConfig(
-        **SHAPE,
-        head_dim=16,
-        sliding_window=WINDOW,
-        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    "gemma3": Gemma3TextConfig(**SHAPE, **WINDOWS),
+    "gpt-oss": GptOssConfig(**SHAPE, **WINDOWS, num_local_experts=4, num_experts_per_tok=2),
+    "deepseek-v3": DeepseekV3Config(
+        **SHAPE | {"num_key_value_heads": 4},
+        qk_nope_head_dim=8,
+        qk_rope_head_dim=4,
+        v_head_dim=10,
+        kv_lora_rank=16,
+        q_lora_rank=24,
+        moe_intermediate_size=24,
+        n_routed_experts=8,
+        n_group=4,
+        topk_group=2,
+        num_experts_per_tok=2,
+        first_k_dense_replace=1,
     ),
 }
 TEXT = np.random.default_rng(7).integers(0, 128, 40).tolist()
@@ -225,6 +242,6 @@ def _paper_mask(model: Any, positions: torch.Tensor, length: int) -> Any:
     def additive(mask: torch.Tensor) -> torch.Tensor:
         return torch.where(mask, 0.0, torch.finfo(torch.float32).min)[None, None]
 
-    if model.config.model_type == "gemma3_text":
+    if model.config.model_type in ("gemma3_text", "gpt_oss"):
         return {"full_attention": additive(seen), "sliding_attention": additive(seen & near)}
     return additive(seen & near if model.config.model_type == "mistral" else seen)

@@ -1,65 +1,16 @@
 """The engine as its callers see it."""
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
-import structlog
-import torch
 
-from ttmark.gen_service.decoding import decoder
-from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.decoding.filters import filter_rows
+from tests.unit.engine.asking import KEY, StartEngine, ask, collect, marking, only_ascii, text, tokens, until
 from ttmark.gen_service.engine import (
     ContextTooLong,
-    Delta,
-    Draining,
     Engine,
-    EngineDied,
-    GenerationRequest,
-    Marking,
-    OutOfTime,
-    Overloaded,
-    SamplingParams,
-    SequenceFailed,
 )
 from ttmark.shared.watermark import Watermark, detect_direct
-
-KEY = bytes(range(16))
-StartEngine = Callable[..., Engine]
-
-
-def marking(block_size: int = 2, watermark: Watermark | None = None) -> Marking:
-    return Marking("key", 1, "profile", watermark or Watermark("synthid", block_size), KEY)
-
-
-def ask(
-    engine: Engine, prompt: str = "The quick brown fox", mark: Marking | None = None, **params: Any
-) -> Any:
-    values = {"max_tokens": 24, "temperature": 1.0, "top_k": 30, "seed": 1, "ignore_eos": True, **params}
-    return GenerationRequest("id", tuple(engine.tokenizer.encode(prompt)), SamplingParams(**values), mark)
-
-
-async def collect(engine: Engine, request: GenerationRequest) -> list[Delta]:
-    return [delta async for delta in engine.generate(request)]
-
-
-def tokens(deltas: list[Delta]) -> list[int]:
-    return [token for delta in deltas for token in delta.token_ids]
-
-
-def only_ascii(engine: Engine) -> dict[int, float]:
-    """A bias that leaves the tokens that are ASCII text by themselves."""
-    return {i: -1e4 for i in range(engine.vocab_size) if not engine.tokenizer.decode([i]).strip().isascii()}
-
-
-def text(deltas: list[Delta]) -> str:
-    return "".join(delta.text for delta in deltas)
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3])
@@ -245,169 +196,8 @@ async def test_waiting_for_a_delta_may_be_given_up_and_taken_up_again(engine: En
     assert ids == expected
 
 
-async def test_a_full_queue_refuses_at_once_with_a_time_to_wait(start_engine: StartEngine) -> None:
-    engine = start_engine(max_sequences=2, max_waiting=1)
-    streams = [engine.generate(ask(engine, max_tokens=100)) for _ in range(3)]
-    with pytest.raises(Overloaded) as refused:
-        engine.generate(ask(engine))
-    assert 1.0 <= refused.value.retry_after <= 60.0
-    for stream in streams:
-        assert len(tokens([delta async for delta in stream])) == 100
-    assert len(tokens(await collect(engine, ask(engine)))) == 24
-
-
-async def test_draining_finishes_what_runs_and_refuses_what_comes(start_engine: StartEngine) -> None:
-    engine = start_engine()
-    running = [asyncio.create_task(collect(engine, ask(engine, max_tokens=60))) for _ in range(4)]
-    await asyncio.sleep(0.02)
-    stopper = threading.Thread(target=engine.stop, args=(30.0,))
-    stopper.start()
-    await until(lambda: not engine.ready)
-    with pytest.raises(Draining):
-        engine.generate(ask(engine))
-    assert all(len(tokens(deltas)) == 60 for deltas in await asyncio.gather(*running))
-    await asyncio.to_thread(stopper.join)
-
-
-async def test_what_is_not_finished_when_the_drain_time_is_over_is_told_so(start_engine: StartEngine) -> None:
-    engine = start_engine(max_sequences=1)
-    running, waiting = [asyncio.create_task(collect(engine, ask(engine, max_tokens=230))) for _ in range(2)]
-    await asyncio.sleep(0.01)
-    await asyncio.to_thread(engine.stop, 0.0)
-    for request in (running, waiting):
-        with pytest.raises(Draining, match="stopping"):
-            await request
-    assert (engine.stats.cached_tokens, engine._worker.waiting) == (0, 0)
-
-
-async def test_a_second_call_cuts_a_drain_short(start_engine: StartEngine) -> None:
-    engine = start_engine()
-    slow = engine._runner.forward
-    engine._runner.forward = lambda pieces: (time.sleep(0.05), slow(pieces))[1]  # type: ignore[method-assign]
-    running = asyncio.create_task(collect(engine, ask(engine, max_tokens=230)))
-    draining = asyncio.create_task(asyncio.to_thread(engine.stop, 300.0))
-    await until(lambda: not engine.ready)
-    await asyncio.to_thread(engine.stop, 0.0)
-    await asyncio.wait_for(draining, 5)
-    with pytest.raises(Draining):
-        await running
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_when_the_engines_thread_dies_every_request_is_told_and_none_is_taken(
-    start_engine: StartEngine,
-) -> None:
-    engine = start_engine(max_sequences=1)
-
-    def die(pieces: Any) -> Any:
-        raise SystemExit  # no Exception, so the engine does not survive it
-
-    running, waiting = [asyncio.create_task(collect(engine, ask(engine, max_tokens=230))) for _ in range(2)]
-    await until(lambda: engine.stats.running == 1)
-    engine._runner.forward = die  # type: ignore[method-assign]
-    for request in (running, waiting):
-        with pytest.raises(EngineDied):
-            await asyncio.wait_for(request, 5)
-    await until(lambda: not engine.ready)
-    assert not engine.alive
-    with pytest.raises(Draining):
-        engine.generate(ask(engine))
-
-
-async def test_a_request_over_its_deadline_fails(start_engine: StartEngine) -> None:
-    engine = start_engine(request_seconds=0.05)
-    with pytest.raises(OutOfTime):
-        await collect(engine, ask(engine, max_tokens=230))
-    await until(lambda: engine.stats.running == 0 and engine.stats.cached_tokens == 0)
-
-
 async def test_a_request_beyond_the_context_is_refused_by_its_length_in_tokens(engine: Engine) -> None:
     prompt = len(engine.tokenizer.encode("The quick brown fox"))
     with pytest.raises(ContextTooLong, match=f"256 tokens, but the prompt has {prompt}"):
         engine.generate(ask(engine, max_tokens=257 - prompt))
     assert len(tokens(await collect(engine, ask(engine, max_tokens=256 - prompt)))) == 256 - prompt
-
-
-def test_an_engine_that_was_stopped_is_not_called_dead(start_engine: StartEngine) -> None:
-    engine = start_engine()
-    assert engine.alive
-    engine.stop(0)
-    assert engine.alive
-
-
-async def test_before_start_nothing_is_accepted(start_engine: StartEngine, tiny_model: Any) -> None:
-    engine = Engine.load(str(tiny_model), start_engine()._settings)
-    assert not engine.ready
-    with pytest.raises(Draining):
-        engine.generate(ask(engine))
-
-
-@pytest.fixture
-def logs() -> Iterator[list[structlog.typing.EventDict]]:
-    """Log events of the test, however other tests of the session have set the logs up."""
-    before = structlog.get_config()
-    structlog.reset_defaults()
-    with structlog.testing.capture_logs() as events:
-        yield events
-    structlog.configure(**before)
-
-
-class Exploding(Watermark):
-    """A watermark that fails at the n-th block."""
-
-    def __init__(self, fuse: int) -> None:
-        super().__init__("synthid", 2)
-        self._fuse = fuse
-
-    def reweight(self, keys: Any, contexts: Any, blocks: Any, probs: Any, offsets: Any) -> Any:
-        self._fuse -= 1
-        if self._fuse <= 0:
-            raise RuntimeError("bad key")
-        weighted = super().reweight(keys, contexts, blocks, probs, offsets)
-        return np.full_like(weighted, np.nan) if self._fuse == 1 else weighted
-
-
-@pytest.mark.parametrize("fuse", [1, 2, 3, 6])
-async def test_a_fault_of_one_sequence_ends_it_alone(
-    engine: Engine, logs: list[structlog.typing.EventDict], fuse: int
-) -> None:
-    requests = [ask(engine, mark=marking(r), seed=r, max_tokens=40) for r in (1, 2, 2, 3)]
-    expected = [tokens(await collect(engine, request)) for request in requests]
-    broken = ask(engine, mark=marking(watermark=Exploding(fuse)), max_tokens=40)
-    results = await asyncio.gather(
-        *(collect(engine, request) for request in [*requests, broken]), return_exceptions=True
-    )
-    assert isinstance(results[-1], SequenceFailed)
-    (log,) = (log for log in logs if log["event"] == "completion_failed")
-    assert log["request_id"] == broken.request_id
-    assert log["origin"].startswith(("RuntimeError at test_engine.py:", "SequenceFailed at reweighting.py:"))
-    assert [tokens(deltas) for deltas in results[:-1] if isinstance(deltas, list)] == expected
-
-
-async def test_filters_that_fail_for_one_sequence_fail_it_alone(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cursed = 0.123
-
-    def filter_or_fail(logits: torch.Tensor, params: Sequence[FilterParams]) -> Any:
-        if any(each.top_p == cursed for each in params):
-            raise IndexError("cursed")
-        return filter_rows(logits, params)
-
-    requests = [ask(engine, mark=marking(r), seed=r) for r in (1, 2, 3)]
-    expected = [tokens(await collect(engine, request)) for request in requests]
-    monkeypatch.setattr(decoder, "filter_rows", filter_or_fail)
-    broken = ask(engine, mark=marking(), top_p=cursed)
-    results = await asyncio.gather(
-        *(collect(engine, request) for request in [*requests, broken]), return_exceptions=True
-    )
-    assert isinstance(results[-1], SequenceFailed)
-    assert [tokens(deltas) for deltas in results[:-1] if isinstance(deltas, list)] == expected
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    for _ in range(int(seconds / 0.005)):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("it did not come to that")

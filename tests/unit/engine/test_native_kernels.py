@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import platform
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from ttmark.gen_service.engine.native import Kernels, find_kernels, library
+from ttmark.gen_service.engine.native import Kernels, library
 from ttmark.gen_service.engine.operations import turn
 from ttmark.gen_service.engine.tiles import tile_spans
 
@@ -18,13 +19,23 @@ DTYPES = (torch.float32, torch.bfloat16)
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2**-8}
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the libraries of every level of this machine's kind."""
+    folder = tmp_path_factory.mktemp("levels")
+    try:
+        library.compile_all(folder)
+    except FileNotFoundError:
+        pytest.skip("no C compiler")
+    return folder
+
+
 @pytest.fixture(name="kernels", scope="module", params=library._usable_levels() or [None])
-def _kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Kernels:
+def _kernels(request: pytest.FixtureRequest, compiled: Path) -> Kernels:
     """Of every level that this processor has: the lower ones are what other machines run."""
-    if request.param is None or find_kernels() is None:
-        pytest.skip("no C compiler, or no instructions that the kernels are written for")
-    compiled = library._compile(tmp_path_factory.mktemp("level"), *request.param)
-    return Kernels(ctypes.CDLL(str(compiled)))
+    if request.param is None:
+        pytest.skip("no instructions that the kernels are written for")
+    return Kernels(ctypes.CDLL(str(compiled / library._file_name(*request.param))))
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -69,7 +80,7 @@ def attend(kernels: Any, case: dict[str, torch.Tensor], tiles: torch.Tensor, own
     dim = case["query"].shape[2]
     keys, values = case["cache"].unbind(1)
     key, value = case["own"].unbind(1)
-    return kernels.attend(case["query"], key, value, keys, values, tiles, own, dim**-0.5)
+    return kernels.attend(case["query"], key, value, keys, values, tiles, own, dim**-0.5, case.get("sinks"))
 
 
 def attend_row(case: dict[str, torch.Tensor], row: int, prefix: range, own: list[int]) -> torch.Tensor:
@@ -77,16 +88,19 @@ def attend_row(case: dict[str, torch.Tensor], row: int, prefix: range, own: list
     query = case["query"][row].double()
     seen = torch.cat([case["cache"][list(prefix)], case["own"][own]]).double()  # [n, 2, kv_heads, dim]
     keys, values = seen.repeat_interleave(query.shape[0] // seen.shape[2], 2).unbind(1)
-    mass = torch.softmax(torch.einsum("hd,nhd->hn", query, keys) * query.shape[1] ** -0.5, dim=1)
-    return torch.einsum("hn,nhd->hd", mass, values)
+    scores = torch.einsum("hd,nhd->hn", query, keys) * query.shape[1] ** -0.5
+    if "sinks" in case:
+        scores = torch.cat([scores, case["sinks"].double()[:, None]], dim=1)
+    return torch.einsum("hn,nhd->hd", torch.softmax(scores, dim=1)[:, : len(keys)], values)
 
 
+@pytest.mark.parametrize("with_sinks", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("heads", "kv_heads", "dim"), [(9, 3, 64), (4, 2, 16), (5, 1, 80), (40, 1, 128), (2, 2, 256)]
 )
 def test_attention_row_by_row(
-    kernels: Kernels, dtype: torch.dtype, heads: int, kv_heads: int, dim: int
+    kernels: Kernels, with_sinks: bool, dtype: torch.dtype, heads: int, kv_heads: int, dim: int
 ) -> None:
     """Prefixes of no key, of one block and of many; more query rows than a tile takes; ancestors; strides."""
     rows, capacity = 60, 700
@@ -98,6 +112,8 @@ def test_attention_row_by_row(
         "own": own_rows.view(rows, 2, kv_heads, dim),
         "cache": arena,
     }
+    if with_sinks:
+        case["sinks"] = draw(heads) * 4
     spans = [(0, 1, 5, 5), (1, 4, 3, 40), (4, 44, 100, 612), (44, 58, 17, 81), (58, 60, 640, 641)]
     own = torch.full((rows, 3), -1, dtype=torch.int32)
     own[:, 0] = torch.arange(rows)
@@ -158,6 +174,13 @@ def test_several_threads_compute_the_same(kernels: Kernels) -> None:
         torch.set_num_threads(threads)
 
 
+def test_other_sizes_are_refused_before_anything_is_read(kernels: Kernels) -> None:
+    case = {"query": draw(1, 1, 20), "own": draw(1, 2, 1, 20), "cache": draw(5, 2, 1, 20)}
+    tile, own = torch.tensor([[0, 1, 0, 5]], dtype=torch.int32), torch.zeros((1, 1), dtype=torch.int32)
+    with pytest.raises(NotImplementedError, match="20 numbers"):
+        attend(kernels, case, tile, own)
+
+
 def test_only_sizes_that_the_kernels_take_suit() -> None:
     assert Kernels.suit(torch.bfloat16, 64)
     assert not Kernels.suit(torch.float16, 64)
@@ -167,8 +190,9 @@ def test_only_sizes_that_the_kernels_take_suit() -> None:
 
 @pytest.fixture(name="uncached")
 def _uncached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The loader as in a fresh process, which keeps libraries in an empty folder."""
+    """The loader as in a fresh process, which keeps libraries in an empty folder; the compiler in haste."""
     monkeypatch.setattr(library, "_KEPT", tmp_path / "kept")
+    monkeypatch.setattr(library, "_FLAGS", ("-O0", "-shared", "-fPIC"))
     return tmp_path
 
 
@@ -213,11 +237,8 @@ def test_an_unknown_processor_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) ->
     assert library.load_library.__wrapped__() is None
 
 
-def test_every_level_of_this_machine_compiles(tmp_path: Path) -> None:
+def test_every_level_of_this_machine_compiles(compiled: Path) -> None:
     """An image takes all of them along: it is built on another processor than it runs on."""
-    try:
-        made = library.compile_all(tmp_path)
-    except FileNotFoundError:
-        pytest.skip("no C compiler")
-    assert made
-    assert all(path.stat().st_size for path in made)
+    assert {path.name for path in compiled.iterdir()} == {
+        library._file_name(name, flags) for name, flags, _ in library._LEVELS[platform.machine()]
+    }

@@ -27,6 +27,7 @@ from ttmark.gen_service.engine import (
 from ttmark.shared.watermark import Watermark, detect_direct
 
 KEY = bytes(range(16))
+TEXTS = 300
 SCHEMAS: list[dict[str, Any]] = [
     {"enum": ["red", "green", {"a": None}, [1, 2]]},
     {"type": "array", "items": {"type": "integer", "minimum": -20, "maximum": 300}, "maxItems": 6},
@@ -51,7 +52,7 @@ def grammars(engine: Engine) -> JsonGrammars:
 @pytest.fixture
 def cramped(tiny_model: Path) -> Iterator[Engine]:
     """An engine whose cache is too small for what it has in hand, so that it preempts."""
-    engine = Engine.load(str(tiny_model), EngineSettings(kv_tokens=256))
+    engine = Engine.load(str(tiny_model), EngineSettings(kv_tokens=128))
     engine._stepper._scheduler._growth_tokens = 8
     engine.start()
     yield engine
@@ -97,8 +98,8 @@ async def test_preemption_changes_nothing(
     engine: Engine, cramped: Engine, grammars: JsonGrammars, block_size: int
 ) -> None:
     integer = {"type": "integer", "minimum": 0, "maximum": 999}
-    schema = {"type": "array", "items": integer, "minItems": 20, "maxItems": 25}
-    requests = [ask(engine, grammars, schema, block_size, seed=seed, max_tokens=150) for seed in range(6)]
+    schema = {"type": "array", "items": integer, "minItems": 10, "maxItems": 12}
+    requests = [ask(engine, grammars, schema, block_size, seed=seed, max_tokens=80) for seed in range(6)]
     alone = [tokens(await collect(engine, request)) for request in requests]
     together = await asyncio.gather(*(collect(cramped, request) for request in requests))
     assert cramped.stats.preemptions > 0
@@ -120,7 +121,10 @@ async def test_the_watermark_of_a_long_constrained_text_is_found(
 async def test_over_random_keys_the_text_follows_the_constrained_model(
     engine: Engine, grammars: JsonGrammars, block_size: int
 ) -> None:
-    """Each first token forced and the rest renormalised among what the grammar leaves, at every step."""
+    """Each first token forced and the rest renormalised among what the grammar leaves, at every step.
+
+    300 texts show nine times in ten that a fifth of the mass is elsewhere (one part in seven with 600).
+    """
     schema = {"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 2, "maxItems": 3}
     prompt = ask(engine, grammars, schema, None).prompt_ids
     expected = _constrained(engine, grammars, schema, prompt)
@@ -129,15 +133,15 @@ async def test_over_random_keys_the_text_follows_the_constrained_model(
     random = np.random.default_rng(block_size)
     base = ask(engine, grammars, schema, block_size, top_k=0, seed=None)
     watermark = Watermark("synthid", block_size, context_width=1)
-    for _ in range(20):
+    for _ in range(10):
         marks = [Marking("key", 1, "profile", watermark, random.bytes(16)) for _ in range(30)]
         answers = await asyncio.gather(*(collect(engine, replace(base, marking=mark)) for mark in marks))
         drawn.update(map(tokens, answers))
     assert set(drawn) <= set(expected)
-    likely = [path for path, mass in expected.items() if mass * 600 >= 5]
+    likely = [path for path, mass in expected.items() if mass * TEXTS >= 5]
     counts = [drawn[path] for path in likely]
-    masses = [expected[path] * 600 for path in likely]
-    rest = 600 - sum(counts), 600 - sum(masses)
+    masses = [expected[path] * TEXTS for path in likely]
+    rest = TEXTS - sum(counts), TEXTS - sum(masses)
     if rest[1] > 1.0:
         counts, masses = [*counts, rest[0]], [*masses, rest[1]]
     assert chisquare(counts, np.array(masses) * sum(counts) / sum(masses)).pvalue > 0.001

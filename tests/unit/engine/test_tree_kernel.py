@@ -17,14 +17,15 @@ def test_the_kernel_computes_the_attention_of_tree_rows() -> None:
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    assert "5 passed" in done.stdout
+    assert "8 passed" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("capability", "element", "size", "dim"), [(90, "bf16", 2, 128), (80, "fp32", 4, 256)]
+    ("capability", "element", "size", "dim", "with_sinks"),
+    [(90, "bf16", 2, 128, False), (90, "bf16", 2, 64, True), (80, "fp32", 4, 256, False)],
 )
 def test_the_kernel_compiles_for_gpus_and_fits_their_shared_memory(
-    monkeypatch: pytest.MonkeyPatch, capability: int, element: str, size: int, dim: int
+    monkeypatch: pytest.MonkeyPatch, capability: int, element: str, size: int, dim: int, with_sinks: bool
 ) -> None:
     monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # what later versions warn of leaving unset
     from triton.backends.compiler import GPUTarget
@@ -34,7 +35,9 @@ def test_the_kernel_compiles_for_gpus_and_fits_their_shared_memory(
     from ttmark.gen_service.engine.tree_kernel import launch_sizes
 
     sizes = launch_sizes(heads=8, kv_heads=2, dim=dim, depth=2, element_size=size)
-    types = {"tiles": "*i32", "own": "*i32", "scale": "fp32"} | dict.fromkeys(sizes, "constexpr")
+    sizes["SINKS"] = with_sinks
+    types = {"tiles": "*i32", "own": "*i32", "sinks": "*fp32", "scale": "fp32"}
+    types |= dict.fromkeys(sizes, "constexpr")
     signature = {
         name: types.get(name, "i32" if name.endswith("stride") else f"*{element}")
         for name in kernel.arg_names

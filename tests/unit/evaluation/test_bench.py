@@ -1,4 +1,4 @@
-"""`ttmark bench detect` and what it is made of."""
+"""`ttmark bench detect`, what it is made of, and `ttmark bench decisions`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from ttmark.evaluation.bench.detect import SynthIdDetector, cut_texts
+from ttmark.evaluation.bench.in_vllm import ratios
 from ttmark.evaluation.bench.timing import time_in_turns
+from ttmark.evaluation.bench.workload import VLLM, Measurement, Rates, Workload
 from ttmark.evaluation.cli.bench import bench_app
 from ttmark.evaluation.report.result import Table
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
@@ -93,3 +95,28 @@ def test_a_name_in_brackets_is_text_on_the_terminal() -> None:
     console.print(Table("[title]", ("[a]",), (("rows[b].share",),), ("[note]",)).rich())
     shown = console.export_text()
     assert all(text in shown for text in ("[title]", "[a]", "rows[b].share", "[note]"))
+
+
+def test_decisions_are_timed_by_vocabulary_and_number_of_sequences(tmp_path: Path) -> None:
+    target = tmp_path / "decisions.json"
+    arguments = ["decisions", "--sequences", "1,3", "--vocabularies", "700", "--repeats", "1"]
+    result = CliRunner().invoke(bench_app(bulk_systems), [*arguments, "--json", str(target)])
+    assert result.exit_code == 0, result.output
+    rows = orjson.loads(target.read_bytes())["rows"]
+    assert [(row["vocabulary"], row["sequences"]) for row in rows] == [(700, 1), (700, 3)]
+    assert all(row["first"] > 0 and row["pair"] > 0 and row["rows"] >= row["sequences"] for row in rows)
+
+
+def test_medians_of_the_rounds_are_compared_with_vllms() -> None:
+    workload = Workload(8, 4)
+
+    def measured(system: str, *rates: float, **details: float) -> list[Measurement]:
+        return [Measurement(system, workload, Rates(rate, rate), details) for rate in rates]
+
+    pairs = measured("in vLLM, r = 2", 30.0, 45.0, 48.0, share_outside_forward=0.07)
+    failed = Measurement(VLLM, Workload(32, 4), error="no answer")
+    rows = ratios([*measured(VLLM, 90.0, 50.0, 40.0), *pairs, failed]).rows
+    assert [row[2:] for row in rows] == [
+        (VLLM, "50.0", "1.00", ""),
+        ("in vLLM, r = 2", "45.0", "0.90", "7 %"),
+    ]

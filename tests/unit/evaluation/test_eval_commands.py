@@ -1,5 +1,6 @@
 """`ttmark eval` without a trained model: the simulated one, and the core by itself."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import orjson
@@ -10,6 +11,8 @@ from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.cli.app import app
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.report.result import Result as Outcome
+
+OWN_OPTIONS = {"schemes": "--scheme", "profiles": "--profile", "texts": "--texts", "length": "--length"}
 
 
 def simulated(folder: Path, *arguments: str) -> Result:
@@ -83,7 +86,9 @@ def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the
     for kind in EXPERIMENTS:
         result = CliRunner().invoke(app, [kind.name, "--help"], env={"COLUMNS": "200"})
         assert result.exit_code == 0
-        assert all(option in result.output for option in ("--scheme", "--model", "--label"))
+        own = {field.name for field in fields(kind)} & OWN_OPTIONS.keys()
+        options = [OWN_OPTIONS[name] for name in own] + ["--model", "--label"]
+        assert all(option in result.output for option in options)
 
 
 def test_a_core_experiment_prints_markdown() -> None:

@@ -10,8 +10,9 @@ from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.evaluation.cli.app import app
 from ttmark.evaluation.experiments import frontier
 from ttmark.evaluation.language_model import Level
-from ttmark.evaluation.profiles import Profile, entropy_kept, found
+from ttmark.evaluation.profiles import Profile, entropy_kept
 from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.word_edits import found
 from ttmark.shared.watermark import Watermark
 
 SETTING = SamplingSetting(50, 0.95, 1.0)
@@ -21,17 +22,34 @@ def test_profiles_are_compared_on_the_simulated_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gumbel, numbered = Profile("gumbel", 1, 2), Profile("gumbel", 2, 1, numbered=True)
-    monkeypatch.setattr(frontier, "PROFILES", (gumbel, numbered))
-    monkeypatch.setattr(frontier, "REPEATED", {gumbel: (1, 16)})
-    sizes = ("--texts", "2", "--length", "60", "--prompt-count", "2", "--completions", "4")
+    monkeypatch.setattr(frontier, "PROFILES", (gumbel, Profile("synthid", 1, 2)))
+    monkeypatch.setattr(frontier, "OTHERS", (numbered,))
+    monkeypatch.setattr(frontier, "REPEATED", {gumbel: None})
+    sizes = ("--texts", "2", "--length", "60", "--prompt-count", "2", "--same-key", "3", "--unmarked", "2")
     options = ("--model", "simulated", "--setting", "default", "--out", str(tmp_path))
-    result = CliRunner().invoke(app, ["frontier", *sizes, *options])
+    result = CliRunner().invoke(app, ["frontier", "--profile", "gumbel", *sizes, *options])
     assert result.exit_code == 0, result.output
-    first, second, one, many = Result.load(tmp_path / "frontier.json").data
+    first, second, *crowds = Result.load(tmp_path / "frontier.json").data
     assert (first["profile"]["numbered"], second["profile"]["numbered"]) == (False, True)
     assert first["kept"]["estimate"] == second["kept"]["estimate"] == 0.0
     assert first["rows"] < second["rows"]
-    assert one["distinct"]["estimate"] < many["distinct"]["estimate"] <= many["unmarked"]["estimate"]
+    assert [(crowd["tokens"], crowd["requests"]) for crowd in crowds] == [
+        (24, 20),
+        (24, 200),
+        (60, 20),
+        (60, 200),
+    ]
+    for crowd in crowds:
+        shares = [share["estimate"] for share in crowd["distinct"]]
+        assert shares == sorted(shares)
+        assert shares[0] < shares[-1]
+
+
+def test_a_name_that_no_profile_has_is_refused(tmp_path: Path) -> None:
+    options = ("--model", "simulated", "--setting", "default", "--out", str(tmp_path))
+    result = CliRunner().invoke(app, ["frontier", "--profile", "mcmark", *options])
+    assert result.exit_code == 1
+    assert "no profile is called mcmark" in result.output
 
 
 def test_a_pool_costs_its_logarithm() -> None:

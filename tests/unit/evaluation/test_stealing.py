@@ -56,6 +56,23 @@ def test_rotation_leaves_less_to_learn_of_each_version(open_run: Callable[[], Ru
     assert (kept.x, rotated.x) == ((1, 40), (40,))
 
 
+def test_a_pool_leaves_a_part_to_learn_of_each_key_and_all_its_keys_are_tried(
+    open_run: Callable[[], Run],
+) -> None:
+    plan = replace(PLAN, targets=(("mcmark", 2),), asked=(40,), pools=(1, 16), forgeries=4)
+    one, many = measure_stealing(open_run(), plan)
+    assert (one.versions, many.versions) == (1, 16)
+    assert many.median_log10_p > one.median_log10_p + 2
+    assert [series.label for series in stealing_figure([one, many]).panels[0].series] == [
+        "ENS-MCMark, H = 2",
+        "ENS-MCMark, H = 2, 16 keys",
+    ]
+    cell = VictimCell("mcmark", 2, SETTING, 20, pool=16)
+    drawn = [cell.version(index) for index in range(400)]
+    assert set(drawn) == set(range(16))
+    assert cell.key(0, 7) == cell.keys(0, range(16))[drawn[7]]
+
+
 def test_a_run_resumes_and_forges_nothing_twice(open_run: Callable[[], Run], source: object) -> None:
     plan = replace(PLAN, targets=(("mcmark", 2),), asked=(2,), forgeries=2)
     first = measure_stealing(open_run(), plan)

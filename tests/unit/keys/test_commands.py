@@ -52,8 +52,8 @@ def test_the_life_of_a_key_from_the_command_line(folder: Path) -> None:
     for command, expected in (
         ("rotate k", ["primary", "pending"]),
         ("promote k 2", ["active", "primary"]),
-        ("retire k 1", ["retired", "primary"]),
-        ("disable k 2", ["retired", "disabled"]),
+        ("retire k 1 --yes", ["retired", "primary"]),
+        ("disable k 2 --yes", ["retired", "disabled"]),
     ):
         result = invoke(f"keys {command} --json")
         assert [version["state"] for version in json.loads(result.stdout)["versions"]] == expected
@@ -95,10 +95,10 @@ def test_a_purpose_chooses_the_profile_and_options_replace_its_fields(
     folder: Path, purpose: Purpose | None
 ) -> None:
     of_purpose = f"--for {purpose}" if purpose else ""
-    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 4 --context-width 3")
+    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 5 --context-width 3")
     preset = PRESETS[purpose or Purpose.ANSWERS]
     assert {name: plain[name] for name in ("scheme", "context_width", "pool")}.items() <= preset.items()
-    assert changed == {**plain, "pool": 4, "context_width": 3}
+    assert changed == {**plain, "pool": 5, "context_width": 3}
 
 
 @pytest.mark.parametrize("own", ["--scheme synthid", "--block-size 2", "--param depth=30"])
@@ -117,7 +117,7 @@ def test_a_token_is_printed_once_and_listed_without_its_secret(folder: Path) -> 
     assert token["scopes"] == ["detect"]
     assert token["expires_at"] is not None
     assert plain.split("_")[2] not in listed.stdout + invoke("tokens list").stdout
-    revoked = invoke(f"tokens revoke {token['token_id']} --json")
+    revoked = invoke(f"tokens revoke {token['token_id']} --yes --json")
     assert json.loads(revoked.stdout)["revoked_at"] is not None
 
 
@@ -132,7 +132,7 @@ def test_empty_lists_say_what_to_do(folder: Path) -> None:
     [
         ("keys rotate nope", "there is no key nope"),
         ("keys promote nope 1", "there is no key nope"),
-        ("tokens revoke nope", "there is no token nope"),
+        ("tokens revoke nope --yes", "there is no token nope"),
     ],
 )
 def test_what_fails_is_one_line_and_exit_code_1(folder: Path, arguments: str, message: str) -> None:

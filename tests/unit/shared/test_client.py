@@ -18,6 +18,7 @@ from ttmark.shared.schemas.chat import ChatMessage, ChatRequest
 from ttmark.shared.schemas.completions import CompletionRequest
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     DirectRequest,
     Document,
@@ -212,6 +213,7 @@ async def test_a_connection_that_breaks_before_the_answer_is_made_again(
 @pytest.mark.parametrize(
     ("request_", "path"),
     [
+        (CombinedRequest(inputs=[Document(text="a")]), "/v1/detect"),
         (DirectRequest(inputs=[Document(text="a")], phase="any"), "/v1/detect/direct"),
         (AlignedRequest(inputs=[Document(token_ids=[1])], beta=2.0), "/v1/detect/aligned"),
         (LocalizedRequest(inputs=[Document(text="a")], method="waterseeker"), "/v1/detect/localized"),
@@ -302,9 +304,9 @@ def test_a_request_is_an_object_of_the_schema_or_its_fields() -> None:
     assert json.loads(seen[0].content) == json.loads(seen[1].content)
 
 
-def test_a_text_alone_is_detected_directly() -> None:
+def test_a_text_alone_is_one_question() -> None:
     service, seen = client(httpx.Response(200, json=ANSWER))
     with service:
         service.detect("a text")
-    assert seen[0].url.path == "/v1/detect/direct"
-    assert DirectRequest.model_validate_json(seen[0].content).inputs[0].text == "a text"
+    assert seen[0].url.path == "/v1/detect"
+    assert CombinedRequest.model_validate_json(seen[0].content).inputs[0].text == "a text"

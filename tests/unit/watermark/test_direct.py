@@ -76,7 +76,8 @@ def unwatermarked_texts(count, rng):
 @pytest.mark.parametrize("scheme", scheme_names())
 @pytest.mark.parametrize("phase", [0, "any"])
 def test_false_positive_rate_is_at_most_promised(scheme, phase):
-    watermark, rng, texts = Watermark(scheme, 2), np.random.default_rng(0), 2_000
+    """With 1,000 texts it fails from found shares of 0.126, 0.02 and 0.005 on, for 0.1, 0.01 and 0.001."""
+    watermark, rng, texts = Watermark(scheme, 2), np.random.default_rng(0), 1_000
     log10_p = np.array(
         [
             detect_direct(watermark, rng.bytes(16), tokens, phase=phase).log10_p

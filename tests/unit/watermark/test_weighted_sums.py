@@ -89,7 +89,7 @@ def test_of_exponential_blocks_the_tail_is_that_of_their_convolution() -> None:
 def test_a_tail_far_below_the_smallest_double_is_still_a_number() -> None:
     weights = np.repeat(np.arange(1, 33), 10)
     mean = int(weights.sum() / lattice_step(ExponentialNull()))
-    falling = [weighted_log10_tail(ExponentialNull(), weights, times * mean) for times in range(1, 30)]
+    falling = [weighted_log10_tail(ExponentialNull(), weights, times * mean) for times in (1, 2, 5, 12, 29)]
     assert falling == sorted(falling, reverse=True)
     assert falling[-1] < -330
 

@@ -190,6 +190,7 @@ class Cluster:
             "TTMARK_MODEL": str(model),
             "TTMARK_TOKENIZERS": str(model),
             "TTMARK_THREADS": "1",
+            "TTMARK_DTYPE": "float32",
             "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
             "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS),
             "TTMARK_LOG_LEVEL": "DEBUG",

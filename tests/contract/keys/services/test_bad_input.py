@@ -15,6 +15,7 @@ ROUTES: dict[str, Callable[[Any], dict[str, Any]]] = {
         "max_tokens": 2,
     },
     "/v1/responses": lambda text: {"model": "tiny-model", "input": text, "max_output_tokens": 2},
+    "/v1/detect": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/direct": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/aligned": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/localized": lambda text: {"inputs": [{"text": text}]},

@@ -22,7 +22,7 @@ def test_a_revoked_token_is_refused_by_both_services_within_seconds(
     token = cluster.operator.token()
     for replica in cluster.replicas.values():
         assert replica.ask(token).status_code == 200
-    assert ttmark(cluster, "tokens", "revoke", token.split("_")[1]).exit_code == 0
+    assert ttmark(cluster, "tokens", "revoke", token.split("_")[1], "--yes").exit_code == 0
     began = time.monotonic()
     for replica in cluster.replicas.values():
         eventually(lambda replica=replica: replica.ask(token).status_code == 401)

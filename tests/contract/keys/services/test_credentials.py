@@ -10,19 +10,32 @@ import pytest
 from ttmark.shared.access.scopes import Scope
 
 # Open to all on purpose; whatever else an application has needs a token.
-OPEN = {"/healthz", "/readyz", "/metrics", "/openapi.json", "/", "/console/{name}"}
+OPEN = {
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/openapi.json",
+    "/",
+    "/console/{name}",
+    "/.well-known/ttmark-case-key",
+}
 BODIES = {
     "/v1/completions": {"model": "tiny-model", "prompt": "a", "max_tokens": 2},
     "/v1/chat/completions": {"model": "tiny-model", "messages": [{"role": "user", "content": "a"}]},
     "/v1/responses": {"model": "tiny-model", "input": "a", "max_output_tokens": 2},
     "/v1/watermark/verify": {"model": "tiny-model", "token_ids": [1, 2, 3]},
+    "/v1/detect": {"inputs": [{"text": "a"}]},
     "/v1/detect/direct": {"inputs": [{"text": "a"}]},
     "/v1/detect/aligned": {"inputs": [{"text": "a"}]},
     "/v1/detect/localized": {"inputs": [{"text": "a"}]},
+    "/v1/detect/jobs": {"mode": "direct", "inputs": [{"text": "a"}]},
+    "/v1/cases/page": {"case": "{}"},
     "/v1/extract": {"filename": "a.txt", "content": "YQ=="},
 }
 # The tiny model has no chat template, and three tokens are too few to verify: 400 to whoever gets in.
 REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses", "/v1/watermark/verify"}
+NO_JOB = "0" * 32
+CASE_PAGE = "/v1/cases/page"  # 404 to whoever gets in: these replicas sign no cases
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
 NEEDED_BY = {"/v1/watermark/verify": Scope.DETECT_EVIDENCE}
 OTHERS = {
@@ -50,7 +63,7 @@ def routes_of(replica: Any) -> Iterator[tuple[str, str]]:
 
 def protected(replica: Any) -> list[tuple[str, str]]:
     return [
-        (method, path.replace("{model_id:path}", "tiny-model"))
+        (method, path.replace("{model_id:path}", "tiny-model").replace("{job_id}", NO_JOB))
         for method, path in routes_of(replica)
         if path not in OPEN
     ]
@@ -124,6 +137,8 @@ def test_every_route_is_open_on_purpose_or_protected(replica: Any) -> None:
         "/v1/models",
         "/v1/models/tiny-model",
         "/v1/keys",
+        f"/v1/detect/jobs/{NO_JOB}",
+        f"/v1/detect/jobs/{NO_JOB}/results",
     }
 
 
@@ -151,7 +166,14 @@ def test_no_wrong_credential_opens_any_route(
 def test_a_good_token_opens_every_route(replica: Any, tokens: dict[str, str]) -> None:
     for method, path in protected(replica):
         response = replica.request(method, path, tokens["good"], json=BODIES.get(path))
-        assert response.status_code in ((200, 400) if path in REFUSED_INSIDE else (200,)), path
+        expected = (
+            {200, 400}
+            if path in REFUSED_INSIDE
+            else {404}
+            if NO_JOB in path or path == CASE_PAGE
+            else {200, 202}
+        )
+        assert response.status_code in expected, path
 
 
 def test_no_route_opens_without_its_scope(cluster: Any, replica: Any) -> None:
@@ -172,7 +194,17 @@ def test_evidence_and_text_without_a_watermark_need_scopes_of_their_own(cluster:
     assert detector.ask(token, evidence="blocks").status_code == 403
     result = detector.ask(token).json()["results"][0]
     shown = {name for name, value in result.items() if value is not None}
-    assert shown <= {"id", "verdict", "tokens", "hypotheses", "tokens_needed", "normalization"}
+    assert shown <= {
+        "id",
+        "verdict",
+        "tokens",
+        "hypotheses",
+        "tokens_needed",
+        "tokens_typical",
+        "normalization",
+        "basis",
+        "message",
+    }
 
 
 def test_no_route_lets_one_tenant_use_or_see_another_s_key(cluster: Any) -> None:
@@ -185,7 +217,7 @@ def test_no_route_lets_one_tenant_use_or_see_another_s_key(cluster: Any) -> None
         unknown = generator.request("POST", path, other, json=body | {"watermark": {"key_id": "no-such-key"}})
         assert foreign.status_code == 404
         assert foreign.json() == unknown.json()
-    for path in ("/v1/detect/direct", "/v1/detect/aligned", "/v1/detect/localized"):
+    for path in ("/v1/detect", "/v1/detect/direct", "/v1/detect/aligned", "/v1/detect/localized"):
         body = BODIES[path] | {"keys": ["acme-main"]}
         assert detector.request("POST", path, mine, json=body).status_code == 200
         assert detector.request("POST", path, other, json=body).status_code == 404

@@ -9,12 +9,15 @@ import pytest
 from ttmark.shared.access.token_limits import TokenLimits
 
 # What a file or a tokenizer makes of a string, and how many tokens a vocabulary has, no schema can say.
-REFUSABLE = ("POST /v1/extract", *(f"POST /v1/detect/{mode}" for mode in ("direct", "aligned", "localized")))
+REFUSABLE = (
+    "POST /v1/extract",
+    *(f"POST /v1/detect{mode}" for mode in ("", "/direct", "/aligned", "/localized", "/jobs")),
+)
 NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
 
 @pytest.mark.parametrize(
-    ("examples", "cases"), [(100, 1_000), pytest.param(300, 50_000, marks=pytest.mark.slow)]
+    ("examples", "cases"), [(50, 500), pytest.param(300, 50_000, marks=pytest.mark.slow)]
 )
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     cluster: Any,

@@ -1,6 +1,6 @@
 // Colours: as the system, light or dark; remembered on this device.
 
-import { byId } from "/console/dom.js";
+import { byId } from "./dom.js";
 
 const STORED = "ttmark-theme";
 const ORDER = ["system", "light", "dark"];

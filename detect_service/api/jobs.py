@@ -1,0 +1,76 @@
+"""`/v1/detect/jobs`: thousands of documents that are answered in the background."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from ttmark.detect_service.api.body_route import body_route, body_size
+from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
+from ttmark.detect_service.jobs.desk import JobDesk
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import require
+from ttmark.shared.http.json_body import RunLong
+from ttmark.shared.http.request_id import request_id
+from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
+
+JOBS_PATH = "/v1/detect/jobs"
+Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
+JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+_PROBLEMS = (401, 403, 404, 422, 429, 503)
+
+
+def job_routers(desk: JobDesk, run_long: RunLong) -> Sequence[APIRouter]:
+    """The route that makes jobs, and those of a job; `run_long` does what is long off the event loop."""
+    making = APIRouter(prefix=JOBS_PATH, tags=["jobs"], route_class=body_route(Scope.DETECT, run_long))
+    jobs = APIRouter(prefix=JOBS_PATH, tags=["jobs"], responses=problems(*_PROBLEMS))
+
+    @making.post("", status_code=202, response_model=JobStatus, responses=problems(404, *BODY_PROBLEMS))
+    async def create(body: JobRequest, caller: Caller, request: Request) -> Response:
+        """Takes in a job. Its documents are answered as the mode's route would, when nobody else waits."""
+        run = partial(run_long, request, body_size(request))
+        status = await desk.create(body, caller, request_id(request.scope), run)
+        return Response(
+            status.model_dump_json(),
+            status_code=202,
+            media_type="application/json",
+            headers={"Location": f"{JOBS_PATH}/{status.id}"},
+        )
+
+    @jobs.get("/{job_id}")
+    async def status(job_id: JobId, caller: Caller) -> JobStatus:
+        """How many documents of a job are answered."""
+        return await desk.status(job_id, caller)
+
+    @jobs.get(
+        "/{job_id}/results",
+        response_model=JobResults,
+        responses={200: {"content": {"application/jsonl": {"schema": {"type": "string"}}}}},
+    )
+    async def results(
+        job_id: JobId,
+        caller: Caller,
+        offset: Annotated[int, Query(ge=0, le=2**31, description="Index of the first document.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=MOST_RESULTS, description="Most results.")] = MOST_RESULTS,
+        format: Annotated[  # noqa: A002 - the parameter's name
+            Literal["json", "jsonl"],
+            Query(description="`jsonl`: a result in each line; the header Link names the next page."),
+        ] = "json",
+    ) -> Response:
+        """Results in the order of the documents, up to the first one without, while the job goes on too."""
+        lines, after, status = await desk.results(job_id, caller, offset, limit)
+        if format == "jsonl":
+            following = f"{JOBS_PATH}/{job_id}/results?offset={after}&limit={limit}&format=jsonl"
+            headers = {} if after is None else {"Link": f'<{following}>; rel="next"'}
+            content = b"".join(line + b"\n" for line in lines)
+            return Response(content, media_type="application/jsonl", headers=headers)
+        head = JobResults(results=[], next_offset=after, status=status.status).model_dump_json().encode()
+        return Response(head.replace(b"[]", b"[" + b",".join(lines) + b"]", 1), media_type="application/json")
+
+    @jobs.delete("/{job_id}", status_code=204)
+    async def delete(job_id: JobId, caller: Caller, request: Request) -> None:
+        """Ends a job that goes on, and forgets its documents and results."""
+        await desk.delete(job_id, caller, request_id(request.scope))
+
+    return making, jobs

@@ -1,0 +1,1 @@
+"""Cases of the detection service: what a check asked and was answered, signed."""

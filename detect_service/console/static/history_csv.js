@@ -1,0 +1,29 @@
+// The history as a table for a spreadsheet (RFC 4180), without the texts.
+
+import { keyName, verdictWords } from "/console/words.js";
+
+const COLUMNS = ["checked_at", "file", "text_begins", "verdict", "headline", "key", "log10_p", "passages", "tokens", "fpr", "mode", "request_id"];
+
+export function csv(checks) {
+  const rows = checks.map((check) => [
+    check.at.toISOString(),
+    check.name,
+    check.text.trim().slice(0, 60),
+    check.result.verdict,
+    verdictWords(check).headline,
+    check.result.key ? keyName(check.result.key) : "",
+    check.result.log10_p ?? "",
+    check.result.segments?.length ?? "",
+    check.result.tokens,
+    check.fpr,
+    check.mode,
+    check.requestId,
+  ]);
+  return [COLUMNS, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+}
+
+/** A text that begins like a formula would be one in a spreadsheet; numbers stay numbers. */
+function cell(value) {
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

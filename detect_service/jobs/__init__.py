@@ -1,0 +1,1 @@
+"""Detection jobs: thousands of documents that are answered in the background, each exactly once."""

@@ -1,0 +1,202 @@
+"""Takes jobs in, and shows them to who may see them."""
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TooManyJobs
+from ttmark.detect_service.jobs.jobs import Jobs, status_of
+from ttmark.detect_service.jobs.sealing import JobHead, JobSeal, OpenJob, open_head, seal_head
+from ttmark.detect_service.questions import asked, permitted
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
+from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.jobs import JobRequest, JobStatus
+from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.watermark.pauses import pause
+
+Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Does long work off the event loop."""
+JobAction = Literal["job.create", "job.delete"]
+_RETRY_SECONDS = 60.0
+
+
+class JobDesk:
+    """Between the routes and the store.
+
+    Args:
+        allowance: asked for the documents of each job; None: no limit.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        backend: DetectionBackend,
+        metrics: JobMetrics,
+        audit: AuditSink,
+        allowance: DocumentAllowance | None,
+    ) -> None:
+        self._jobs = jobs
+        self._backend = backend
+        self._metrics = metrics
+        self._audit = audit
+        self._allowance = allowance
+
+    async def create(self, body: JobRequest, caller: Principal, request_id: str, run: Run) -> JobStatus:
+        """Keeps a job that workers will see.
+
+        Raises:
+            ServiceError: what the mode's route would answer; or a limit on jobs is reached, the webhook is
+                not allowed, or the store is away.
+        """
+        try:
+            return await self._create(body, caller, request_id, run)
+        except (TooLarge, TooManyRequests, Unprocessable):
+            self._metrics.jobs.labels("refused").inc()
+            raise
+
+    async def _create(self, body: JobRequest, caller: Principal, request_id: str, run: Run) -> JobStatus:
+        limits = self._jobs.limits
+        if len(body.inputs) > limits.documents:
+            raise TooLarge(
+                f"The job has {len(body.inputs)} documents; the limit is {limits.documents}.", param="inputs"
+            )
+        self._check_webhook(body.webhook)
+        question = permitted(body.request(body.inputs), caller)
+        documents = asked(question, body.mode, caller, self._backend)
+        if self._allowance is not None:
+            await self._allowance.take(caller, documents, run)
+        job_id, now = uuid.uuid4().hex, time.time()
+        head = JobHead(
+            token_id=caller.token_id,
+            created_at=now,
+            part_documents=limits.part_documents,
+            options=body.options(),
+        )
+        sealed, seal = await seal_head(self._jobs.kek, job_id, head)
+        parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, limits.part_documents))
+        count, expires_at = len(body.inputs), now + limits.keep_seconds
+        job = JobRecord(job_id, caller.tenant, sealed, count, len(parts), expires_at)
+        await self._keep(job, parts)
+        self._metrics.jobs.labels("created").inc()
+        self._tell("job.create", caller, request_id, job_id)
+        return status_of(job, head)
+
+    async def _keep(self, job: JobRecord, parts: list[bytes]) -> None:
+        store = self._jobs.limits.store
+        try:
+            await self._jobs.store.create(job, parts, store)
+        except TooManyJobs:
+            raise TooManyRequests(
+                f"The tenant has {store.jobs} jobs, which is the limit. Delete one that is no longer needed.",
+                retry_after=_RETRY_SECONDS,
+            ) from None
+        except JobStoreFull:
+            raise TooManyRequests(
+                f"All jobs together may take {store.size} bytes, and with this one they would take more.",
+                retry_after=_RETRY_SECONDS,
+            ) from None
+        except KeyStoreError:
+            raise _away() from None
+
+    async def get(self, job_id: str, caller: Principal) -> tuple[JobRecord, OpenJob]:
+        """A job that the caller may see: its own, and with `detect:evidence` those of its tenant.
+
+        Raises:
+            NotFound: there is none.
+            StoreDown: the store is away, or the job was sealed under a key that is not at hand.
+        """
+        try:
+            job = await self._jobs.store.get(caller.tenant, job_id)
+            opened = None if job is None else await open_head(self._jobs.kek, job_id, job.head)
+        except KeyStoreError:
+            raise _away() from None
+        if job is None or opened is None or not _may_see(caller, opened.head):
+            raise NotFound("There is no such job.")
+        return job, opened
+
+    async def status(self, job_id: str, caller: Principal) -> JobStatus:
+        """Where a job is. Raises as `get`."""
+        job, opened = await self.get(job_id, caller)
+        return status_of(job, opened.head)
+
+    async def results(
+        self, job_id: str, caller: Principal, offset: int, limit: int
+    ) -> tuple[list[bytes], int | None, JobStatus]:
+        """Results as JSON from document `offset` on, where to go on, and where the job is.
+
+        They end before the first document without an answer. Raises as `get`.
+        """
+        job, opened = await self.get(job_id, caller)
+        size = opened.head.part_documents
+        first, end = offset // size, min(job.parts, -(-(offset + limit) // size))
+        lines: list[bytes] = []
+        try:
+            for part, sealed in enumerate(
+                await self._jobs.store.results(job_id, first, max(0, end - first)), first
+            ):
+                if sealed is None:
+                    break
+                lines += opened.seal.open_results(part, sealed)
+        except KeyStoreError:
+            raise _away() from None
+        lines = lines[offset - first * size :][:limit]
+        after = offset + len(lines)
+        return lines, after if after < job.documents else None, status_of(job, opened.head)
+
+    async def delete(self, job_id: str, caller: Principal, request_id: str) -> None:
+        """Ends a job and forgets all of it. Raises as `get`."""
+        await self.get(job_id, caller)
+        try:
+            deleted = await self._jobs.store.delete(caller.tenant, job_id)
+        except KeyStoreError:
+            raise _away() from None
+        if deleted:
+            self._metrics.jobs.labels("deleted").inc()
+            self._tell("job.delete", caller, request_id, job_id)
+
+    def _check_webhook(self, address: str | None) -> None:
+        if address is None:
+            return
+        if self._jobs.webhooks is None:
+            raise Unprocessable("This service calls no webhooks.", param="webhook")
+        if not self._jobs.webhooks.allows(address):
+            raise Unprocessable(
+                "The webhook is no http or https address of a host that this service may call.",
+                param="webhook",
+            )
+
+    def _tell(
+        self, action: Literal["job.create", "job.delete"], caller: Principal, request_id: str, job_id: str
+    ) -> None:
+        self._audit(
+            AuditEvent(
+                action, token_id=caller.token_id, tenant=caller.tenant, request_id=request_id, job_id=job_id
+            )
+        )
+
+
+def _sealed_parts(seal: JobSeal, inputs: list[Document], size: int) -> list[bytes]:
+    documents = [
+        document if document.id is not None else document.model_copy(update={"id": str(index)})
+        for index, document in enumerate(inputs)
+    ]
+    parts = []
+    for number, start in enumerate(range(0, len(documents), size)):
+        pause()
+        parts.append(seal.documents(number, documents[start : start + size]))
+    return parts
+
+
+def _may_see(caller: Principal, head: JobHead) -> bool:
+    # Results hold what their maker may see: another token of the tenant must not learn more by them.
+    return caller.token_id == head.token_id or caller.sees_evidence
+
+
+def _away() -> StoreDown:
+    return StoreDown("Jobs cannot be reached at the moment.", retry_after=1)

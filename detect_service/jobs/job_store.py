@@ -1,0 +1,154 @@
+"""What a store of detection jobs does: it keeps sealed parts, gives each to a worker, takes one answer each.
+
+A job's documents are cut into parts. A part is claimed under a lease: when the lease runs out, because its
+worker was killed, another worker gets it. The first answer of a part counts and any later one is dropped, so
+each document is answered once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class TooManyJobs(Exception):
+    """The tenant has as many jobs as it may."""
+
+
+class JobStoreFull(Exception):
+    """The documents and results of all jobs would take more room than they may."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job as it lies in the store.
+
+    Attributes:
+        head: sealed; who made the job, when, and what it asks.
+        parts: how many.
+        answered: documents; `failed` of them with an error.
+        expires_at: Unix time from which it may be forgotten.
+        finished_at: Unix time of its last answer.
+    """
+
+    job_id: str
+    tenant: str
+    head: bytes
+    documents: int
+    parts: int
+    expires_at: float
+    answered: int = 0
+    failed: int = 0
+    finished_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A part that one worker has for now.
+
+    Attributes:
+        documents: sealed.
+        attempt: how often it was claimed, this time included.
+        handle: names the claim in the store.
+    """
+
+    job: JobRecord
+    part: int
+    documents: bytes
+    attempt: int
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartAnswer:
+    """What is written of a part.
+
+    Attributes:
+        results: sealed.
+        answered: documents; `failed` of them with an error.
+        expires_at: of the job, if this is its last part.
+        calls: whether somebody is to be told then.
+    """
+
+    results: bytes
+    answered: int
+    failed: int
+    now: float
+    expires_at: float
+    calls: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DueCall:
+    """Somebody is to be told that a job is finished, and how often that was tried, this time included."""
+
+    job: JobRecord
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """Limits that hold over all replicas.
+
+    Attributes:
+        jobs: of a tenant, until they expire or are deleted.
+        size: bytes of all jobs, sealed.
+    """
+
+    jobs: int
+    size: int
+
+
+class JobStore(Protocol):
+    """Jobs and their parts. Every method raises StoreUnavailable when the store does not answer in time.
+
+    Attributes:
+        lease_seconds: how long after a worker's last sign of life its part is given to another one.
+    """
+
+    lease_seconds: float
+
+    async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
+        """Keeps a job that nobody has worked on. Repeating it changes nothing.
+
+        Raises:
+            TooManyJobs, JobStoreFull: nothing was kept.
+        """
+
+    async def get(self, tenant: str, job_id: str) -> JobRecord | None:
+        """The tenant's job, or None."""
+
+    async def claim(self, worker: str) -> Claim | None:
+        """A part that nobody has; of the tenants the one that was served least recently goes first."""
+
+    async def renew(self, claim: Claim) -> bool:
+        """Begins the lease anew; False where another worker has the part by now, or the job is gone."""
+
+    async def release(self, claim: Claim) -> None:
+        """Gives the part to whoever claims it next."""
+
+    async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
+        """Keeps the part's results and forgets its documents; False: it has results, or the job is gone."""
+
+    async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:
+        """The sealed results of parts from `first` on; None for a part without."""
+
+    async def delete(self, tenant: str, job_id: str) -> bool:
+        """Forgets a job of the tenant and everything of it; whether there was one."""
+
+    async def expire(self, now: float) -> int:
+        """Forgets the jobs whose time has come; how many."""
+
+    async def next_call(self, now: float, *, pause_seconds: float) -> DueCall | None:
+        """A finished job of which somebody is to be told now.
+
+        It is due again `pause_seconds` later, after each further attempt twice as long, until `called`.
+        """
+
+    async def called(self, job_id: str) -> None:
+        """Nobody is to be told any more."""
+
+    async def waiting(self) -> int:
+        """Documents without an answer."""
+
+    async def close(self) -> None:
+        """Gives up connections and files."""

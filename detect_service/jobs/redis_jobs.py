@@ -1,0 +1,225 @@
+"""Detection jobs in Redis: a stream of parts for each tenant, read by one consumer group of all replicas.
+
+`{ttmark}:job:<id>` is the job's record, beside it `:documents` and `:results`, by part. `{ttmark}:jobs:*` are
+the tenants with the time at which each was served, their streams, when jobs expire, when calls are due, and
+two sums. Nothing of this expires by itself: Redis would evict it when its memory is full.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+from ttmark.detect_service.jobs import redis_scripts as scripts
+from ttmark.detect_service.jobs.job_store import (
+    Claim,
+    DueCall,
+    JobRecord,
+    JobStoreFull,
+    PartAnswer,
+    StoreLimits,
+    TooManyJobs,
+)
+from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_conversation import Command, Conversation
+from ttmark.shared.vault.redis_durability import Durability
+from ttmark.shared.vault.redis_location import HASH_TAG
+
+_JOBS = f"{HASH_TAG}:jobs"
+_TENANTS, _EXPIRY, _CALLS = f"{_JOBS}:tenants", f"{_JOBS}:expiry", f"{_JOBS}:calls"
+_BYTES, _WAITING = f"{_JOBS}:bytes", f"{_JOBS}:waiting"
+_BYTES_IN_A_COMMAND = 2**20
+# How long a job may take to be written before what there is of it is forgotten.
+_WRITING_SECONDS = 300.0
+_GIVEN_BACK_MILLISECONDS = 10**9
+
+
+class RedisJobs:
+    """JobStore in Redis. Changes are scripts: each happens as a whole or not at all."""
+
+    def __init__(
+        self, client: RedisClient, *, lease_seconds: float, now: Callable[[], float] = time.time
+    ) -> None:
+        self.lease_seconds = lease_seconds
+        self._client = client
+        self._durability = Durability(client.address, wait_seconds=client.reply_seconds)
+        self._now = now
+
+    async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
+        """Reserves the room, writes the parts, then lets workers see them."""
+        size = sum(map(len, parts))
+        names = [_job(job.job_id), _of(job.tenant), _EXPIRY, _BYTES]
+        values: list[str | bytes | int] = [job.job_id, job.tenant, job.head, job.documents, job.parts]
+        forgotten_at = str(self._now() + _WRITING_SECONDS)
+        reserve = _command(scripts.RESERVE, names, *values, size, limits.jobs, limits.size, forgotten_at)
+        refusal = await self._ask(reserve)
+        if refusal == b"jobs":
+            raise TooManyJobs
+        if refusal == b"bytes":
+            raise JobStoreFull
+        for command in _writes(_job(job.job_id) + ":documents", parts):
+            await self._ask(command)
+        names = [_job(job.job_id), _stream(job.tenant), _TENANTS, _EXPIRY, _WAITING]
+        start = _command(scripts.START, names, job.job_id, job.tenant, str(job.expires_at))
+
+        async def begin(redis: Conversation) -> None:
+            await redis.ask(start)
+            await self._durability.confirm(redis)
+
+        await self._client.run(begin)
+
+    async def get(self, tenant: str, job_id: str) -> JobRecord | None:
+        job = await self._record(job_id)
+        return job if job is not None and job.tenant == tenant else None
+
+    async def claim(self, worker: str) -> Claim | None:
+        for tenant in await self._ask(("ZRANGE", _TENANTS, 0, -1)):
+            while True:
+                command = _command(
+                    scripts.CLAIM,
+                    [_stream(tenant.decode()), _TENANTS],
+                    worker,
+                    int(1000 * self.lease_seconds),
+                    tenant,
+                    str(self._now()),
+                )
+                taken = await self._ask(command)
+                if taken is None:
+                    break
+                entry, job_id, part, attempts = taken
+                claim = await self._opened(entry, job_id.decode(), int(part), attempts, worker)
+                if claim is not None:
+                    return claim
+                # Of a job that is gone.
+                await self._ask(_command(scripts.DROP, [_stream(tenant.decode()), _TENANTS], entry, tenant))
+        return None
+
+    async def _opened(self, entry: bytes, job_id: str, part: int, attempts: int, worker: str) -> Claim | None:
+        job = await self._record(job_id)
+        documents = await self._ask(("HGET", _job(job_id) + ":documents", str(part)))
+        if job is None or documents is None:
+            return None
+        return Claim(job, part, documents, attempts, f"{worker} {entry.decode()}")
+
+    async def renew(self, claim: Claim) -> bool:
+        return await self._lease(claim, 0)
+
+    async def release(self, claim: Claim) -> None:
+        await self._lease(claim, _GIVEN_BACK_MILLISECONDS)
+
+    async def _lease(self, claim: Claim, idle: int) -> bool:
+        worker, entry = claim.handle.split(" ")
+        names = [_stream(claim.job.tenant), _job(claim.job.job_id)]
+        return bool(await self._ask(_command(scripts.LEASE, names, worker, entry, idle)))
+
+    async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
+        job, entry = _job(claim.job.job_id), claim.handle.split(" ")[1]
+        names = [job, f"{job}:documents", f"{job}:results", _stream(claim.job.tenant), _TENANTS, _EXPIRY]
+        names += [_BYTES, _WAITING, _CALLS]
+        command = _command(
+            scripts.ANSWER,
+            names,
+            *(claim.part, entry, answer.results, answer.answered, answer.failed),
+            *(str(answer.now), str(answer.expires_at), int(answer.calls), claim.job.job_id, claim.job.tenant),
+        )
+        return bool(await self._ask(command))
+
+    async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:
+        names = [str(part) for part in range(first, first + count)]
+        found = await self._ask(("HMGET", _job(job_id) + ":results", *names)) if names else []
+        return cast(list[bytes | None], found)
+
+    async def delete(self, tenant: str, job_id: str) -> bool:
+        if await self.get(tenant, job_id) is None:
+            return False
+        return await self._forget(tenant, job_id)
+
+    async def expire(self, now: float) -> int:
+        due = await self._ask(("ZRANGEBYSCORE", _EXPIRY, "-inf", str(now)))
+        forgotten = 0
+        for job_id in due:
+            tenant = await self._ask(("HGET", _job(job_id.decode()), "tenant"))
+            forgotten += await self._forget((tenant or b"").decode(), job_id.decode())
+        return forgotten
+
+    async def _forget(self, tenant: str, job_id: str) -> bool:
+        job = _job(job_id)
+        names = [job, f"{job}:documents", f"{job}:results", _of(tenant), _EXPIRY, _CALLS, _BYTES, _WAITING]
+
+        async def forget(redis: Conversation) -> bool:
+            (was_there,) = await redis.ask(_command(scripts.FORGET, names, job_id))
+            await self._durability.confirm(redis)
+            return bool(was_there)
+
+        return await self._client.run(forget)
+
+    async def next_call(self, now: float, *, pause_seconds: float) -> DueCall | None:
+        due = await self._ask(("ZRANGEBYSCORE", _CALLS, "-inf", str(now), "LIMIT", 0, 1))
+        if not due:
+            return None
+        job_id = due[0].decode()
+        names = [_CALLS, _job(job_id)]
+        attempt = await self._ask(_command(scripts.CALL, names, job_id, str(now), str(pause_seconds)))
+        job = await self._record(job_id)
+        return DueCall(job, attempt) if attempt and job else None
+
+    async def called(self, job_id: str) -> None:
+        await self._ask(("ZREM", _CALLS, job_id))
+
+    async def waiting(self) -> int:
+        return int(await self._ask(("GET", _WAITING)) or 0)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _record(self, job_id: str) -> JobRecord | None:
+        names = ("tenant", "head", "documents", "parts", "expires_at", "answered", "failed", "finished_at")
+        tenant, head, *numbers = await self._ask(("HMGET", _job(job_id), *names))
+        documents, parts, expires_at, answered, failed, finished_at = numbers
+        if expires_at is None:  # not there, or not wholly written
+            return None
+        return JobRecord(
+            job_id,
+            tenant.decode(),
+            head,
+            int(documents),
+            int(parts),
+            float(expires_at),
+            int(answered),
+            int(failed),
+            None if finished_at is None else float(finished_at),
+        )
+
+    async def _ask(self, command: Command) -> Any:
+        async def ask(redis: Conversation) -> Any:
+            return (await redis.ask(command))[0]
+
+        return await self._client.run(ask)
+
+
+def _writes(name: str, parts: Sequence[bytes]) -> Iterator[Command]:
+    command: list[str | bytes | int] = ["HSET", name]
+    size = 0
+    for number, part in enumerate(parts):
+        command += [number, part]
+        size += len(part)
+        if size >= _BYTES_IN_A_COMMAND:
+            yield command
+            command, size = ["HSET", name], 0
+    if size:
+        yield command
+
+
+def _command(script: str, names: Sequence[str], *values: str | bytes | int) -> Command:
+    return ("EVAL", script, len(names), *names, *values)
+
+
+def _job(job_id: str) -> str:
+    return f"{HASH_TAG}:job:{job_id}"
+
+
+def _of(tenant: str) -> str:
+    return f"{_JOBS}:of:{tenant}"
+
+
+def _stream(tenant: str) -> str:
+    return f"{_JOBS}:parts:{tenant}"

@@ -1,0 +1,118 @@
+"""The changes of `RedisJobs`, each a script that Redis runs as a whole."""
+
+# KEYS: job, jobs of the tenant, expiry, bytes. ARGV: id, tenant, head, documents, parts, size, most jobs,
+# most bytes, when what is written so far may be forgotten. Gives why not, or nothing.
+RESERVE = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return nil end
+if redis.call('SCARD', KEYS[2]) >= tonumber(ARGV[7]) then return 'jobs' end
+local held = tonumber(redis.call('GET', KEYS[4]) or '0')
+if held + tonumber(ARGV[6]) > tonumber(ARGV[8]) then return 'bytes' end
+redis.call('HSET', KEYS[1], 'tenant', ARGV[2], 'head', ARGV[3], 'documents', ARGV[4], 'parts', ARGV[5],
+           'answered', 0, 'failed', 0, 'done', 0, 'bytes', ARGV[6])
+redis.call('SADD', KEYS[2], ARGV[1])
+redis.call('ZADD', KEYS[3], ARGV[9], ARGV[1])
+redis.call('INCRBY', KEYS[4], ARGV[6])
+return nil
+"""
+
+# KEYS: job, stream of the tenant, tenants, expiry, waiting. ARGV: id, tenant, when the job expires.
+START = """
+if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], 'expires_at') == 1 then return 0 end
+redis.call('HSET', KEYS[1], 'expires_at', ARGV[3])
+redis.call('ZADD', KEYS[4], ARGV[3], ARGV[1])
+redis.call('INCRBY', KEYS[5], redis.call('HGET', KEYS[1], 'documents'))
+redis.pcall('XGROUP', 'CREATE', KEYS[2], 'workers', '0', 'MKSTREAM')
+redis.call('ZADD', KEYS[3], 'NX', 0, ARGV[2])
+for part = 0, redis.call('HGET', KEYS[1], 'parts') - 1 do
+  redis.call('XADD', KEYS[2], '*', 'job', ARGV[1], 'part', part)
+end
+return 1
+"""
+
+# KEYS: stream, tenants. ARGV: worker, milliseconds after which a lease has run out, tenant, now.
+# Gives entry, job, part and how often it was claimed.
+CLAIM = """
+local found, cursor = nil, '0-0'
+repeat
+  local reply = redis.pcall('XAUTOCLAIM', KEYS[1], 'workers', ARGV[1], ARGV[2], cursor, 'COUNT', 1)
+  if reply.err then return nil end
+  cursor, found = reply[1], reply[2][1]
+until found or cursor == '0-0'
+if not found then
+  local reply = redis.call('XREADGROUP', 'GROUP', 'workers', ARGV[1], 'COUNT', 1, 'STREAMS', KEYS[1], '>')
+  found = reply and reply[1][2][1]
+end
+if not found then return nil end
+redis.call('ZADD', KEYS[2], ARGV[4], ARGV[3])
+local pending = redis.call('XPENDING', KEYS[1], 'workers', found[1], found[1], 1)
+return {found[1], found[2][2], found[2][4], pending[1][4]}
+"""
+
+_REMOVE_ENTRY = """
+local function remove(stream, tenants, entry, tenant)
+  redis.pcall('XACK', stream, 'workers', entry)
+  redis.call('XDEL', stream, entry)
+  if redis.call('XLEN', stream) == 0 then
+    redis.call('DEL', stream)
+    redis.call('ZREM', tenants, tenant)
+  end
+end
+"""
+
+# KEYS: stream, tenants. ARGV: entry, tenant.
+DROP = f"{_REMOVE_ENTRY} remove(KEYS[1], KEYS[2], ARGV[1], ARGV[2])"
+
+# KEYS: stream, job. ARGV: worker, entry, milliseconds since the claim from now on.
+LEASE = """
+local pending = redis.pcall('XPENDING', KEYS[1], 'workers', ARGV[2], ARGV[2], 1)
+if pending.err or not pending[1] or pending[1][2] ~= ARGV[1] then return 0 end
+if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+redis.call('XCLAIM', KEYS[1], 'workers', ARGV[1], 0, ARGV[2], 'IDLE', ARGV[3], 'JUSTID')
+return 1
+"""
+
+# KEYS: job, its documents, its results, stream, tenants, expiry, bytes, waiting, calls. ARGV: part, entry,
+# results, answered, failed, now, when the job expires if it is finished, whether to call then, id, tenant.
+ANSWER = f"""{_REMOVE_ENTRY}
+local first = 0
+if redis.call('HEXISTS', KEYS[1], 'expires_at') == 1
+    and redis.call('HSETNX', KEYS[3], ARGV[1], ARGV[3]) == 1 then
+  first = 1
+  local change = #ARGV[3] - redis.call('HSTRLEN', KEYS[2], ARGV[1])
+  redis.call('HDEL', KEYS[2], ARGV[1])
+  redis.call('HINCRBY', KEYS[1], 'bytes', change)
+  redis.call('INCRBY', KEYS[7], change)
+  redis.call('HINCRBY', KEYS[1], 'answered', ARGV[4])
+  redis.call('HINCRBY', KEYS[1], 'failed', ARGV[5])
+  redis.call('INCRBY', KEYS[8], -ARGV[4])
+  if redis.call('HINCRBY', KEYS[1], 'done', 1) == tonumber(redis.call('HGET', KEYS[1], 'parts')) then
+    redis.call('HSET', KEYS[1], 'finished_at', ARGV[6], 'expires_at', ARGV[7])
+    redis.call('ZADD', KEYS[6], ARGV[7], ARGV[9])
+    if ARGV[8] == '1' then redis.call('ZADD', KEYS[9], ARGV[6], ARGV[9]) end
+  end
+end
+remove(KEYS[4], KEYS[5], ARGV[2], ARGV[10])
+return first
+"""
+
+# KEYS: job, its documents, its results, jobs of the tenant, expiry, calls, bytes, waiting. ARGV: id.
+FORGET = """
+local was = redis.call('HMGET', KEYS[1], 'bytes', 'documents', 'answered', 'expires_at')
+redis.call('ZREM', KEYS[5], ARGV[1])
+redis.call('ZREM', KEYS[6], ARGV[1])
+redis.call('SREM', KEYS[4], ARGV[1])
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
+if not was[1] then return 0 end
+redis.call('INCRBY', KEYS[7], -was[1])
+if was[4] then redis.call('INCRBY', KEYS[8], was[3] - was[2]) end
+return 1
+"""
+
+# KEYS: calls, job. ARGV: id, now, seconds to the next attempt. Gives the number of this attempt, 0: not due.
+CALL = """
+local due = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if not due or tonumber(due) > tonumber(ARGV[2]) then return 0 end
+local attempt = redis.call('HINCRBY', KEYS[2], 'calls', 1)
+redis.call('ZADD', KEYS[1], ARGV[2] + ARGV[3] * 2 ^ (attempt - 1), ARGV[1])
+return attempt
+"""

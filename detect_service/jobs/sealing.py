@@ -1,0 +1,107 @@
+"""What a job's parts and head look like in the store: sealed under a data key of the job's own."""
+
+import base64
+from dataclasses import dataclass
+
+import orjson
+from pydantic import BaseModel, ConfigDict
+
+from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.jobs import JobOptions, JobResult
+from ttmark.shared.vault.confidential import Confidential
+from ttmark.shared.vault.data_key import DataKey
+from ttmark.shared.vault.kek import KeyWrapper
+
+
+class JobHead(BaseModel):
+    """Who made a job, when, and what it asks.
+
+    Attributes:
+        created_at: Unix time.
+        part_documents: in each part but the last.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    token_id: str
+    created_at: float
+    part_documents: int
+    options: JobOptions
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job's head and what opens the rest of it."""
+
+    head: JobHead
+    seal: "JobSeal"
+
+
+class JobSeal(Confidential):
+    """Seals and opens what is bound to one job and its place in it."""
+
+    __slots__ = ("_job_id", "_key")
+
+    def __init__(self, job_id: str, key: DataKey) -> None:
+        self._job_id = job_id
+        self._key = key
+
+    def documents(self, part: int, documents: list[Document]) -> bytes:
+        """Seals the documents of a part."""
+        plain = orjson.dumps([document.model_dump(exclude_none=True) for document in documents])
+        return self._key.seal(plain, self._name(b"documents", part))
+
+    def open_documents(self, part: int, sealed: bytes) -> list[Document]:
+        """The documents of a part.
+
+        Raises:
+            RecordTampered: it is not what was sealed.
+        """
+        plain = self._key.open(sealed, self._name(b"documents", part))
+        return [Document.model_construct(**document) for document in orjson.loads(plain)]
+
+    def results(self, part: int, results: list[JobResult]) -> bytes:
+        """Seals the results of a part: their lines of JSON."""
+        lines = b"\n".join(result.model_dump_json(exclude_none=True).encode() for result in results)
+        return self._key.seal(lines, self._name(b"results", part))
+
+    def open_results(self, part: int, sealed: bytes) -> list[bytes]:
+        """The results of a part, each as JSON.
+
+        Raises:
+            RecordTampered: it is not what was sealed.
+        """
+        return self._key.open(sealed, self._name(b"results", part)).split(b"\n")
+
+    def _name(self, kind: bytes, part: int) -> bytes:
+        return b"ttmark job %b %b %d" % (self._job_id.encode(), kind, part)
+
+
+async def seal_head(kek: KeyWrapper, job_id: str, head: JobHead) -> tuple[bytes, JobSeal]:
+    """A job's sealed head, and what seals its parts: a new key, which only the head holds, wrapped."""
+    key = DataKey.generate()
+    name = _head_name(job_id)
+    wrapped = await kek.wrap(key.exposed(), name)
+    fields = {
+        "kek": kek.kek_id,
+        "key": base64.b64encode(wrapped).decode(),
+        "head": base64.b64encode(key.seal(head.model_dump_json(exclude_unset=True).encode(), name)).decode(),
+    }
+    return orjson.dumps(fields), JobSeal(job_id, key)
+
+
+async def open_head(kek: KeyWrapper, job_id: str, sealed: bytes) -> OpenJob:
+    """The inverse of `seal_head`.
+
+    Raises:
+        RecordTampered: it is not what was sealed.
+        UnknownKek: the key-encryption key that wrapped it is not at hand.
+    """
+    fields, name = orjson.loads(sealed), _head_name(job_id)
+    key = DataKey(await kek.unwrap(fields["kek"], base64.b64decode(fields["key"]), name))
+    head = JobHead.model_validate_json(key.open(base64.b64decode(fields["head"]), name))
+    return OpenJob(head, JobSeal(job_id, key))
+
+
+def _head_name(job_id: str) -> bytes:
+    return b"ttmark job %b head" % job_id.encode()

@@ -1,0 +1,184 @@
+"""Detection jobs in a SQLite file."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ttmark.detect_service.jobs.job_store import (
+    Claim,
+    DueCall,
+    JobRecord,
+    JobStoreFull,
+    PartAnswer,
+    StoreLimits,
+    TooManyJobs,
+)
+from ttmark.shared.vault.sqlite_file import SqliteFile
+
+_SCHEMA = (
+    """
+CREATE TABLE IF NOT EXISTS jobs (
+    number INTEGER PRIMARY KEY, job_id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, head BLOB NOT NULL,
+    documents INTEGER NOT NULL, parts INTEGER NOT NULL, expires_at REAL NOT NULL,
+    answered INTEGER NOT NULL DEFAULT 0, failed INTEGER NOT NULL DEFAULT 0, finished_at REAL,
+    served REAL NOT NULL DEFAULT 0, call_at REAL, call_attempts INTEGER NOT NULL DEFAULT 0
+)""",
+    """
+CREATE TABLE IF NOT EXISTS parts (
+    job_id TEXT NOT NULL REFERENCES jobs (job_id) ON DELETE CASCADE, part INTEGER NOT NULL,
+    documents BLOB, results BLOB, worker TEXT, leased_until REAL NOT NULL DEFAULT 0,
+    attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (job_id, part)
+)""",
+    "CREATE INDEX IF NOT EXISTS open_parts ON parts (job_id, part) WHERE results IS NULL",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",  # a text that is forgotten leaves no bytes in the file
+)
+_COLUMNS = "jobs.job_id, tenant, head, jobs.documents, parts, expires_at, answered, failed, finished_at"
+_SIZE = "SELECT TOTAL(LENGTH(documents)) + TOTAL(LENGTH(results)) FROM parts"
+_NEXT_JOB = f"""
+SELECT {_COLUMNS} FROM jobs WHERE EXISTS (
+    SELECT 1 FROM parts WHERE parts.job_id = jobs.job_id AND results IS NULL AND leased_until <= ?
+) ORDER BY (SELECT MAX(served) FROM jobs AS other WHERE other.tenant = jobs.tenant), number LIMIT 1
+"""  # noqa: S608 - of constants
+_NEXT_PART = """
+SELECT part, documents, attempts FROM parts WHERE job_id = ? AND results IS NULL AND leased_until <= ?
+ORDER BY part LIMIT 1
+"""
+_HELD = "job_id = ? AND part = ? AND worker = ? AND results IS NULL"
+
+
+class SqliteJobs:
+    """JobStore in a `SqliteFile`."""
+
+    def __init__(self, path: Path, *, lease_seconds: float, now: Callable[[], float] = time.time) -> None:
+        self.lease_seconds = lease_seconds
+        self._file = SqliteFile(f"job store {path}", path, _SCHEMA)
+        self._now = now
+
+    async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            if connection.execute("SELECT 1 FROM jobs WHERE job_id = ?", (job.job_id,)).fetchone():
+                return
+            of_tenant = "SELECT COUNT(*) FROM jobs WHERE tenant = ?"
+            if connection.execute(of_tenant, (job.tenant,)).fetchone()[0] >= limits.jobs:
+                raise TooManyJobs
+            if connection.execute(_SIZE).fetchone()[0] + sum(map(len, parts)) > limits.size:
+                raise JobStoreFull
+            connection.execute(
+                "INSERT INTO jobs (job_id, tenant, head, documents, parts, expires_at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (job.job_id, job.tenant, job.head, job.documents, job.parts, job.expires_at),
+            )
+            connection.executemany(
+                "INSERT INTO parts (job_id, part, documents) VALUES (?, ?, ?)",
+                [(job.job_id, number, part) for number, part in enumerate(parts)],
+            )
+
+        await self._file.change(write)
+
+    async def get(self, tenant: str, job_id: str) -> JobRecord | None:
+        return await self._file.run(lambda connection: _job(connection, job_id, tenant))
+
+    async def claim(self, worker: str) -> Claim | None:
+        def take(connection: sqlite3.Connection) -> Claim | None:
+            now = self._now()
+            found = connection.execute(_NEXT_JOB, (now,)).fetchone()
+            if found is None:
+                return None
+            job = JobRecord(*found)
+            part, documents, attempts = connection.execute(_NEXT_PART, (job.job_id, now)).fetchone()
+            connection.execute(
+                "UPDATE parts SET worker = ?, leased_until = ?, attempts = attempts + 1"
+                " WHERE job_id = ? AND part = ?",
+                (worker, now + self.lease_seconds, job.job_id, part),
+            )
+            connection.execute("UPDATE jobs SET served = ? WHERE job_id = ?", (now, job.job_id))
+            return Claim(job, part, documents, attempts + 1, worker)
+
+        return await self._file.change(take)
+
+    async def renew(self, claim: Claim) -> bool:
+        return await self._lease(claim, self._now() + self.lease_seconds)
+
+    async def release(self, claim: Claim) -> None:
+        await self._lease(claim, 0.0)
+
+    async def _lease(self, claim: Claim, until: float) -> bool:
+        statement = f"UPDATE parts SET leased_until = ? WHERE {_HELD}"  # noqa: S608 - of constants
+        values = (until, claim.job.job_id, claim.part, claim.handle)
+        return await self._file.run(lambda connection: connection.execute(statement, values).rowcount == 1)
+
+    async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
+        def write(connection: sqlite3.Connection) -> bool:
+            job_id = claim.job.job_id
+            first = connection.execute(
+                "UPDATE parts SET results = ?, documents = NULL"
+                " WHERE job_id = ? AND part = ? AND results IS NULL",
+                (answer.results, job_id, claim.part),
+            )
+            if first.rowcount == 0:
+                return False
+            connection.execute(
+                "UPDATE jobs SET answered = answered + ?, failed = failed + ? WHERE job_id = ?",
+                (answer.answered, answer.failed, job_id),
+            )
+            connection.execute(
+                "UPDATE jobs SET finished_at = ?, expires_at = ?, call_at = ?"
+                " WHERE job_id = ? AND answered = documents",
+                (answer.now, answer.expires_at, answer.now if answer.calls else None, job_id),
+            )
+            return True
+
+        return await self._file.change(write)
+
+    async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:
+        statement = "SELECT results FROM parts WHERE job_id = ? AND part >= ? ORDER BY part LIMIT ?"
+        return await self._file.run(
+            lambda connection: [row[0] for row in connection.execute(statement, (job_id, first, count))]
+        )
+
+    async def delete(self, tenant: str, job_id: str) -> bool:
+        statement = "DELETE FROM jobs WHERE tenant = ? AND job_id = ?"
+        return await self._file.change(
+            lambda connection: connection.execute(statement, (tenant, job_id)).rowcount == 1
+        )
+
+    async def expire(self, now: float) -> int:
+        statement = "DELETE FROM jobs WHERE expires_at <= ?"
+        return await self._file.change(lambda connection: connection.execute(statement, (now,)).rowcount)
+
+    async def next_call(self, now: float, *, pause_seconds: float) -> DueCall | None:
+        def take(connection: sqlite3.Connection) -> DueCall | None:
+            due = "SELECT job_id, call_attempts FROM jobs WHERE call_at <= ? ORDER BY call_at LIMIT 1"
+            found = connection.execute(due, (now,)).fetchone()
+            if found is None:
+                return None
+            job_id, attempts = found
+            connection.execute(
+                "UPDATE jobs SET call_at = ?, call_attempts = call_attempts + 1 WHERE job_id = ?",
+                (now + pause_seconds * 2**attempts, job_id),
+            )
+            job = _job(connection, job_id)
+            return DueCall(job, attempts + 1) if job else None
+
+        return await self._file.change(take)
+
+    async def called(self, job_id: str) -> None:
+        statement = "UPDATE jobs SET call_at = NULL WHERE job_id = ?"
+        await self._file.run(lambda connection: connection.execute(statement, (job_id,)))
+
+    async def waiting(self) -> int:
+        statement = "SELECT TOTAL(documents - answered) FROM jobs"
+        return await self._file.run(lambda connection: int(connection.execute(statement).fetchone()[0]))
+
+    async def close(self) -> None:
+        await self._file.close()
+
+
+def _job(connection: sqlite3.Connection, job_id: str, tenant: str | None = None) -> JobRecord | None:
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM jobs WHERE job_id = ? AND (? IS NULL OR tenant = ?)",  # noqa: S608
+        (job_id, tenant, tenant),
+    ).fetchone()
+    return JobRecord(*row) if row else None

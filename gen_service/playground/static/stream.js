@@ -1,0 +1,55 @@
+// The generation service's routes: its models, and an answer as it is written.
+
+async function send(path, token, body, signal) {
+  const options = { headers: { Authorization: `Bearer ${token}` }, signal, cache: "no-store", credentials: "omit" };
+  if (body !== undefined) {
+    options.method = "POST";
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error("The service cannot be reached.");
+  }
+  if (response.ok) return response;
+  const problem = await response.json().catch(() => ({}));
+  throw new Error(problem.error?.message ?? `The service answered ${response.status}.`);
+}
+
+export const fetchModels = async (token) => (await (await send("/v1/models", token)).json()).data;
+
+/**
+ * The pieces of an answer: `{text, marked}` as they come, and last `{watermark}`.
+ *
+ * @param {{id: string, chat: boolean}} model one of `fetchModels`.
+ */
+export async function* write(token, model, prompt, length, signal) {
+  const body = { model: model.id, max_tokens: length, stream: true, temperature: 0.8, top_p: 0.95, watermark: { show_blocks: true } };
+  const [path, asked] = model.chat
+    ? ["/v1/chat/completions", { messages: [{ role: "user", content: prompt }] }]
+    : ["/v1/completions", { prompt }];
+  const response = await send(path, token, { ...body, ...asked }, signal);
+  for await (const chunk of events(response.body)) {
+    if (chunk.error) throw new Error(chunk.error.message);
+    const [choice] = chunk.choices;
+    const text = choice?.text ?? choice?.delta?.content ?? "";
+    if (text) yield { text, marked: choice.watermarked };
+    if (chunk.watermark) yield { watermark: chunk.watermark };
+  }
+}
+
+/** The JSON objects of server-sent events; comments and the closing `[DONE]` are none. */
+async function* events(body) {
+  let rest = "";
+  for await (const piece of body.pipeThrough(new TextDecoderStream())) {
+    const blocks = (rest + piece).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const data = block.startsWith("data: ") ? block.slice(6) : "[DONE]";
+      if (data !== "[DONE]") yield JSON.parse(data);
+    }
+  }
+}

@@ -1,0 +1,1 @@
+"""Tandem decoding on vLLM behind the same protocol as the embedded engine: `VllmEngine.load(...)`."""

@@ -1,0 +1,205 @@
+"""The vLLM engine: the same contract as the embedded one, with vLLM's scheduler, cache and kernels."""
+
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import AutoConfig, GenerationConfig
+
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
+from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.gen_service.engine.errors import ContextTooLong, ModelLoadError
+from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.vllm_engine.arguments import SPARE_TOKENS, engine_config
+from ttmark.gen_service.vllm_engine.host import Host
+from ttmark.gen_service.vllm_engine.job import Job
+from ttmark.gen_service.vllm_engine.report import StepReport
+from ttmark.gen_service.vllm_engine.settings import VllmSettings
+from ttmark.gen_service.vllm_engine.ticket import Ticket
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+
+
+class VllmEngine:
+    """Generates completions of one model by vLLM, watermarked or not.
+
+    `load`, then `start`, then `generate` from any asyncio task, then `stop`.
+    """
+
+    def __init__(self, folder: Path, settings: VllmSettings) -> None:
+        try:
+            self.tokenizer = TextTokenizer.load(folder)
+        except TokenizerMissing as error:
+            raise ModelLoadError(f"{folder.name}: {error}") from error
+        config = engine_config(folder, settings)
+        self.model_id = settings.model_id or folder.name
+        self.vocab_size = int(config.model_config.get_vocab_size())
+        self.eos_token_ids = _eos_token_ids(folder)
+        self.context_length = int(config.model_config.max_model_len) - SPARE_TOKENS
+        self._max_branches = settings.max_branches
+        self._metrics: EngineMetrics | None = None
+        self._preemptions = 0
+        self._host = Host(
+            config,
+            max_requests=settings.max_sequences + settings.max_waiting,
+            request_seconds=settings.request_seconds,
+        )
+        self._host.on_report = self._record
+        try:
+            self._host.open(folder, self.eos_token_ids, self.vocab_size, settings.max_branches)
+        except Exception as error:
+            raise ModelLoadError(f"{folder.name}: vLLM did not start; its log says why") from error
+        self.kv_tokens = int(config.cache_config.num_gpu_blocks * config.cache_config.block_size)
+
+    @classmethod
+    def load(cls, model: str, settings: VllmSettings) -> "VllmEngine":
+        """Loads a model folder into vLLM.
+
+        Raises:
+            ModelLoadError: with one clear line.
+        """
+        return cls(Path(model).resolve(), settings)
+
+    @property
+    def ready(self) -> bool:
+        """Whether `generate` takes requests."""
+        return self._host.accepting and self.alive
+
+    @property
+    def alive(self) -> bool:
+        """False once vLLM's engine has ended on its own."""
+        return not self._host.died
+
+    @property
+    def running(self) -> int:
+        """Requests that have had a place in a step."""
+        return sum(job.started for job in list(self._host.jobs.values()))
+
+    @property
+    def waiting(self) -> int:
+        """Requests that have not."""
+        return len(self._host.jobs) - self.running
+
+    @property
+    def preemptions(self) -> int:
+        """Requests that vLLM took out of its cache to compute them again, since the start."""
+        return self._host.levels.preemptions
+
+    def record_in(self, metrics: EngineMetrics) -> None:
+        """Records every step in `metrics`; to be called before `start`."""
+        host = self._host
+        metrics.watch(
+            self.model_id,
+            running=lambda: self.running,
+            waiting=lambda: self.waiting,
+            waiting_tenants=lambda: len({job.tenant for job in list(host.jobs.values()) if not job.started}),
+            kv_used_tokens=lambda: host.levels.cache_usage * self.kv_tokens if host.jobs else 0,
+            kv_prefix_tokens=lambda: 0,  # vLLM does not say
+            kv_capacity_tokens=self.kv_tokens,
+            branch_budget=lambda: self._max_branches,
+        )
+        self._metrics = metrics
+
+    def start(self) -> None:
+        """Takes requests from now on."""
+        self._host.accepting = True
+
+    def stop(self, drain_seconds: float) -> None:
+        """Takes no new requests, lets those in hand finish for at most `drain_seconds`, then ends. Blocks.
+
+        What is not finished by then fails with `Draining`. A second call with less time cuts the first short.
+        """
+        self._host.stop(drain_seconds)
+
+    def check_queue(self, tenant: str) -> None:
+        """Does nothing while the queue has a place for the tenant; `generate` may find it taken nevertheless.
+
+        Raises:
+            Overloaded: it is full.
+        """
+        self._host.check_queue(tenant)
+
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        """Starts a completion; to be called in a running event loop. Closing the iterator cancels it.
+
+        Raises:
+            ContextTooLong, Overloaded, Draining: at once.
+            SequenceFailed, OutOfTime, Draining, EngineDied: while iterating.
+        """
+        prompt, more = len(request.prompt_ids), request.sampling.max_tokens
+        if prompt + more > self.context_length:
+            raise ContextTooLong(
+                f"the context holds {self.context_length} tokens, but the prompt has {prompt} and "
+                f"max_tokens is {more}"
+            )
+        if request.sampling.seed is None:  # every rank draws, and all must draw the same
+            sampling = replace(request.sampling, seed=secrets.randbits(64))
+            request = replace(request, sampling=sampling)
+        return self._submit(request, list(request.prompt_ids), more, whole_prompt=request.repeatable).stream
+
+    async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
+        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+
+        What the first token is without a prompt the model does not say: it counts as certain.
+
+        Raises:
+            ContextTooLong, Overloaded, Draining, SequenceFailed, OutOfTime, EngineDied: see `errors`.
+        """
+        tokens = [*request.prompt_ids, *request.text_ids]
+        if len(tokens) > self.context_length:
+            raise ContextTooLong(
+                f"the context holds {self.context_length} tokens, but prompt and text have {len(tokens)}"
+            )
+        # What the model says after the last token nobody asks for.
+        job = self._submit(request, tokens[:-1], 1, whole_prompt=True)
+        async with aclosing(job.stream) as stream:
+            async for _ in stream:
+                pass
+        if job.probabilities is None:
+            raise AssertionError("a reading ended without its probabilities")
+        return job.probabilities
+
+    def _submit(
+        self, request: GenerationRequest | ReadingRequest, tokens: list[int], more: int, *, whole_prompt: bool
+    ) -> Job:
+        stream = DeltaStream(lambda: self._host.cancel(job))
+        job = Job(Ticket(secrets.token_hex(16), request), tokens, more, stream, whole_prompt)
+        self._host.submit(job)
+        return job
+
+    def _record(self, report: StepReport) -> None:
+        if self._metrics is None:
+            return
+        metrics, model, now = self._metrics, self.model_id, time.monotonic()
+        for name, reused in report.started.items():
+            metrics.reused.labels(model).inc(reused)
+            if (job := self._host.jobs.get(name)) is not None:
+                metrics.queue.labels(model).observe(now - job.arrived)
+        if sum(report.rows.values()):
+            metrics.step_rows.labels(model).observe(sum(report.rows.values()))
+        for kind, rows in report.rows.items():
+            metrics.rows.labels(model, kind).inc(rows)
+        for count in report.candidates:
+            metrics.candidates.labels(model).observe(count)
+        for part, seconds in report.seconds.items():
+            metrics.seconds.labels(model, part).inc(seconds)
+        metrics.preemptions.labels(model).inc(self.preemptions - self._preemptions)
+        self._preemptions = self.preemptions
+
+
+def _eos_token_ids(folder: Path) -> tuple[int, ...]:
+    """Tokens that end a text, as transformers finds them."""
+    config = AutoConfig.from_pretrained(folder)
+    try:
+        ids = GenerationConfig.from_pretrained(folder).eos_token_id
+    except OSError:
+        ids = None
+    if ids is None:
+        ids = getattr(config.get_text_config(), "eos_token_id", None)
+    if ids is None:
+        return ()
+    return tuple(ids) if isinstance(ids, list | tuple) else (int(ids),)

@@ -1,0 +1,249 @@
+"""The thread that vLLM's client lives in: hands requests over, and their pieces back."""
+
+import asyncio
+import hashlib
+import pickle
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import structlog
+import zmq
+import zmq.asyncio
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.exceptions import EngineDeadError
+
+from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.decoding.request import Delta
+from ttmark.gen_service.engine.drain_rate import DrainRate
+from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
+from ttmark.gen_service.engine.places import check_place
+from ttmark.gen_service.engine.stream import Outbox
+from ttmark.gen_service.vllm_engine.job import Job
+from ttmark.gen_service.vllm_engine.levels import Levels
+from ttmark.gen_service.vllm_engine.report import Failure, StepReport
+from ttmark.gen_service.vllm_engine.ticket import Opening
+
+_LAST_PIECE_SECONDS = 10.0
+
+
+class Host:
+    """Owns the thread, its event loop and vLLM's client. `submit`, `cancel` and `stop` are for other threads.
+
+    Attributes:
+        jobs: requests in hand by the names of their tickets.
+        levels: what vLLM's scheduler says.
+        on_report: called with each report of the worker.
+    """
+
+    def __init__(self, config: Any, *, max_requests: int, request_seconds: float | None) -> None:
+        self.jobs: dict[str, Job] = {}
+        self.levels = Levels()
+        self.on_report: Callable[[StepReport], None] = lambda _: None
+        self.accepting = False
+        self._config = config
+        self._max_requests = max_requests
+        self._request_seconds = request_seconds
+        self._drain_rate = DrainRate()
+        self._outbox = Outbox()
+        self._distrusted: Counter[str] = Counter()
+        self._forgetting: set[asyncio.Task[None]] = set()
+        self._receiver: asyncio.Task[None] | None = None
+        self._llm: Any = None
+        self._reports: Any = None
+        self._lock = threading.Lock()
+        self._closing = threading.Lock()
+        self._stop_at = float("inf")
+        self._closed = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="ttmark-vllm", daemon=True)
+        self._folder = tempfile.TemporaryDirectory(prefix="ttmark-")  # others may not enter it
+
+    @property
+    def died(self) -> bool:
+        """Whether vLLM's engine has ended on its own."""
+        return not self._closed and self._llm is not None and bool(self._llm.errored)
+
+    def open(self, folder: Path, eos_token_ids: tuple[int, ...], vocab_size: int, max_branches: int) -> None:
+        """Starts the thread and vLLM; takes as long as loading the model does."""
+        address = f"ipc://{self._folder.name}/reports"
+        opening = Opening(address, folder, eos_token_ids, vocab_size, max_branches)
+        self._thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self._open(opening), self._loop).result()
+        except Exception:
+            self.stop(0)
+            raise
+
+    async def _open(self, opening: Opening) -> None:
+        self._reports = zmq.asyncio.Context.instance().socket(zmq.PULL)
+        self._reports.setsockopt(zmq.RCVHWM, 0)
+        self._reports.bind(opening.address)
+        self._llm = AsyncLLM.from_vllm_config(
+            self._config,
+            stat_loggers=[lambda *_: self.levels],
+            enable_log_requests=False,
+            disable_log_stats=True,
+        )
+        await self._llm.collective_rpc("ttmark_open", args=(pickle.dumps(opening),))
+        self._receiver = asyncio.create_task(self._receive())
+
+    def check_queue(self, tenant: str) -> None:
+        """See `Generator`.
+
+        Raises:
+            Overloaded: see `check_place`.
+        """
+        jobs = self.jobs
+        check_place(
+            tenant,
+            len(jobs),
+            lambda: Counter(job.tenant for job in list(jobs.values())),
+            self._max_requests,
+            self._drain_rate,
+        )
+
+    def submit(self, job: Job) -> None:
+        """Takes a request on.
+
+        Raises:
+            Draining: not started, stopping or dead.
+            Overloaded: see `check_place`.
+        """
+        with self._lock:
+            if not self.accepting or self.died:
+                raise Draining("the engine takes no new requests")
+            self.check_queue(job.tenant)
+            self.jobs[job.ticket.name] = job
+        self._loop.call_soon_threadsafe(self._begin, job)
+
+    def cancel(self, job: Job) -> None:
+        """Ends a request without a further piece."""
+        with suppress(RuntimeError):  # the loop is closed: so is everything
+            self._loop.call_soon_threadsafe(self._leave, job)
+
+    def stop(self, drain_seconds: float) -> None:
+        """Refuses new requests, gives those in hand `drain_seconds` to finish, then fails what is left."""
+        with self._lock:
+            self.accepting = False
+            self._stop_at = min(self._stop_at, time.monotonic() + drain_seconds)
+        while self.jobs and not self.died and time.monotonic() < self._stop_at:
+            time.sleep(0.01)
+        with self._closing:
+            if self._closed or not self._thread.is_alive():
+                return
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._folder.cleanup()
+
+    def call(self, method: str) -> list[Any]:
+        """Asks every worker."""
+        return list(asyncio.run_coroutine_threadsafe(self._llm.collective_rpc(method), self._loop).result())
+
+    def forget_prefixes(self) -> bool:
+        """Empties the prefix cache; false while requests hold blocks."""
+        return bool(asyncio.run_coroutine_threadsafe(self._llm.reset_prefix_cache(), self._loop).result())
+
+    def _begin(self, job: Job) -> None:
+        if job.ticket.name not in self.jobs:
+            return  # cancelled already
+        if self._request_seconds is not None:
+            left = job.arrived + self._request_seconds - time.monotonic()
+            job.timer = self._loop.call_later(left, self._fail, job, OutOfTime("out of time"))
+        job.task = self._loop.create_task(self._serve(job))
+
+    async def _serve(self, job: Job) -> None:
+        """Sees a request through vLLM; its pieces come by reports."""
+        name = job.ticket.name
+        own = sum(other.tenant == job.tenant for other in self.jobs.values())
+        try:
+            await self._llm.collective_rpc("ttmark_take", args=(job.ticket.sealed(),))
+            prompt = {"prompt_token_ids": job.tokens, "cache_salt": self._salt(job.tenant)}
+            async for _ in self._llm.generate(prompt, job.parameters(), name, priority=own):
+                pass
+            await asyncio.sleep(_LAST_PIECE_SECONDS)  # its last piece, on another way, cuts this short
+            self._fail(job, SequenceFailed("vLLM ended the request"))
+        except EngineDeadError:
+            self._fail(job, EngineDied("vLLM's engine has ended"))
+        except Exception as error:
+            self._fail(job, SequenceFailed.because(error))
+        finally:
+            if not job.started and not self.died and not self._closed:
+                forgetting = self._loop.create_task(self._forget(name))
+                self._forgetting.add(forgetting)
+                forgetting.add_done_callback(self._forgetting.discard)
+
+    async def _forget(self, name: str) -> None:
+        with suppress(EngineDeadError):
+            await self._llm.collective_rpc("ttmark_forget", args=(name,))
+
+    def _salt(self, tenant: str) -> str:
+        """What keeps tenants apart in the prefix cache, and what was before a failure out of it."""
+        return hashlib.sha256(f"{self._distrusted[tenant]} {tenant}".encode()).hexdigest()
+
+    async def _receive(self) -> None:
+        while True:
+            sent = await self._reports.recv()
+            report: StepReport = pickle.loads(sent)  # noqa: S301 - from our own child process
+            for name in report.started:
+                if (job := self.jobs.get(name)) is not None:
+                    job.started = True
+            self.on_report(report)
+            for name, outcome in report.outcomes.items():
+                if (job := self.jobs.get(name)) is not None:
+                    self._deliver(job, outcome)
+            for name, probabilities in report.readings.items():
+                if (job := self.jobs.get(name)) is not None:
+                    job.probabilities = probabilities
+                    self._deliver(job, Delta((), "", "stop"))
+            self._outbox.send()
+
+    def _deliver(self, job: Job, outcome: Delta | Failure) -> None:
+        if isinstance(outcome, Failure):
+            log = structlog.get_logger("ttmark.engine")
+            log.error("completion_failed", request_id=job.ticket.request.request_id, origin=outcome.origin)
+            self._distrusted[job.tenant] += 1
+            self._fail(job, SequenceFailed(outcome.message))
+            return
+        if outcome.finish_reason is not None:
+            self._leave(job)
+        self._outbox.add(job.stream, outcome)
+
+    def _fail(self, job: Job, error: EngineError | SequenceFailed) -> None:
+        if job.ticket.name in self.jobs:
+            self._leave(job)
+            self._outbox.add(job.stream, error)
+            self._outbox.send()
+
+    def _leave(self, job: Job) -> None:
+        """Forgets a request, and has vLLM abort it."""
+        if self.jobs.pop(job.ticket.name, None) is None:
+            return
+        if job.timer is not None:
+            job.timer.cancel()
+        if job.task is not None and job.task is not asyncio.current_task(self._loop):
+            job.task.cancel()
+        self._drain_rate.tick()
+        if not self.jobs:
+            self._drain_rate.rest()
+
+    async def _close(self) -> None:
+        end: EngineError = EngineDied("vLLM's engine has ended") if self.died else Draining("stopping")
+        self._closed = True
+        tasks = [job.task for job in self.jobs.values() if job.task is not None]
+        for job in list(self.jobs.values()):
+            self._fail(job, end)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._receiver is not None:
+            self._receiver.cancel()
+        if self._llm is not None:
+            self._llm.shutdown()
+        if self._reports is not None:
+            self._reports.close(linger=0)

@@ -1,0 +1,54 @@
+"""A request in hand, on the API's side."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.vllm_engine.desk import TICKET
+from ttmark.gen_service.vllm_engine.ticket import Ticket
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """A request in hand.
+
+    Attributes:
+        tokens: that vLLM computes beforehand.
+        most_tokens: that it may make.
+        whole_prompt: whether nothing is taken from the prefix cache.
+        started: whether it has had a place in a step.
+        probabilities: of the tokens of a text that was read.
+    """
+
+    ticket: Ticket
+    tokens: list[int]
+    most_tokens: int
+    stream: DeltaStream
+    whole_prompt: bool
+    arrived: float = field(default_factory=time.monotonic)
+    started: bool = False
+    probabilities: NDArray[np.float64] | None = None
+    task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
+        return self.ticket.request.tenant
+
+    def parameters(self) -> SamplingParams:
+        """What vLLM is told: to go on until it is told to stop, and the ticket's name."""
+        return SamplingParams(
+            max_tokens=self.most_tokens,
+            temperature=0.0,
+            ignore_eos=True,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            extra_args={TICKET: self.ticket.name},
+            skip_reading_prefix_cache=self.whole_prompt,
+        )

@@ -1,0 +1,77 @@
+"""What a worker tells of each step."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.gen_service.decoding.request import Delta
+from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A `SequenceFailed` on its way: its message, for the caller, and its origin, for logs."""
+
+    message: str
+    origin: str
+
+
+@dataclass(slots=True)
+class StepReport:
+    """One step of a worker.
+
+    Attributes:
+        started: tickets that had their first place in a step, with the prompt tokens found in the cache.
+        outcomes: new tokens, or failures, by ticket.
+        readings: of texts that were read to their end, the probabilities of their tokens.
+        rows: computed, by kind.
+        candidates: of each block whose first token was probed.
+        seconds: of the step, by part.
+    """
+
+    started: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, Delta | Failure] = field(default_factory=dict)
+    readings: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ROW_KINDS, 0))
+    candidates: list[int] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STEP_PARTS, 0.0))
+
+
+class StepMeter:
+    """Takes the times of a worker's steps; on a GPU a forward is launched, and awaited in `other`."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.perf_counter()
+        self._forward = self._reweighted = 0.0
+
+    def begins(self) -> None:
+        """A step's own forward is about to run."""
+        self._began = self._last = time.perf_counter()
+        self._forward = 0.0
+
+    def forwarded(self) -> None:
+        """The step's own forward has ended."""
+        self._forward += time.perf_counter() - self._last
+
+    def probes(self, paths: Sequence[Sequence[tuple[int, int, tuple[int, ...]]]], report: StepReport) -> None:
+        """A probe of these branches of each block is about to run."""
+        self._last = time.perf_counter()
+        for own in paths:
+            depth = len(own[0][2])
+            report.rows["probe"] += len(own) * depth
+            if depth == 1:
+                report.candidates.append(len(own))
+
+    def probed(self) -> None:
+        """The probe has ended."""
+        self._forward += time.perf_counter() - self._last
+
+    def ends(self, report: StepReport, reweight_seconds: float) -> None:
+        """The step has ended; `reweight_seconds` count from the worker's start."""
+        total = time.perf_counter() - self._began
+        reweight, self._reweighted = reweight_seconds - self._reweighted, reweight_seconds
+        other = max(0.0, total - self._forward - reweight)
+        report.seconds = {"forward": self._forward, "reweight": reweight, "other": other}

@@ -1,0 +1,97 @@
+"""What is changed of vLLM's model runner: where tokens come from, and what is read of a prompt."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from vllm.v1.outputs import SamplerOutput
+
+from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.vllm_engine.completion import ROWS, Reading
+from ttmark.gen_service.vllm_engine.desk import Desk
+
+if TYPE_CHECKING:
+    Runner = Any
+else:
+    Runner = object
+
+
+_NO_TOKEN = -1  # vLLM's own filler of rows of unequal length
+
+
+class TandemRunner(Runner):  # type: ignore[misc]
+    """Mixed in before a model runner of vLLM's.
+
+    A step's own forward is the commit: the last rows of the blocks that the step before decided, whose
+    drafts are always right. Its last row says what comes next. `_sample` has the blocks decided, with probes
+    in between, and hands vLLM the first token of each; the proposer hands it the others as drafts.
+
+    Attributes:
+        desk: the requests in hand, and their decisions.
+    """
+
+    desk: Desk
+
+    def execute_model(self, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
+        self.desk.step_begins()
+        return super().execute_model(scheduler_output, *args, **kwargs)
+
+    def sample_tokens(self, grammar_output: Any) -> Any:
+        output = super().sample_tokens(grammar_output)
+        self.desk.step_ends()
+        return output
+
+    def _update_states(self, scheduler_output: Any) -> Any:
+        for request_id in scheduler_output.finished_req_ids:
+            self.desk.leave(request_id)
+        for new in scheduler_output.scheduled_new_reqs:
+            self.desk.begin(new.req_id, new.sampling_params.extra_args, new.num_computed_tokens)
+        scheduled: Mapping[str, int] = scheduler_output.num_scheduled_tokens
+        result = super()._update_states(scheduler_output)
+        self.desk.count_rows({name: (count, self._in_prompt(name)) for name, count in scheduled.items()})
+        return result
+
+    def _in_prompt(self, name: str) -> bool:
+        request = self.requests[name]
+        return bool(request.num_computed_tokens < request.num_prompt_tokens)
+
+    @torch.inference_mode()
+    def _sample(self, logits: torch.Tensor, spec_decode_metadata: Any) -> Any:
+        names = list(self.input_batch.req_ids)
+        if spec_decode_metadata is None:
+            drafted: list[list[int]] = [[] for _ in names]
+        else:
+            tokens = iter(spec_decode_metadata.draft_token_ids.tolist())
+            drafted = [[next(tokens) for _ in range(n)] for n in spec_decode_metadata.num_draft_tokens]
+        inside_prompt = self.discard_request_mask.np[: len(names)].tolist()
+        told = self.desk.decide(names, drafted, inside_prompt, logits)
+        width = max(map(len, told))
+        padded = [tokens + [_NO_TOKEN] * (width - len(tokens)) for tokens in told]
+        sampled = torch.tensor(padded, dtype=torch.int32, device=self.device).view(len(told), width)
+        return SamplerOutput(sampled_token_ids=sampled, logprobs_tensors=None)
+
+    def propose_drafts(self) -> list[list[int]]:
+        """Drafts of each request of the batch."""
+        return [self.desk.drafts(name) for name in self.input_batch.req_ids]
+
+    @torch.inference_mode()
+    def _get_prompt_logprobs_dict(self, hidden_states: torch.Tensor, num_scheduled_tokens: Any) -> Any:
+        for name, reading in self.desk.readings():
+            count = num_scheduled_tokens.get(name)
+            if count is not None and not reading.failed:
+                self._read(name, reading, hidden_states, count)
+        return {}
+
+    def _read(self, name: str, reading: Reading, hidden_states: torch.Tensor, count: int) -> None:
+        start = self.requests[name].num_computed_tokens
+        offset = int(self.query_start_loc.np[self.input_batch.req_id_to_index[name]])
+        wanted = reading.wanted(start, count)
+        try:
+            for first in range(wanted.start, wanted.stop, ROWS):
+                rows = hidden_states[offset + first : offset + min(first + ROWS, wanted.stop)]
+                reading.take(start + first, self.model.compute_logits(rows).float())
+        except Exception as error:
+            self.desk.fail(reading, SequenceFailed.because(error))
+            return
+        if reading.ends_at(start + count - 1):
+            self.desk.finish(reading)

@@ -1,0 +1,60 @@
+"""Scratch blocks: where probed branches write their keys and values, unknown to vLLM's scheduler.
+
+A branch is a pseudo-request that shares its parent's blocks but for the last one. That one is copied to a
+scratch block, to which the branch adds its own rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchPlan:
+    """Blocks of the branches of one probe, in one KV group.
+
+    Attributes:
+        tables: [branches, blocks] of each branch.
+        sources, targets: [copies] blocks that are copied beforehand.
+        slots: [rows] where each row's keys and values are written, branch by branch.
+    """
+
+    tables: Ints
+    sources: Ints
+    targets: Ints
+    slots: Ints
+
+
+def blocks_needed(lengths: Ints, depths: Ints, block_size: int) -> Ints:
+    """Scratch blocks of each branch: one, or two where its rows go over the end of a block."""
+    return (lengths + depths - 1) // block_size - lengths // block_size + 1
+
+
+def plan_scratch(tables: Ints, lengths: Ints, depths: Ints, block_size: int, first: int) -> ScratchPlan:
+    """Where branches read and write.
+
+    Args:
+        tables: [branches, >= blocks] of the parents, one row for each branch.
+        lengths: [branches] tokens of the parents, all in the cache.
+        depths: [branches] rows of each branch, one for each token of its path.
+        first: number of the first scratch block; as many follow as `blocks_needed` adds up to.
+    """
+    counts = blocks_needed(lengths, depths, block_size)
+    start = lengths // block_size
+    width = int((start + counts).max())
+    own = np.zeros((len(tables), width), dtype=np.int64)
+    own[:, : min(width, tables.shape[1])] = tables[:, :width]
+    ids = first + np.concatenate([[0], np.cumsum(counts)[:-1]])  # of each branch's first scratch block
+    partial = lengths % block_size > 0
+    sources = own[np.arange(len(own)), start][partial]
+    branch = np.repeat(np.arange(len(own)), counts)
+    block = np.arange(counts.sum()) - np.repeat(ids - first, counts)
+    own[branch, start[branch] + block] = ids[branch] + block
+    row = np.repeat(np.arange(len(own)), depths)
+    step = np.arange(depths.sum()) - np.repeat(np.cumsum(depths) - depths, depths)
+    position = lengths[row] + step
+    slots = own[row, position // block_size] * block_size + position % block_size
+    return ScratchPlan(own, sources, ids[partial], slots)

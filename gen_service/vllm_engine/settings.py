@@ -1,0 +1,44 @@
+"""Settings of the vLLM engine: plain values, read from nowhere."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSettings:
+    """How vLLM runs a model.
+
+    Attributes:
+        model_id: name under which the model is served; the folder's name if None.
+        dtype: "float32", "bfloat16", "float16", or "auto" (vLLM's choice).
+        max_sequences: sequences that run at the same time.
+        max_waiting: requests that may wait for a place; one more is refused with `Overloaded`.
+        max_branches: candidates of a block level that are probed together.
+        scratch_blocks: blocks of the KV cache, for each KV group, that branches write to; None: one for each
+            branch that may be probed in a step, at most `MOST_SCRATCH_BLOCKS`. With fewer a step probes in
+            several forwards.
+        prefix_cache: reuse the beginnings of prompts, within a tenant.
+        request_seconds: time after which a request is failed, from its arrival; None is no limit.
+        arguments: further ones for vLLM, in its own names (of `AsyncEngineArgs`).
+    """
+
+    model_id: str | None = None
+    dtype: str = "auto"
+    max_sequences: int = 32
+    max_waiting: int = 256
+    max_branches: int = 8
+    scratch_blocks: int | None = None
+    prefix_cache: bool = True
+    request_seconds: float | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+MOST_SCRATCH_BLOCKS = 256
+
+
+def scratch_blocks(settings: VllmSettings) -> int:
+    """Scratch blocks of each KV group."""
+    if settings.scratch_blocks is not None:
+        return settings.scratch_blocks
+    return min(settings.max_sequences * settings.max_branches, MOST_SCRATCH_BLOCKS)

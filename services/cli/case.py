@@ -1,0 +1,111 @@
+"""`ttmark case`: cases that a detection service signed, and the keys for that."""
+
+import hashlib
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import typer
+
+from ttmark.services.cli.closed_file import new_closed_file
+from ttmark.services.cli.input_text import read_bytes
+from ttmark.services.cli.key_store import print_json
+from ttmark.services.cli.options import DetectUrl, JsonOutput
+from ttmark.services.runtime import StartupError, one_clear_line
+from ttmark.shared.cases.case_file import Case, CaseRefused, verified_case
+from ttmark.shared.cases.case_key import CaseKey, CasePublicKey, NotACaseKey
+
+app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
+
+_KEY_ROUTE = "/.well-known/ttmark-case-key"
+_KEY_BYTES = 10_000
+
+
+@app.command()
+def verify(
+    file: Annotated[str, typer.Argument(help="The case, json or html; - is standard input.")],
+    text: Annotated[str | None, typer.Option(help="The file that was checked: is the case about it?")] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="Public key of the service, in PEM; default: ask the service itself.")
+    ] = None,
+    url: DetectUrl = "http://127.0.0.1:8001",
+    as_json: JsonOutput = False,
+) -> None:
+    """Say whether a service signed a case as it is; exit code 1 when not.
+
+    The answer is worth as much as the way on which the public key came: ask the service over https, or keep a
+    copy of its key.
+    """
+    with one_clear_line():
+        public = _public_key(key, url)
+        try:
+            case = verified_case(read_bytes(file), public)
+        except CaseRefused as error:
+            raise StartupError(f"refused: {error}") from error
+        if text is not None:
+            _check_text(case, text)
+    if as_json:
+        print_json({"signed_by": public.name, "text_checked": text is not None, "case": case})
+        return
+    result, document = case["result"], case["document"]
+    typer.echo(f"genuine: signed with the key {public.name}, and not changed since")
+    typer.echo(f"verdict: {result['verdict']}, held to {case['options']['fpr']:g}, {case['route']}")
+    typer.echo(f"checked: {case['issued_at']}, request {case['request_id']}, release {case['release']}")
+    about = "is the text" if text is not None else "give the text with --text to compare"
+    typer.echo(f"{document['content']}: sha256 {document['sha256']} ({about})")
+
+
+@app.command("new-key")
+def new_key(file: Annotated[Path, typer.Argument(help="A new file; TTMARK_CASE_KEY_FILE names it.")]) -> None:
+    """Make the secret key that a service signs cases with."""
+    made = CaseKey.generate()
+    with new_closed_file(file) as handle:
+        handle.write(made.pem().encode())
+    typer.echo(f"wrote {file}, key {made.public.name}")
+
+
+@app.command("public-key")
+def public_key(file: Annotated[Path, typer.Argument(help="The secret key.")]) -> None:
+    """Print the public key that belongs to a secret one, for those who verify."""
+    with one_clear_line():
+        try:
+            typer.echo(CaseKey.from_pem(_text(file)).public.pem(), nl=False)
+        except NotACaseKey as error:
+            raise StartupError(f"{file}: {error}") from error
+
+
+def _public_key(path: Path | None, url: str) -> CasePublicKey:
+    source = str(path) if path is not None else f"{url.rstrip('/')}{_KEY_ROUTE}"
+    try:
+        return CasePublicKey.from_pem(_text(path) if path is not None else _fetched(source))
+    except NotACaseKey as error:
+        raise StartupError(f"{source}: {error}") from error
+
+
+def _text(path: Path) -> str:
+    return read_bytes(str(path)).decode(errors="replace")
+
+
+def _fetched(url: str) -> str:
+    try:
+        response = httpx.get(url, timeout=10)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise StartupError(f"no public key from {url} ({error}); --key names a file with it") from error
+    if response.status_code != 200:
+        raise StartupError(
+            f"no public key from {url} (status {response.status_code}); --key names a file with it"
+        )
+    return response.text[:_KEY_BYTES]
+
+
+def _check_text(case: Case, name: str) -> None:
+    from ttmark.services.cli.input_files import read_text  # has settings, which other commands start without
+
+    if case["document"]["content"] != "text":
+        raise StartupError("refused: the case is about token ids, not about a text")
+    text = read_text(name)
+    # A browser's text field knows one kind of line end.
+    for one in (text, text.replace("\r\n", "\n")):
+        if hashlib.sha256(one.encode()).hexdigest() == case["document"]["sha256"]:
+            return
+    raise StartupError(f"refused: the case is genuine, but about another text than {name}")

@@ -1,0 +1,83 @@
+"""`ttmark detect FILE...`: texts of files to a running service; a file at fault costs no other its answer."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionResult, Document
+
+if TYPE_CHECKING:
+    from ttmark.detect_service.options import DetectionOptions
+
+Outcome = DetectionResult | NotExamined
+# Of a request's texts in UTF-8, unless one has more: as JSON too below what a service takes by default.
+_BYTES_AT_ONCE = 4 * 2**20
+_TOO_LARGE = 413
+_LONGEST_ID = 256
+_CULPRIT = re.compile(r"inputs\[(\d+)\]")
+
+
+def detect_files(
+    names: Sequence[str], options: "DetectionOptions", client: Client
+) -> tuple[list[Outcome], int]:
+    """An outcome for each file, in order, and how many files in folders were passed over.
+
+    Raises:
+        ClientError: the service is away, or refuses what is no file's fault.
+    """
+    files, skipped = named_files(names)
+    outcomes: list[Outcome] = []
+    for start in range(0, len(files), MAX_DOCUMENTS):
+        outcomes += _examined(files[start : start + MAX_DOCUMENTS], options, client)
+    return outcomes, skipped
+
+
+def _examined(
+    files: Sequence[str | NotExamined], options: "DetectionOptions", client: Client
+) -> list[Outcome]:
+    texts = read_texts(files)
+    documents = [
+        Document(id=file[-_LONGEST_ID:], text=text)
+        for file, text in zip(files, texts, strict=True)
+        if isinstance(file, str) and isinstance(text, str)
+    ]
+    answers = iter([answer for group in _groups(documents) for answer in _answers(group, options, client)])
+    return [next(answers) if isinstance(text, str) else text for text in texts]
+
+
+def _groups(documents: Sequence[Document]) -> Iterator[list[Document]]:
+    group: list[Document] = []
+    size = 0
+    for document in documents:
+        length = len((document.text or "").encode())
+        if group and size + length > _BYTES_AT_ONCE:
+            yield group
+            group, size = [], 0
+        group.append(document)
+        size += length
+    if group:
+        yield group
+
+
+def _answers(documents: list[Document], options: "DetectionOptions", client: Client) -> list[Outcome]:
+    """The service's results; a document that it refuses gets the reason, and the others are sent again."""
+    answered: list[Outcome] = []
+    while documents:
+        try:
+            return [*answered, *client.detect(options.request(documents)).results]
+        except Client.Refused as error:
+            named = _CULPRIT.match(error.param or "")
+            if named is None and error.status != _TOO_LARGE:
+                raise
+            if named is None and len(documents) > 1:
+                middle = len(documents) // 2
+                answered += _answers(documents[:middle], options, client)
+                documents = documents[middle:]
+                continue
+            culprit = int(named[1]) if named else 0
+            answered += _answers(documents[:culprit], options, client)
+            answered.append(NotExamined(documents[culprit].id or "", str(error)))
+            documents = documents[culprit + 1 :]
+    return answered

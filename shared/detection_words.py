@@ -1,0 +1,96 @@
+"""A detection result in words, for people: what was found, how sure that is, and what it does not say."""
+
+import math
+
+from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Message
+from ttmark.shared.schemas.detection_combined import CombinedResult
+
+CHANGED_SINCE = (
+    "It does not show that every word is the model's, or who wrote the rest. Numbers, names and negations "
+    "may have been changed since."
+)
+PROVES_NOTHING = (
+    "That does not show that a person wrote it, and proves nothing: other systems leave no mark of ours, "
+    "and heavy editing wears a mark off."
+)
+SEVERAL_KEYS = (
+    "Several keys of a pool were found: passages of several completions, as in a collection of answers, or "
+    "in a forgery stitched from stolen pieces."
+)
+
+
+def message(result: DetectionResult, fpr: float) -> Message:
+    """The words for a result at this false positive rate; they hold nothing that the result does not."""
+    if result.verdict == "watermarked":
+        return _found(result, fpr)
+    if result.verdict == "too_short":
+        return _too_short(result, fpr)
+    if isinstance(result, CombinedResult) and result.weak and result.log10_p is not None:
+        explanation = (
+            f"Weak either way: of texts without our watermark {one_in(result.log10_p)} shows as much. "
+            f"A finding is held to {_rate(fpr)}."
+        )
+        return Message(headline="Weak evidence, no finding", explanation=explanation, caution=PROVES_NOTHING)
+    explanation = f"Nothing in this text points to the keys that were tried, at a rate of {_rate(fpr)}."
+    return Message(headline="No watermark found", explanation=explanation, caution=PROVES_NOTHING)
+
+
+def one_in(log10_p: float) -> str:
+    """A probability as "1 in 100,000", given its decimal logarithm."""
+    if log10_p > -0.3:
+        return "at least 1 in 2"
+    if log10_p > -7.0:
+        return f"1 in {float(f'{10.0**-log10_p:.2g}'):,.0f}"
+    return f"1 in 10^{math.floor(-log10_p + 1e-9)}"
+
+
+def key_name(key: DetectedKey) -> str:
+    """A key version, with the payload or the number in its pool."""
+    name = f"{key.key_id}, version {key.version}"
+    if key.payload is not None:
+        return f"{name}, payload {key.payload}"
+    return name if key.pool_key is None else f"{name}, pool key {key.pool_key}"
+
+
+def _found(result: DetectionResult, fpr: float) -> Message:
+    passages = result.segments or []
+    where = " in one passage" if len(passages) == 1 else f" in {len(passages)} passages" if passages else ""
+    shown = [segment.key for segment in passages] or [key for key in (result.key,) if key is not None]
+    keys = list(dict.fromkeys(map(key_name, shown)))
+    made_with = (
+        f"{'our keys' if len(keys) > 1 else 'our key'} {' and '.join(keys)}" if keys else "one of our keys"
+    )
+    parts = [f"This text contains passages made with {made_with}."]
+    if isinstance(result, CombinedResult) and result.marked_share is not None:
+        share = result.marked_share
+        parts.append(f"They hold {_percent(share.low)} to {_percent(share.high)} of its tokens.")
+    parts.append(
+        f"The answer is held to a false alarm rate: no more than {_rate(fpr)} texts without our watermark "
+        "would get it."
+    )
+    if result.log10_p is not None and result.log10_p <= math.log10(fpr):
+        parts.append(f"Evidence as strong as here: {one_in(result.log10_p)}.")
+    if (result.pool_keys_found or 0) > 1:
+        parts.append(SEVERAL_KEYS)
+    return Message(headline=f"Watermark found{where}", explanation=" ".join(parts), caution=CHANGED_SINCE)
+
+
+def _too_short(result: DetectionResult, fpr: float) -> Message:
+    parts = [f"There is not enough text for an answer held to {_rate(fpr)}. It has {result.tokens:,} tokens."]
+    if result.tokens_typical is not None:
+        parts.append(f"Half of the texts that were measured needed {result.tokens_typical:,}, unedited.")
+    elif result.tokens_needed is not None:
+        parts.append(
+            f"Fewer than {result.tokens_needed:,} are never enough; most texts need several times that."
+        )
+    parts.append("A token is a word or a piece of one.")
+    caution = "Add the rest of the text if there is more of it."
+    return Message(headline="Too short to tell", explanation=" ".join(parts), caution=caution)
+
+
+def _rate(fpr: float) -> str:
+    return one_in(math.log10(fpr))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

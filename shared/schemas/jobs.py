@@ -1,0 +1,123 @@
+"""Detection jobs: thousands of documents that are answered in the background."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
+from ttmark.shared.schemas.detection import (
+    DEFAULT_BETA,
+    DEFAULT_FPR,
+    AlignedRequest,
+    CombinedRequest,
+    DetectionRequest,
+    DetectionResult,
+    DirectRequest,
+    Document,
+    KeyId,
+    LocalizedRequest,
+    Phase,
+)
+from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.fields import NoTruthValue
+
+MOST_DOCUMENTS = 100_000
+MOST_RESULTS = 1_000
+JobMode = Literal["combined", "direct", "aligned", "localized"]
+
+_REQUESTS: dict[str, type[DetectionRequest]] = {
+    "combined": CombinedRequest,
+    "direct": DirectRequest,
+    "aligned": AlignedRequest,
+    "localized": LocalizedRequest,
+}
+_OWN_OPTIONS = {"direct": "phase", "aligned": "beta", "localized": "method"}
+
+
+class JobOptions(StrictModel):
+    """What a job asks of each document: the options of the mode's route, without block evidence."""
+
+    mode: JobMode = "combined"
+    keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = None
+    fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = DEFAULT_FPR
+    normalize: bool = True
+    phase: Annotated[Phase, NoTruthValue] | None = Field(default=None, description="With `direct` alone.")
+    beta: Annotated[float, Field(ge=0, le=100)] = Field(
+        default=DEFAULT_BETA, description="With `aligned` alone."
+    )
+    method: Literal["scan", "waterseeker"] = Field(default="scan", description="With `localized` alone.")
+    webhook: Annotated[str, Field(max_length=2_000)] | None = Field(
+        default=None,
+        description="Address that is told, by a signed POST, when the job is finished. Its host must be one "
+        "that the service's operator has listed.",
+    )
+
+    @model_validator(mode="after")
+    def _options_of_the_mode(self) -> Self:
+        for mode, option in _OWN_OPTIONS.items():
+            if mode != self.mode and option in self.model_fields_set:
+                raise ValueError(f"`{option}` is an option of the mode `{mode}`")
+        return self
+
+    def request(self, documents: list[Document]) -> DetectionRequest:
+        """The request of the mode's route for some of the documents, be they more than a request may have."""
+        kind = _REQUESTS[self.mode]
+        named = (self.model_fields_set & kind.model_fields.keys()) - {"inputs"}
+        return kind.model_construct(
+            _fields_set=named | {"inputs"},
+            inputs=documents,
+            **{name: getattr(self, name) for name in named},
+        )
+
+
+class JobRequest(JobOptions):
+    """A job: its documents and what is asked of each."""
+
+    inputs: Annotated[list[Document], Field(min_length=1, max_length=MOST_DOCUMENTS)]
+
+    def options(self) -> JobOptions:
+        """All but the documents."""
+        return JobOptions.model_construct(
+            _fields_set=self.model_fields_set - {"inputs"},
+            **{name: getattr(self, name) for name in JobOptions.model_fields},
+        )
+
+
+class JobStatus(AnswerModel):
+    """Where a job is. Times are Unix times in seconds."""
+
+    id: str
+    status: Literal["queued", "running", "finished"]
+    mode: JobMode
+    documents: int
+    answered: int = Field(description="Documents with a result, be it an error.")
+    failed: int = Field(description="Documents among them whose result is an error.")
+    created_at: float
+    finished_at: float | None = None
+    expires_at: float = Field(description="When the job and its results are forgotten, finished or not.")
+
+
+class JobError(AnswerModel):
+    """Why a document was not examined."""
+
+    code: str
+    message: str
+
+
+class JobResult(AnswerModel):
+    """The answer for one document: a result, or an error."""
+
+    index: int = Field(description="Of the document in the job's `inputs`.")
+    id: str = Field(description="The document's id; its index where it has none.")
+    result: DetectionResult | CombinedResult | None = None
+    error: JobError | None = None
+
+
+class JobResults(AnswerModel):
+    """Some of a job's results, in the order of the documents."""
+
+    results: list[JobResult]
+    next_offset: int | None = Field(
+        description="`offset` of the next page, the first document not in this one; null: there is none."
+    )
+    status: Literal["queued", "running", "finished"]

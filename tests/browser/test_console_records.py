@@ -1,0 +1,192 @@
+"""What the console keeps and gives away (files' names, history, cases), and where things stand."""
+
+import csv
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from playwright.sync_api import Page, expect
+from typer.testing import CliRunner, Result
+
+from tests.browser.modes import choose
+from ttmark.services.cli.main import app
+
+
+def check(page: Page, text: str | None = None, mode: str = "Unedited", fpr: str = "1e-5") -> None:
+    """Asks for a verdict on a text, or on what the box holds."""
+    if text is not None:
+        page.get_by_label("Text to check").fill(text)
+    choose(page, mode)
+    page.get_by_label("False alarms").select_option(fpr)
+    page.get_by_role("button", name="Check the text").click()
+    expect(page.locator("#headline")).to_be_focused()
+
+
+def open_file(page: Page, name: str, content: bytes) -> None:
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    page.locator("#file").set_input_files([file])
+
+
+def invoke(command: list[str]) -> Result:
+    """Runs `ttmark` on a thread of its own: Playwright's event loop runs on this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(CliRunner().invoke, app, command).result()
+
+
+def passages(site) -> str:
+    parts = [site.human(300, 1), site.marked("press-room", 240), site.human(300, 2)]
+    return " ".join([*parts, site.marked("help-desk", 240), site.human(300, 3)])
+
+
+def test_check_is_above_the_fold(page: Page, site) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    button = page.get_by_role("button", name="Check the text")
+    expect(button).to_be_in_viewport(ratio=1)
+    page.get_by_label("Access token").fill(site.tokens["full"])
+    page.keyboard.press("Enter")
+    page.get_by_text("Connected ·").wait_for()
+    page.get_by_label("Text to check").fill("long text\n" * 500)
+    expect(button).to_be_in_viewport(ratio=1)
+
+
+def test_a_rejected_file_leaves_nothing_that_could_be_taken_for_it(connected: Page, site) -> None:
+    check(connected, site.marked("press-room", 120))
+    open_file(connected, "picture.png", b"x")
+    expect(connected.get_by_label("Text to check")).to_have_value("")
+    expect(connected.locator("#text-problem")).to_have_text(
+        "picture.png was not read. Files can be txt, md, html, docx or pdf."
+    )
+    expect(connected.locator("#text-problem")).to_be_in_viewport(ratio=1)
+    expect(connected.locator("#result")).to_be_hidden()
+
+
+def test_results_name_the_file(connected: Page, site) -> None:
+    open_file(connected, "letter.txt", site.marked("press-room", 120).encode())
+    expect(connected.get_by_label("Text to check")).not_to_have_value("")
+    check(connected)
+    expect(connected.locator("#source")).to_have_text("letter.txt")
+    expect(connected.locator("#history .excerpt")).to_have_text("letter.txt")
+    connected.get_by_label("Text to check").press_sequentially("x")
+    check(connected)
+    expect(connected.locator("#source")).to_have_text("letter.txt, edited")
+    check(connected, site.human(80))
+    expect(connected.locator("#source")).to_have_text("letter.txt, edited")
+    connected.get_by_role("button", name="Clear").click()
+    check(connected, site.human(80))
+    expect(connected.locator("#source")).to_be_hidden()
+
+
+def test_the_history_survives_a_reload_and_ends_with_signing_out(connected: Page, site) -> None:
+    check(connected, site.marked("press-room", 120))
+    check(connected, site.human(120))
+    connected.reload()
+    entries = connected.locator("#history button")
+    expect(entries).to_have_count(2)
+    entries.nth(1).click()
+    expect(connected.locator("#headline")).to_have_text("Watermark found")
+    expect(connected.locator("#document")).to_contain_text(site.marked("press-room", 120)[:40])
+    connected.get_by_role("button", name="Sign out").click()
+    expect(entries).to_have_count(0)
+    assert connected.evaluate("sessionStorage.length") == 0
+    assert connected.evaluate("Object.keys(localStorage)") == []
+
+
+def test_a_service_that_is_away_at_a_reload_does_not_end_the_history(connected: Page, site) -> None:
+    check(connected, site.human(120))
+    connected.route("**/v1/keys", lambda route: route.abort())
+    connected.reload()
+    expect(connected.locator("#access-problem")).to_contain_text("cannot be reached")
+    connected.unroute("**/v1/keys")
+    connected.reload()
+    expect(connected.locator("#history button")).to_have_count(1)
+
+
+def test_more_than_the_browser_keeps_costs_the_oldest(connected: Page, site) -> None:
+    check(connected, "first " + site.human(60))
+    connected.evaluate("sessionStorage.setItem('fill', 'x'.repeat(5 * 1024 * 1024 - 40_000))")
+    check(connected, "second " + site.human(60))
+    connected.evaluate("sessionStorage.setItem('fill', 'x'.repeat(5 * 1024 * 1024 - 12_000))")
+    check(connected, "third " + site.human(60))
+    expect(connected.locator("#history button")).to_have_count(3)
+    connected.reload()
+    expect(connected.locator("#history .excerpt").first).to_contain_text("third")
+    assert connected.locator("#history button").count() < 3
+
+
+def test_the_history_as_csv(connected: Page, site) -> None:
+    check(connected, '=HYPERLINK("x"), ' + site.marked("press-room", 120))
+    check(connected, "bade bor")
+    with connected.expect_download() as download:
+        connected.get_by_role("button", name="Save as CSV").click()
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+    assert [row["verdict"] for row in rows] == ["too_short", "watermarked"]
+    assert rows[1]["key"].startswith("press-room, version 1")
+    assert rows[1]["text_begins"].startswith('\'=HYPERLINK("x"), ')
+    assert float(rows[1]["log10_p"]) < -5
+
+
+@pytest.mark.parametrize(("button", "ending"), [("Save case", "json"), ("Save case as page", "html")])
+def test_a_saved_case_is_verified_by_a_second_person(
+    connected: Page, site, tmp_path, button: str, ending: str
+) -> None:
+    text = passages(site)
+    check(connected, text, "Mixed", "1e-3")
+    with connected.expect_download() as download:
+        connected.get_by_role("button", name=button, exact=True).click()
+    assert download.value.suggested_filename.endswith(ending)
+    case, checked = tmp_path / f"case.{ending}", tmp_path / "text.txt"
+    download.value.save_as(case)
+    checked.write_text(text)
+    command = ["case", "verify", str(case), "--url", site.url, "--text", str(checked), "--json"]
+    result = invoke(command)
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout.splitlines()[-1])["case"]  # the service's log stands before it
+    assert len(document["result"]["segments"]) == 2
+    assert site.tokens["full"] not in case.read_text()
+    case.write_text(case.read_text().replace("help-desk", "help-desc"))
+    assert invoke(command).exit_code == 1
+
+
+def test_a_text_can_be_handed_over_behind_the_address(page: Page, site) -> None:
+    page.goto("about:blank")
+    page.goto(f"{site.url}/#text=a%20%3Cb%3Etext%3C%2Fb%3E+of+another+page")
+    expect(page.get_by_label("Text to check")).to_have_value("a <b>text</b> of another page")
+    assert page.evaluate("location.hash") == ""
+    expect(page.locator("#result")).to_be_hidden()
+
+
+def test_what_is_not_found_has_no_colour_of_ours(connected: Page, site) -> None:
+    """A grey has red, green and blue that are almost equal; ours have far more blue."""
+    spread = """() => ['1', '2', '3', '4'].map((level) => {
+        const sample = document.querySelector('.swatch.heat-' + level);
+        const [r, g, b] = getComputedStyle(sample).backgroundColor.match(/[\\d.]+/g).map(Number);
+        const style = getComputedStyle(document.getElementById('document'), `::highlight(heat-${level})`);
+        const drawn = style.backgroundColor.match(/[\\d.]+/g).map(Number);
+        return Math.max(b - r, drawn[2] - drawn[0], Math.abs(g - drawn[1]));
+    })"""
+    check(connected, site.human(200))
+    assert max(connected.evaluate(spread)) < 20
+    expect(connected.locator("#where-note")).to_contain_text("Chance alone")
+    check(connected, site.marked("press-room", 120))
+    assert max(connected.evaluate(spread)) > 60
+    expect(connected.locator("#where-note")).to_contain_text("not a sign of a human author")
+
+
+def test_a_phone_has_no_boxes_that_scroll_inside(connected: Page, site) -> None:
+    connected.set_viewport_size({"width": 390, "height": 844})
+    check(connected, passages(site), "Mixed", "1e-3")
+    connected.get_by_text("The numbers").click()
+    connected.locator("#keys summary").click()
+    scrolling = connected.evaluate(
+        """() => [...document.querySelectorAll('main *')].filter((node) => node.tagName !== 'TEXTAREA'
+            && ['auto', 'scroll'].includes(getComputedStyle(node).overflowY)
+            && node.scrollHeight > node.clientHeight + 1).map((node) => node.id || node.className)"""
+    )
+    assert scrolling == []
+    assert connected.evaluate("document.documentElement.scrollWidth") <= 390
+    connected.locator("#passages button").nth(1).click()
+    connected.wait_for_function(
+        "() => { const { top } = document.getElementById('passage-2').getClientRects()[0];"
+        " return top > 60 && top < innerHeight; }"
+    )

@@ -1,0 +1,98 @@
+"""The playground in a real browser; the test answers in place of the generation service."""
+
+import json
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+MARK = {"status": "watermarked", "reasons": {"warm_up": 1}, "blocks": 4, "watermarked_blocks": 3}
+
+
+def events(pieces: list[tuple[str, bool]], *, chat: bool) -> str:
+    """A stream as the service sends it."""
+    chunks: list[dict[str, object]] = [
+        {
+            "choices": [
+                {"index": 0, "watermarked": marked}
+                | ({"delta": {"content": text}} if chat else {"text": text})
+            ]
+        }
+        for text, marked in pieces
+    ]
+    chunks[-1]["watermark"] = MARK | {"detectability": "none"}
+    lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+    return ": keep-alive\n\n".join(lines) + "data: [DONE]\n\n"
+
+
+PIECES = [(" The", False), (" light <b>", True), (" turns", True), (" & shines", True)]
+
+
+@pytest.fixture(params=[True, False], ids=["chat", "completion"])
+def playground(page: Page, site, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The page over a model that chats, and over one that continues."""
+    asked: list[dict[str, object]] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.post_data_json)
+        body = events(PIECES, chat=request.param)
+        route.fulfill(body=body, headers={"Content-Type": "text/event-stream"})
+
+    def models(route: Route) -> None:
+        if route.request.headers["authorization"] != "Bearer good":
+            route.fulfill(status=401, json={"error": {"message": "The access token is not valid."}})
+        else:
+            route.fulfill(json={"data": [{"id": "tiny", "chat": request.param}]})
+
+    page.route("**/v1/models", models)
+    page.route("**/v1/chat/completions" if request.param else "**/v1/completions", answer)
+    page.goto(f"{site.url}/playground")
+    yield page
+    for body in asked:
+        assert body["watermark"] == {"show_blocks": True}
+        assert ("messages" if request.param else "prompt") in body
+
+
+def connect(page: Page, token: str = "good") -> None:
+    page.get_by_label("Access token").fill(token)
+    page.get_by_role("button", name="Connect").click()
+
+
+def test_an_answer_is_drawn_with_its_marked_blocks(playground: Page, site) -> None:
+    connect(playground)
+    playground.get_by_role("button", name="Write").click()
+    expect(playground.locator("#count")).to_have_text("3 of 4 blocks carry the mark")
+    expect(playground.locator("#answer")).to_have_text("The light <b> turns & shines")
+    expect(playground.locator("#answer mark")).to_have_text([" light <b>", " turns", " & shines"])
+    expect(playground.locator("#outcome")).to_contain_text("would not find this text")
+
+
+def test_one_click_takes_the_text_to_the_console(playground: Page, site) -> None:
+    connect(playground)
+    playground.get_by_role("button", name="Write").click()
+    link = playground.get_by_role("link", name="Check it in the console")
+    assert urlsplit(link.get_attribute("href")).fragment
+    with playground.context.expect_page() as opened:
+        link.click()
+    expect(opened.value.get_by_label("Text to check")).to_have_value(" The light <b> turns & shines")
+
+
+def test_what_is_missing_or_refused_is_said(playground: Page) -> None:
+    playground.get_by_role("button", name="Write").click()
+    expect(playground.locator("#problem")).to_have_text("Enter an access token first.")
+    connect(playground, "bad")
+    expect(playground.locator("#problem")).to_have_text("The access token is not valid.")
+    connect(playground)
+    playground.get_by_label("Prompt").fill(" ")
+    playground.get_by_role("button", name="Write").click()
+    expect(playground.locator("#problem")).to_have_text("Write a prompt first.")
+
+
+def test_signing_out_forgets_text_and_token(playground: Page) -> None:
+    connect(playground)
+    playground.get_by_role("button", name="Write").click()
+    expect(playground.locator("#count")).to_contain_text("carry the mark")
+    playground.get_by_role("button", name="Sign out").click()
+    expect(playground.locator("#answer")).to_be_empty()
+    assert playground.evaluate("sessionStorage.length") == 0

@@ -1,0 +1,243 @@
+"""What every store of detection jobs has to do, run against each of them on the real thing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from ttmark.detect_service.jobs.job_store import (
+    Claim,
+    JobRecord,
+    JobStore,
+    JobStoreFull,
+    PartAnswer,
+    StoreLimits,
+    TooManyJobs,
+)
+from ttmark.services.jobs import open_job_store
+
+LIMITS = StoreLimits(jobs=3, size=10_000_000)
+LEASE_SECONDS = 0.3
+NEVER = 4e9
+
+
+@pytest.fixture
+async def jobs(store_url: str) -> AsyncIterator[JobStore]:
+    store = open_job_store(store_url, lease_seconds=LEASE_SECONDS)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def other(store_url: str) -> AsyncIterator[JobStore]:
+    """What another replica has: the same jobs over connections of its own, and leases that never run out."""
+    store = open_job_store(store_url, lease_seconds=1_000)
+    yield store
+    await store.close()
+
+
+def job(job_id: str = "j1", tenant: str = "a", parts: int = 3) -> JobRecord:
+    return JobRecord(job_id, tenant, b"\x00head\xff", documents=2 * parts, parts=parts, expires_at=NEVER)
+
+
+def contents(count: int = 3) -> list[bytes]:
+    return [bytes([number]) * 100 for number in range(count)]
+
+
+def answer(results: bytes = b"r", failed: int = 0, *, calls: bool = False) -> PartAnswer:
+    return PartAnswer(results, answered=2, failed=failed, now=7.0, expires_at=NEVER + 1, calls=calls)
+
+
+async def make(store: JobStore, *made: JobRecord) -> None:
+    for one in made:
+        await store.create(one, contents(one.parts), LIMITS)
+
+
+async def drained(store: JobStore, worker: str = "w") -> list[tuple[str, int]]:
+    """Answers all that can be claimed: job and part of each, in order."""
+    done = []
+    while (claim := await store.claim(worker)) is not None:
+        assert await store.answer(claim, answer(b"%d" % claim.part))
+        done.append((claim.job.job_id, claim.part))
+    return done
+
+
+async def claimed(store: JobStore, worker: str = "w") -> Claim:
+    claim = await store.claim(worker)
+    assert claim is not None
+    return claim
+
+
+async def test_a_job_is_kept_for_its_tenant_and_for_nobody_else(jobs: JobStore, other: JobStore) -> None:
+    await make(jobs, job())
+    assert await other.get("a", "j1") == job()
+    assert await other.get("b", "j1") is None
+    assert await other.get("a", "j2") is None
+    assert await jobs.waiting() == 6
+
+
+async def test_repeating_a_creation_changes_nothing(jobs: JobStore) -> None:
+    await make(jobs, job())
+    await make(jobs, job())
+    assert await jobs.waiting() == 6
+    assert [part for _, part in await drained(jobs)] == [0, 1, 2]
+    await make(jobs, job())
+    assert await jobs.claim("w") is None
+
+
+async def test_parts_come_with_their_documents_and_each_goes_to_one_worker(
+    jobs: JobStore, other: JobStore
+) -> None:
+    await make(jobs, job())
+    first, second, third = await claimed(other, "w1"), await claimed(other, "w2"), await claimed(other, "w1")
+    assert [claim.part for claim in (first, second, third)] == [0, 1, 2]
+    assert [claim.documents for claim in (first, second, third)] == contents()
+    assert {claim.attempt for claim in (first, second, third)} == {1}
+    assert await other.claim("w3") is None
+
+
+async def test_an_answer_replaces_the_documents_and_the_last_one_finishes_the_job(
+    jobs: JobStore,
+) -> None:
+    await make(jobs, job())
+    for part in range(3):
+        assert (await jobs.get("a", "j1") or job()).finished_at is None
+        assert await jobs.results("j1", 0, 3) == [b"r"] * part + [None] * (3 - part)
+        assert await jobs.answer(await claimed(jobs), answer(failed=part))
+    done = replace(job(), answered=6, failed=3, finished_at=7.0, expires_at=NEVER + 1)
+    assert await jobs.get("a", "j1") == done
+    assert await jobs.claim("w") is None
+    assert await jobs.waiting() == 0
+
+
+async def test_only_the_first_answer_of_a_part_counts(jobs: JobStore) -> None:
+    await make(jobs, job(parts=2))
+    claim = await claimed(jobs)
+    assert await jobs.answer(claim, answer(b"first"))
+    assert not await jobs.answer(claim, answer(b"second", failed=2))
+    assert await jobs.results("j1", 0, 2) == [b"first", None]
+    status = await jobs.get("a", "j1")
+    assert status is not None
+    assert (status.answered, status.failed, status.finished_at) == (2, 0, None)
+    assert await jobs.waiting() == 2
+
+
+async def test_a_part_whose_worker_is_silent_goes_to_another_one_and_is_answered_once(
+    jobs: JobStore,
+) -> None:
+    await make(jobs, job(parts=1))
+    lost = await claimed(jobs, "dead")
+    assert await jobs.claim("w") is None
+    await asyncio.sleep(2 * LEASE_SECONDS)
+    again = await claimed(jobs, "w")
+    assert (again.part, again.documents, again.attempt) == (0, lost.documents, 2)
+    assert not await jobs.renew(lost)
+    assert await jobs.answer(lost, answer(b"late"))  # not dead, only slow: either answer is right
+    assert not await jobs.answer(again, answer(b"later"))
+    assert await jobs.results("j1", 0, 1) == [b"late"]
+
+
+async def test_a_renewed_part_stays_with_its_worker(jobs: JobStore) -> None:
+    await make(jobs, job(parts=1))
+    claim = await claimed(jobs)
+    for _ in range(4):
+        await asyncio.sleep(LEASE_SECONDS / 2)
+        assert await jobs.renew(claim)
+        assert await jobs.claim("other") is None
+
+
+async def test_a_released_part_is_free_at_once(jobs: JobStore, other: JobStore) -> None:
+    await make(jobs, job(parts=1))
+    await jobs.release(await claimed(jobs))
+    claim = await claimed(other, "next")
+    assert claim.part == 0
+    assert not await jobs.answer(replace(claim, part=0, job=job("gone")), answer())
+    assert await jobs.answer(claim, answer())
+
+
+async def test_tenants_take_turns_whoever_came_first(jobs: JobStore) -> None:
+    await make(jobs, job("j1", "a"), job("j2", "a"), job("j3", "b", parts=2))
+    order = [name for name, _ in await drained(jobs)]
+    assert order[:4].count("j3") == 2
+    assert order[4:] == ["j1", "j2", "j2", "j2"]
+
+
+async def test_a_deleted_job_is_gone_with_all_that_is_of_it(jobs: JobStore) -> None:
+    await make(jobs, job("j1"), job("j2", parts=1))
+    claim = await claimed(jobs)
+    assert not await jobs.delete("b", "j1")
+    assert await jobs.delete("a", "j1")
+    assert not await jobs.delete("a", "j1")
+    assert await jobs.get("a", "j1") is None
+    assert not await jobs.renew(claim)
+    assert not await jobs.answer(claim, answer())
+    assert [one for one in await jobs.results("j1", 0, 3) if one] == []
+    assert await drained(jobs) == [("j2", 0)]
+    assert await jobs.waiting() == 0
+
+
+async def test_jobs_end_when_their_time_has_come(jobs: JobStore) -> None:
+    await make(jobs, replace(job("j1"), expires_at=100.0), job("j2"))
+    assert await jobs.expire(99.0) == 0
+    assert await jobs.expire(100.0) == 1
+    assert await jobs.get("a", "j1") is None
+    assert await jobs.get("a", "j2") == job("j2")
+    assert {name for name, _ in await drained(jobs)} == {"j2"}
+    assert await jobs.expire(NEVER) == 0  # kept longer since it is finished
+    assert await jobs.expire(NEVER + 1) == 1
+
+
+async def test_a_tenant_has_so_many_jobs_and_another_one_its_own(jobs: JobStore) -> None:
+    await make(jobs, job("j1"), job("j2"), job("j3"))
+    with pytest.raises(TooManyJobs):
+        await make(jobs, job("j4"))
+    await make(jobs, job("j5", "b"))
+    assert await jobs.get("a", "j4") is None
+    await jobs.delete("a", "j2")
+    await make(jobs, job("j4"))
+
+
+async def test_what_all_jobs_hold_is_limited_and_given_back(jobs: JobStore) -> None:
+    limits = StoreLimits(jobs=9, size=700)
+    await jobs.create(job("j1"), contents(), limits)
+    await jobs.create(job("j2", "b"), contents(), limits)
+    with pytest.raises(JobStoreFull):
+        await jobs.create(job("j3"), contents(), limits)
+    assert await jobs.answer(await claimed(jobs), answer(b"x" * 50))
+    with pytest.raises(JobStoreFull):
+        await jobs.create(job("j3"), contents(), limits)
+    assert await jobs.answer(await claimed(jobs), answer(b""))
+    assert await jobs.answer(await claimed(jobs), answer(b"x" * 50))
+    await jobs.create(job("j3"), contents(), limits)
+    await jobs.delete("b", "j2")
+    await jobs.delete("a", "j1")
+    await jobs.create(job("j4"), contents(), limits)
+
+
+async def test_a_call_is_due_when_the_job_is_finished_and_again_after_growing_pauses(
+    jobs: JobStore, other: JobStore
+) -> None:
+    await make(jobs, job("j1", parts=2), job("j2", parts=1))
+    first = await claimed(jobs)
+    await jobs.answer(first, answer(calls=True))
+    assert await jobs.next_call(8.0, pause_seconds=10) is None
+    while (claim := await jobs.claim("w")) is not None:
+        await jobs.answer(claim, answer(calls=claim.job.job_id == "j1"))
+    for attempt, now in enumerate((8.0, 18.0, 38.0), 1):
+        due = await jobs.next_call(now, pause_seconds=10)
+        assert due is not None
+        assert (due.job.job_id, due.attempt) == ("j1", attempt)
+        later = now + 10 * 2 ** (attempt - 1)
+        assert await other.next_call(later - 0.5, pause_seconds=10) is None
+    await jobs.called("j1")
+    assert await jobs.next_call(1e9, pause_seconds=10) is None
+
+
+async def test_many_workers_answer_each_part_once(jobs: JobStore, other: JobStore) -> None:
+    await make(jobs, job("j1", parts=40), job("j2", "b", parts=40))
+    done = await asyncio.gather(
+        *(drained(store, f"w{number}") for number, store in enumerate((other, other, other, other)))
+    )
+    parts = [part for some in done for part in some]
+    assert sorted(parts) == sorted((name, part) for name in ("j1", "j2") for part in range(40))

@@ -1,0 +1,153 @@
+"""Processes that work on a job and are killed: every document is answered, and once."""
+
+import asyncio
+import multiprocessing
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from tests.harness.job_worker import work
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.jobs.desk import JobDesk
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.services.jobs import open_job_store
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobStatus
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.audit import no_audit
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
+
+KEK_TEXT = "07" * 32
+LEASE_SECONDS = 2.0
+WORKERS = 2
+MOMENTS = ("claimed", "examined", "answered")
+
+
+@pytest.fixture
+def tokenizer_folder(tmp_path: Path) -> Path:
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    (tmp_path / "tokenizer").mkdir()
+    tokenizer.save(str(tmp_path / "tokenizer/tokenizer.json"))
+    return tmp_path / "tokenizer"
+
+
+async def make_job(store_url: str, folder: Path, documents: int, part_documents: int) -> tuple[Any, Any, str]:
+    """A desk over the stores, the caller, and the id of a job with documents of different lengths."""
+    kek, store = KeyEncryptionKey.from_text(KEK_TEXT), open_store(store_url)
+    ring, registry = KeyRing(store, kek), TokenRegistry(store, kek)
+    fingerprint = TextTokenizer.load(folder).fingerprint
+    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
+    await ring.create("main", tenant="a", profile=profile)
+    token, _ = await registry.create(tenant="a", scopes={Scope.DETECT, Scope.DETECT_EVIDENCE})
+    caller = await registry.authenticate(token)
+    cache = KeyCache(ring)
+    await cache.refresh()
+    backend = DetectionBackend(cache, TokenizerSet.load([folder]), 10_000)
+    limits = JobLimits(part_documents=part_documents)
+    jobs = Jobs(open_job_store(store_url, lease_seconds=LEASE_SECONDS), kek, registry.current, limits)
+    desk = JobDesk(jobs, backend, JobMetrics(CollectorRegistry()), no_audit, None)
+    inputs = [Document(text="a short text " + "x" * (index % 97)) for index in range(documents)]
+
+    async def run(sealing: Callable[[], Any]) -> Any:
+        return sealing()
+
+    status = await desk.create(JobRequest(mode="direct", inputs=inputs), caller, "r", run)
+    await store.close()
+    return desk, caller, status.id
+
+
+def kill_workers(environment: dict[str, str], kills: int, finished: Callable[[], bool]) -> int:
+    """Two processes at a time: so many end at a random moment, the last two go on until all is done."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.harness.job_worker"])
+    generator = random.Random(5)
+    running: list[Any] = []
+    started = killed = 0
+    deadline = time.monotonic() + 800
+    try:
+        while not finished():
+            assert time.monotonic() < deadline, f"{killed} of {kills} were killed and the job is not done"
+            for process in [one for one in running if not one.is_alive()]:
+                assert process.exitcode == -signal.SIGKILL
+                killed += 1
+                running.remove(process)
+            while len(running) < WORKERS:
+                moment = generator.choice(MOMENTS) if started < kills else None
+                process = context.Process(target=work, args=(environment, generator.randrange(4), moment))
+                process.start()
+                started += 1
+                running.append(process)
+            time.sleep(0.05)
+    finally:
+        for process in running:
+            process.kill()
+            process.join()
+    return killed
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("documents", "part_documents", "kills"),
+    [(500, 8, 5), pytest.param(10_000, 32, 20, marks=pytest.mark.slow)],
+)
+def test_every_document_is_answered_once_whoever_is_killed(
+    store_url: str,
+    tokenizer_folder: Path,
+    tmp_path: Path,
+    documents: int,
+    part_documents: int,
+    kills: int,
+    record_result: Callable[[str, str, str], None],
+) -> None:
+    environment = {
+        "TTMARK_STORE_URL": store_url,
+        "TTMARK_KEK": KEK_TEXT,
+        "TTMARK_TOKENIZERS": str(tokenizer_folder),
+        "TTMARK_STATE": str(tmp_path),
+        "TTMARK_LEDGER_FILE": "",
+        "TTMARK_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
+    }
+    with asyncio.Runner() as runner:
+        desk, caller, job = runner.run(make_job(store_url, tokenizer_folder, documents, part_documents))
+
+        def status() -> JobStatus:
+            answer: JobStatus = runner.run(desk.status(job, caller))
+            return answer
+
+        killed = kill_workers(environment, kills, lambda: status().status == "finished")
+        assert killed == kills
+        done = status()
+        assert (done.answered, done.failed) == (documents, 0)
+        results: list[JobResult] = []
+        offset: int | None = 0
+        while offset is not None:
+            lines, offset, _ = runner.run(desk.results(job, caller, offset, 1_000))
+            results += [JobResult.model_validate_json(line) for line in lines]
+        assert [result.index for result in results] == list(range(documents))
+        # Each is the answer of its own document: its length says which it was.
+        lengths = [result.result.tokens for result in results if result.result]
+        assert lengths == [13 + index % 97 for index in range(documents)]
+        runner.run(desk._jobs.store.close())
+    record_result(
+        f"{kills} SIGKILLs of workers of a job of {documents:,} documents",
+        "each document is answered once",
+        f"{store_url.partition(':')[0]}: {len(results):,} answers for {documents:,} documents, none twice",
+    )

@@ -1,0 +1,78 @@
+"""A process that works on detection jobs until it kills itself at a moment of a part's way."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping
+from typing import Literal
+
+from prometheus_client import CollectorRegistry
+
+from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.fair_work.fair_queue import FairQueue
+from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_store import Claim, JobStore, PartAnswer
+from ttmark.detect_service.jobs.worker import JobWorker
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.services.jobs import open_jobs
+from ttmark.services.key_access import KeyAccess
+from ttmark.services.settings import DetectionSettings
+from ttmark.shared.vault.audit import no_audit
+
+Moment = Literal["claimed", "examined", "answered"]
+
+
+def work(environment: Mapping[str, str], parts: int, moment: Moment | None) -> None:
+    """Works as a replica with these settings would; with a moment until that of a part, which SIGKILL ends.
+
+    Args:
+        parts: how many are done before.
+    """
+    os.environ.update(environment)
+    asyncio.run(_work(parts, moment))
+
+
+async def _work(parts: int, moment: Moment | None) -> None:
+    settings = DetectionSettings()
+    access = KeyAccess.open(settings, service="detect", port=0, max_age_seconds=60)
+    jobs = open_jobs(settings, access)
+    if moment is not None:
+        _end_at(jobs.store, parts, moment)
+    backend = DetectionBackend(access.cache, TokenizerSet.load(settings.tokenizer_folders()), 10_000)
+    registry = CollectorRegistry()
+    queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry, MODES))
+    metrics, detection = JobMetrics(registry), DetectionMetrics(registry)
+    async with access:
+        worker = JobWorker(
+            jobs, backend, queue, metrics, detection, no_audit, ready=lambda: access.cache.ready
+        )
+        await worker.run()
+
+
+def _end_at(store: JobStore, parts: int, moment: Moment) -> None:
+    claim, answer = store.claim, store.answer
+    claimed = answered = 0
+
+    def reached(where: Moment, count: int) -> None:
+        if where == moment and count > parts:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    async def counted_claim(worker: str) -> Claim | None:
+        nonlocal claimed
+        found = await claim(worker)
+        claimed += found is not None
+        reached("claimed", claimed)
+        return found
+
+    async def counted_answer(of: Claim, given: PartAnswer) -> bool:
+        nonlocal answered
+        reached("examined", answered + 1)
+        first = await answer(of, given)
+        answered += 1
+        reached("answered", answered)
+        return first
+
+    store.claim = counted_claim  # type: ignore[method-assign]
+    store.answer = counted_answer  # type: ignore[method-assign, assignment]

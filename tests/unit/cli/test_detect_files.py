@@ -1,0 +1,132 @@
+"""`ttmark detect FILE...` from its arguments to its exit code, with a service that this test plays."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from ttmark.services.cli import detect as command
+from ttmark.services.cli.main import app
+from ttmark.shared.client import Client
+
+MARKED = "marked"
+TOO_LONG = "too long"
+Run = Callable[..., Result]
+
+
+class Played:
+    """Finds `marked`, refuses requests with a document `too long` as the service does, and keeps them."""
+
+    def __init__(self) -> None:
+        self.requests: list[list[str]] = []
+        self.most_documents = 256
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        texts = [document["text"] for document in json.loads(request.content)["inputs"]]
+        ids = [document["id"] for document in json.loads(request.content)["inputs"]]
+        self.requests.append(texts)
+        if len(texts) > self.most_documents:
+            return httpx.Response(413, json={"title": "too large", "detail": "The body is too large."})
+        if "forbidden" in texts:
+            return httpx.Response(403, json={"title": "Forbidden", "detail": "The token lacks a scope."})
+        if TOO_LONG in texts:
+            index = texts.index(TOO_LONG)
+            problem = {"title": "x", "detail": f"Document {index} is long.", "param": f"inputs[{index}]"}
+            return httpx.Response(413, json=problem)
+        results = [
+            {
+                "id": name,
+                "verdict": "watermarked" if text == MARKED else "not_detected",
+                "tokens": 1,
+                "hypotheses": 1,
+            }
+            for name, text in zip(ids, texts, strict=True)
+        ]
+        return httpx.Response(200, json={"results": results, "request_id": "r"})
+
+
+@pytest.fixture
+def service() -> Played:
+    return Played()
+
+
+@pytest.fixture
+def run(service: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    def client(url: str, token: str) -> Client:
+        return Client(url, token, transport=httpx.MockTransport(service.answer))
+
+    monkeypatch.setattr(command, "Client", client)
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments, **options: CliRunner().invoke(
+        app, ["detect", "--token", "t", *arguments], **options
+    )
+
+
+def write(**texts: str) -> None:
+    for name, text in texts.items():
+        Path(f"{name}.txt").write_text(text)
+
+
+def test_files_a_folder_and_standard_input_are_answered_in_order(run: Run) -> None:
+    Path("f").mkdir()
+    write(a="1")
+    Path("f/b.html").write_text(f"<p>{MARKED}")
+    result = run("--json", "a.txt", "f", "-", input="typed")
+    assert result.exit_code == 0
+    answered = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(one["id"], one["verdict"]) for one in answered] == [
+        ("a.txt", "not_detected"),
+        ("f/b.html", "watermarked"),
+        ("-", "not_detected"),
+    ]
+    assert "3 files: 2 not detected, 1 watermarked" in result.stderr
+
+
+def test_a_bad_file_is_named_and_the_others_are_answered(run: Run, service: Played) -> None:
+    write(a=TOO_LONG, b="1", c=TOO_LONG, d=MARKED)
+    result = run("--json", "a.txt", "b.txt", "none.txt", "c.txt", "d.txt")
+    assert result.exit_code == 1
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["id"] for line in lines if "verdict" in line] == ["b.txt", "d.txt"]
+    assert [line["id"] for line in lines if "error" in line] == ["a.txt", "none.txt", "c.txt"]
+    assert "ttmark: none.txt: No such file or directory" in result.stderr
+    assert "ttmark: c.txt: Document 1 is long." in result.stderr
+    assert "5 files: 3 not examined, 1 not detected, 1 watermarked" in result.stderr
+
+
+def test_a_request_that_is_too_large_is_sent_in_parts(run: Run, service: Played) -> None:
+    service.most_documents = 1
+    write(a="1", b="2", c="3")
+    result = run("--json", "a.txt", "b.txt", "c.txt")
+    assert result.exit_code == 0
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["a.txt", "b.txt", "c.txt"]
+    service.most_documents = 0
+    assert run("a.txt").exit_code == 1
+
+
+def test_what_is_no_files_fault_ends_the_command_in_one_line(run: Run, service: Played) -> None:
+    write(a="forbidden", b="1")
+    result = run("a.txt", "b.txt")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "ttmark: The token lacks a scope.\n"
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "plain", "fail_on_found"),
+    [(["b.txt"], 0, 0), (["a.txt"], 0, 3), (["a.txt", "none.txt"], 1, 3), (["b.txt", "none.txt"], 1, 1)],
+)
+def test_exit_codes_say_what_happened(run: Run, files: list[str], plain: int, fail_on_found: int) -> None:
+    write(a=MARKED, b="1")
+    assert run(*files).exit_code == plain
+    assert run("--fail-on-found", *files).exit_code == fail_on_found
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["-", "-"], ["a.txt", "--bulk", "b.jsonl"], ["--mode", "odd", "-"]]
+)
+def test_bad_usage_is_2(run: Run, arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2

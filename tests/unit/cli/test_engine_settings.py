@@ -1,0 +1,74 @@
+"""Which engine the settings name, and one clear line where they do not fit it."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from ttmark.services.engines import load_engine
+from ttmark.services.extras import MODULES
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings import GenerationSettings
+
+FOLDER = Path("nowhere")
+
+
+def settings(**chosen: object) -> GenerationSettings:
+    return GenerationSettings(model=("one",), **chosen)  # type: ignore[arg-type]
+
+
+def refusal(chosen: GenerationSettings) -> str:
+    with pytest.raises(StartupError) as error:
+        load_engine("one", FOLDER, chosen)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
+def test_a_missing_vllm_is_named_with_what_installs_it() -> None:
+    said = refusal(settings(engine="vllm"))
+    assert "vLLM is not installed: pip install vllm==0.32.0" in said
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MODULES, "vllm", ("no_such_module",))
+    assert "no_such_module not installed: pip install 'ttmark[vllm]'" in refusal(settings(engine="vllm"))
+
+
+def test_the_embedded_engine_has_no_file_of_arguments(tmp_path: Path) -> None:
+    assert "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm" in refusal(
+        settings(engine_file=tmp_path / "a.yaml")
+    )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ({"reproducible": True}, "TTMARK_REPRODUCIBLE is for the embedded engine"),
+        ({"adaptive_branches": True}, "TTMARK_ADAPTIVE_BRANCHES is for the embedded engine"),
+        ({"model": ("one", "two")}, "TTMARK_ENGINE=vllm serves one model"),
+    ],
+)
+def test_what_vllm_has_not_is_refused(
+    monkeypatch: pytest.MonkeyPatch, chosen: dict[str, object], said: str
+) -> None:
+    monkeypatch.setattr("ttmark.services.engines.find_spec", lambda _: object())
+    assert said in refusal(settings(engine="vllm").model_copy(update=chosen))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read: "),
+        ("a: [", "cannot be read: "),
+        ("- a\n", "must hold names and values"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, said: str
+) -> None:
+    monkeypatch.setattr("ttmark.services.engines.find_spec", lambda _: object())
+    file = tmp_path / "vllm.yaml"
+    if text is not None:
+        file.write_text(text)
+    assert said in refusal(settings(engine="vllm", engine_file=file))

@@ -1,0 +1,126 @@
+"""`POST /v1/detect`: direct, aligned and localized detection as one question, through the whole service."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.unit.detect.simulated_texts import written
+from ttmark.detect_service.combined_detector import combined
+from ttmark.detect_service.detectors import CombinedEvidence
+from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
+from ttmark.shared.watermark.detectors.combined import Shares
+from ttmark.shared.watermark.detectors.segments import log10_expected
+
+HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
+
+
+async def results(service, body, token="full"):
+    response = await service.post("/v1/detect", body, token)
+    assert response.status_code == 200, response.text
+    return [CombinedResult.model_validate(result) for result in response.json()["results"]]
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("phase", [0, "any"])
+def test_it_is_the_three_detectors_with_their_shares_of_the_rate(block_size: int, phase) -> None:
+    watermark, keys = Watermark("gumbel", block_size), [bytes([n] * 16) for n in (1, 2)]
+    tokens = written(watermark, keys, blocks=60 // block_size, choices=8)[0]
+    documents = [tokens, tokens[1:], np.random.default_rng(3).integers(50_000, size=90), tokens[:2]]
+    found = combined([phase] * len(documents), -3.0)(watermark, [[key] for key in keys], documents)
+    count = block_size if phase == "any" else 1
+    for document, by_version in zip(documents, found, strict=True):
+        for key, tried in zip(keys, by_version, strict=True):
+            direct = [detect_direct(watermark, key, document, phase=p).log10_p for p in range(count)]
+            aligned = detect_aligned(watermark, key, document).log10_p
+            passages = detect_localized(watermark, key, document)
+            expected = Shares.of(count).log10_p(direct, aligned, log10_expected(passages.log10_p))
+            assert tried.evidence.log10_p == pytest.approx(expected, abs=1e-9)
+            assert isinstance(tried.evidence, CombinedEvidence)
+            assert tried.evidence.hypotheses == count + 2
+            assert len(tried.fired) == (tried.evidence.log10_p <= -3.0)
+
+
+async def test_a_marked_text_is_found_as_a_whole(service) -> None:
+    text = service.marked("a-two", tokens=300)
+    body = {"inputs": [{"text": text}], "keys": ["a-one", "a-two"], "normalize": False}
+    (result,) = await results(service, body)
+    assert (result.verdict, result.scope, result.explained_by, result.basis) == (
+        "watermarked",
+        "whole",
+        "direct",
+        "watermark",
+    )
+    assert result.key is not None
+    assert result.key.key_id == "a-two"
+    assert result.segments == []
+    assert result.marked_share is not None
+    assert result.marked_share.high == 1.0
+    assert result.hypotheses == 8  # two keys; two boundaries, an alignment, passages
+    assert result.message is not None
+    assert "contains passages made with our key a-two, version 1" in result.message.explanation
+
+
+async def test_passages_stand_out_of_a_text_by_people(service) -> None:
+    marked = service.marked("a-one", tokens=300)
+    text = HUMAN * 5 + marked + HUMAN * 5
+    (result,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "evidence": "blocks"})
+    assert (result.verdict, result.scope) == ("watermarked", "passages")
+    assert result.segments
+    assert result.marked_share is not None
+    assert result.marked_share.low <= len(marked) / len(text) <= result.marked_share.high < 1.0
+    assert result.evidence
+    assert result.message is not None
+    assert "passage" in result.message.headline
+
+
+async def test_two_keys_in_one_text_are_passages_of_each(service) -> None:
+    text = service.marked("a-one", tokens=300) + service.marked("a-two", tokens=300)
+    (result,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one", "a-two"]})
+    assert result.scope == "passages"
+    assert {segment.key.key_id for segment in result.segments or []} == {"a-one", "a-two"}
+
+
+async def test_without_evidence_there_is_a_verdict_and_words_that_name_no_key(service) -> None:
+    body = {"inputs": [{"text": service.marked("a-two", tokens=300)}]}
+    (result,) = await results(service, body, token="verdict")
+    assert result.verdict == "watermarked"
+    hidden = (result.p_value, result.key, result.segments, result.scope, result.marked_share, result.weak)
+    assert hidden == (None,) * 6
+    assert result.message is not None
+    assert "a-two" not in result.message.model_dump_json()
+    assert "one of our keys" in result.message.explanation
+
+
+async def test_a_verdict_alone_does_not_say_that_evidence_is_weak(service) -> None:
+    text = service.marked("a-one", tokens=40)
+    body = {"inputs": [{"text": text}], "keys": ["a-one"]}
+    for rate in (1e-3, 1e-5, 1e-8, 1e-12):
+        (full,) = await results(service, {**body, "fpr": rate})
+        assert full.log10_p is not None
+        if full.verdict == "not_detected":
+            expected = full.log10_p <= min(math.log10(rate) + 2.0, -2.0)
+            assert full.weak is expected
+            assert full.message is not None
+            assert ("Weak" in full.message.headline) is expected
+    (verdict,) = await results(service, {**body, "fpr": 1e-5}, token="verdict")
+    assert verdict.weak is None
+    assert verdict.message is not None
+    assert "Weak" not in verdict.message.headline
+
+
+async def test_a_short_text_is_told_what_is_usual_where_that_was_measured(service) -> None:
+    (short,) = await results(service, {"inputs": [{"text": HUMAN[:7]}], "keys": ["a-one"], "fpr": 1e-12})
+    assert short.verdict == "too_short"
+    assert short.tokens_needed is not None
+    assert short.tokens_typical is not None
+    assert short.tokens_typical > 3 * short.tokens_needed
+    assert short.message is not None
+    assert str(short.tokens_typical) in short.message.explanation
+
+
+async def test_it_takes_no_options_of_one_mode(service) -> None:
+    for option in ({"phase": 0}, {"beta": 5.0}, {"method": "scan"}):
+        response = await service.post("/v1/detect", {"inputs": [{"text": "a"}], **option})
+        assert response.status_code == 422

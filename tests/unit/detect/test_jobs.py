@@ -1,0 +1,372 @@
+"""Detection jobs over HTTP, worked on here and now: answered as routes answer, seen by whom they concern."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.fair_work.fair_queue import FairQueue
+from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_store import StoreLimits
+from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
+from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
+from ttmark.detect_service.jobs.worker import MOST_ATTEMPTS, JobWorker
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import InvalidToken
+
+EVIDENCE = frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})
+CALLERS = {
+    "mine": Principal("t1", "a", EVIDENCE),
+    "second": Principal("t2", "a", EVIDENCE),
+    "verdict": Principal("t3", "a", frozenset({Scope.DETECT})),
+    "verdict2": Principal("t4", "a", frozenset({Scope.DETECT})),
+    "stranger": Principal("t5", "b", EVIDENCE),
+    "writer": Principal("t6", "a", frozenset({Scope.GENERATE})),
+}
+SECRET_TEXT = "nobody but the service reads this sentence"
+
+
+@dataclass
+class Desk:
+    """A client, a worker that works when it is told to, and what they leave behind."""
+
+    client: httpx.AsyncClient
+    worker: JobWorker
+    store: SqliteJobs
+    database: Path
+    events: list[AuditEvent]
+    callers: dict[str, Principal]
+    registry: CollectorRegistry
+
+    async def ask(self, method: str, path: str, who: str = "mine", **options: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {who}"}
+        return await self.client.request(method, f"/v1/detect/jobs{path}", headers=headers, **options)
+
+    async def make(self, texts: list[str], who: str = "mine", **options: Any) -> str:
+        body = {"mode": "direct", "inputs": [{"text": text} for text in texts], **options}
+        response = await self.ask("POST", "", who, json=body)
+        assert response.status_code == 202, response.text
+        assert response.headers["Location"] == f"/v1/detect/jobs/{response.json()['id']}"
+        return str(response.json()["id"])
+
+    async def work(self) -> int:
+        parts = 0
+        while await self.worker.work_once():
+            parts += 1
+        return parts
+
+    async def results(self, job: str, who: str = "mine", **params: Any) -> dict[str, Any]:
+        response = await self.ask("GET", f"/{job}/results", who, params=params)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def open_desk(service, tmp_path: Path) -> Open:
+    @asynccontextmanager
+    async def opened(backend: DetectionBackend | None = None, **limits: Any) -> AsyncIterator[Desk]:
+        backend = backend or service.backend
+        callers, events = dict(CALLERS), list[AuditEvent]()
+
+        async def authenticate(plain: str) -> Principal:
+            return callers[plain]
+
+        async def current(token_id: str) -> Principal:
+            for caller in callers.values():
+                if caller.token_id == token_id:
+                    return caller
+            raise InvalidToken("revoked")
+
+        registry = CollectorRegistry()
+        store = SqliteJobs(tmp_path / "jobs.db", lease_seconds=30)
+        job_limits = replace(JobLimits(part_documents=4, workers=0), **limits)
+        jobs = Jobs(store, KeyEncryptionKey(bytes(32)), current, job_limits)
+        app = create_detection_app(
+            backend,
+            AppOptions(authenticate=authenticate, registry=registry, audit=events.append),
+            readiness=lambda: Readiness({}),
+            jobs=jobs,
+        )
+        other = CollectorRegistry()
+        queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other, MODES))
+        worker = JobWorker(
+            jobs,
+            backend,
+            queue,
+            JobMetrics(other),
+            DetectionMetrics(other),
+            events.append,
+            ready=lambda: True,
+        )
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://jobs") as client:
+            yield Desk(client, worker, store, tmp_path / "jobs.db", events, callers, registry)
+        await store.close()
+
+    return opened
+
+
+@pytest.fixture
+async def desk(open_desk: Open) -> AsyncIterator[Desk]:
+    async with open_desk() as desk:
+        yield desk
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"mode": "direct"},
+        {"mode": "direct", "phase": 0, "fpr": 1e-3, "keys": ["a-two"]},
+        {"mode": "aligned", "beta": 5.0},
+        {"mode": "localized", "method": "waterseeker", "normalize": False},
+    ],
+)
+async def test_a_job_answers_what_the_route_answers(service, desk: Desk, options: dict[str, Any]) -> None:
+    texts = [service.marked("a-one"), "human words " * 20, service.marked("a-two")[1:], "short"] * 3
+    documents: list[dict[str, Any]] = [{"text": text} for text in texts]
+    documents[1]["id"] = "named"
+    documents[5] = {"token_ids": service.tokenizer.encode(texts[0])}
+    body = {**options, "inputs": documents}
+    job = (await desk.ask("POST", "", json=body)).json()["id"]
+    assert await desk.work() == 3
+    rest = {name: value for name, value in body.items() if name != "mode"}
+    expected = await service.results(options.get("mode", "combined"), rest)
+    answered = await desk.results(job)
+    assert [row["index"] for row in answered["results"]] == list(range(12))
+    assert [row["id"] for row in answered["results"]] == [result.id for result in expected]
+    assert [row["result"] for row in answered["results"]] == [
+        result.model_dump(mode="json", exclude_none=True) for result in expected
+    ]
+    assert (answered["next_offset"], answered["status"]) == (None, "finished")
+
+
+async def test_the_status_says_how_far_a_job_is(desk: Desk) -> None:
+    job = await desk.make(["text"] * 10)
+    states = []
+    for _ in range(4):
+        status = (await desk.ask("GET", f"/{job}")).json()
+        states.append((status["status"], status["answered"], status["documents"], status["failed"]))
+        assert (status["finished_at"] is not None) == (status["status"] == "finished")
+        await desk.worker.work_once()
+    assert states == [
+        ("queued", 0, 10, 0),
+        ("running", 4, 10, 0),
+        ("running", 8, 10, 0),
+        ("finished", 10, 10, 0),
+    ]
+
+
+async def test_pages_give_each_document_once_while_the_job_goes_on(desk: Desk) -> None:
+    job = await desk.make([f"text {number}" for number in range(11)])
+    seen: list[int] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = await desk.results(job, offset=offset, limit=3)
+        seen += [row["index"] for row in page["results"]]
+        offset = page["next_offset"]
+        if not page["results"]:
+            assert await desk.worker.work_once()
+    assert seen == list(range(11))
+    assert (await desk.results(job, offset=50))["results"] == []
+
+
+async def test_lines_name_the_next_page(desk: Desk) -> None:
+    job = await desk.make(["text"] * 5)
+    await desk.work()
+    first = await desk.ask("GET", f"/{job}/results", params={"format": "jsonl", "limit": 3})
+    assert first.headers["Content-Type"] == "application/jsonl"
+    address = first.headers["Link"].split(">")[0].removeprefix("<")
+    second = await desk.client.get(address, headers={"Authorization": "Bearer mine"})
+    assert "Link" not in second.headers
+    lines = [json.loads(line) for line in (first.text + second.text).splitlines()]
+    assert [line["index"] for line in lines] == list(range(5))
+
+
+async def test_a_document_at_fault_costs_no_other_its_answer(service, desk: Desk) -> None:
+    marked = service.marked("a-one")
+    job = await desk.make([marked, "a" * 6_000, marked, "b" * 6_000, marked])
+    await desk.work()
+    rows = (await desk.results(job))["results"]
+    assert [row.get("error", {}).get("code") for row in rows] == [
+        None,
+        "request_too_large",
+        None,
+        "request_too_large",
+        None,
+    ]
+    assert [row["result"]["verdict"] for row in rows[::2]] == ["watermarked"] * 3
+    assert (await desk.ask("GET", f"/{job}")).json()["failed"] == 2
+
+
+async def test_only_the_tenant_sees_a_job_and_without_evidence_only_its_maker(service, desk: Desk) -> None:
+    job = await desk.make([service.marked("a-one")])
+    plain = await desk.make([service.marked("a-one")], "verdict")
+    await desk.work()
+    for who, sees in (("mine", True), ("second", True), ("verdict", False), ("stranger", False)):
+        for method, path in (("GET", ""), ("GET", "/results")):
+            assert (await desk.ask(method, f"/{job}{path}", who)).status_code == (200 if sees else 404)
+    for who in ("verdict2", "stranger"):
+        assert (await desk.ask("DELETE", f"/{plain}", who)).status_code == 404
+    assert (await desk.ask("GET", f"/{job}", "writer")).status_code == 403
+    assert (await desk.results(job))["results"][0]["result"]["p_value"] < 1e-5
+    (row,) = (await desk.results(plain, "verdict"))["results"]
+    assert row["result"]["verdict"] == "watermarked"
+    assert not {"p_value", "key", "z"} & row["result"].keys()
+
+
+async def test_rights_are_those_of_the_time_when_the_work_is_done(desk: Desk) -> None:
+    revoked, narrowed = await desk.make(["a text"], "verdict"), await desk.make(["a text"], fpr=0.03)
+    del desk.callers["verdict"]
+    desk.callers["mine"] = Principal("t1", "a", frozenset({Scope.DETECT}))
+    await desk.work()
+    (row,) = (await desk.results(revoked, "second"))["results"]
+    assert row["error"]["code"] == "invalid_api_key"
+    (row,) = (await desk.results(narrowed, "second"))["results"]
+    assert row["error"]["code"] == "invalid_field"
+
+
+async def test_texts_are_sealed_in_the_store_and_forgotten_once_answered(desk: Desk) -> None:
+    job = await desk.make([SECRET_TEXT] * 3, webhook=None)
+
+    def on_disk() -> bytes:
+        return b"".join(path.read_bytes() for path in desk.database.parent.glob("jobs.db*"))
+
+    def count(connection: Any) -> int:
+        found: int = connection.execute("SELECT COUNT(documents) FROM parts").fetchone()[0]
+        return found
+
+    assert await desk.store._file.run(count) == 1
+    assert SECRET_TEXT.encode() not in on_disk()
+    await desk.work()
+    assert await desk.store._file.run(count) == 0
+    assert len((await desk.results(job))["results"]) == 3
+    assert (await desk.ask("DELETE", f"/{job}")).status_code == 204
+    assert (await desk.ask("GET", f"/{job}")).status_code == 404
+    told = [(event.action, event.job_id) for event in desk.events if event.action.startswith("job.")]
+    assert told == [("job.create", job), ("job.delete", job)]
+    (used,) = [event for event in desk.events if event.action == "key.detect"]
+    assert (used.request_id, used.route, used.verdicts) == (job, "/v1/detect/jobs", {"not_detected": 3})
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param"),
+    [
+        ({"mode": "direct", "beta": 5.0}, 422, None),
+        ({"mode": "odd"}, 422, "mode"),
+        ({"phase": 0}, 422, None),
+        ({"mode": "direct", "evidence": "blocks"}, 422, "evidence"),
+        ({"mode": "direct", "keys": ["no-key"]}, 404, "keys[0]"),
+        ({"mode": "direct", "webhook": "https://example.org"}, 422, "webhook"),
+        ({"mode": "direct", "inputs": []}, 422, "inputs"),
+        ({"mode": "direct", "inputs": [{"text": "a"}] * 21}, 413, "inputs"),
+        ({"mode": "direct", "inputs": [{"text": "a" * 9_000}]}, 413, None),
+        ({"mode": "direct", "keys": ["a-one"], "inputs": [{"token_ids": [999]}]}, 422, "inputs[0].token_ids"),
+    ],
+)
+async def test_what_cannot_become_a_job_is_refused(
+    open_desk: Open, body: dict[str, Any], status: int, param: str | None
+) -> None:
+    async with open_desk(documents=20, body_bytes=8_000) as desk:
+        response = await desk.ask("POST", "", json={"inputs": [{"text": "a"}], **body})
+        assert (response.status_code, response.json().get("param")) == (status, param), response.text
+        assert await desk.store.waiting() == 0
+
+
+async def test_a_job_may_have_more_documents_than_other_bodies_have_objects(open_desk: Open) -> None:
+    async with open_desk(documents=12_000, part_documents=4_000) as desk:
+        job = await desk.make(["a"] * 12_000)
+        assert (await desk.ask("GET", f"/{job}")).json()["documents"] == 12_000
+
+
+async def test_jobs_of_a_tenant_and_room_are_limited(open_desk: Open) -> None:
+    async with open_desk(store=StoreLimits(jobs=1, size=2_000)) as desk:
+        job = await desk.make(["a"])
+        refused = await desk.ask("POST", "", json={"mode": "direct", "inputs": [{"text": "a"}]})
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+        await desk.ask("DELETE", f"/{job}")
+        large = await desk.ask("POST", "", json={"mode": "direct", "inputs": [{"text": "a" * 3_000}]})
+        assert (large.status_code, "2000 bytes" in large.text) == (429, True)
+        assert desk.registry.get_sample_value("ttmark_jobs_total", {"event": "refused"}) == 2
+
+
+async def test_a_part_whose_workers_keep_dying_is_answered_with_errors(desk: Desk) -> None:
+    job = await desk.make(["a"] * 6)
+    for _ in range(MOST_ATTEMPTS):
+        claim = await desk.store.claim("dies")
+        assert claim is not None
+        assert claim.part == 0
+        await desk.store.release(claim)
+    await desk.work()
+    rows = (await desk.results(job))["results"]
+    assert [row.get("error", {}).get("code") for row in rows] == ["internal_error"] * 4 + [None] * 2
+
+
+async def test_a_worker_that_is_stopped_gives_its_part_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = asyncio.Event()
+
+    async def never(*_: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    job = await desk.make(["a"])
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.worker, "_work", never)
+        working = asyncio.create_task(desk.worker.run())
+        await asyncio.wait_for(begun.wait(), 30)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+    assert await desk.work() == 1
+    assert (await desk.ask("GET", f"/{job}")).json()["status"] == "finished"
+
+
+async def test_a_deleted_job_ends_while_it_is_worked_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def never(*_: Any) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    job = await desk.make(["a"])
+    monkeypatch.setattr(desk.worker, "_work", never)
+    monkeypatch.setattr(desk.store, "lease_seconds", 0.3)
+    working: Awaitable[bool] = asyncio.create_task(desk.worker.work_once())
+    await asyncio.wait_for(begun.wait(), 30)
+    await desk.ask("DELETE", f"/{job}")
+    assert await asyncio.wait_for(working, 30)
+    assert ended.is_set()
+
+
+async def test_a_path_names_the_methods_of_all_its_routes(desk: Desk) -> None:
+    for path, allowed in (("", "POST"), (f"/{'0' * 32}", "DELETE, GET"), (f"/{'0' * 32}/results", "GET")):
+        response = await desk.ask("OPTIONS", path)
+        assert (response.status_code, response.headers["Allow"]) == (405, allowed)
+
+
+async def test_the_description_says_all_of_it(desk: Desk, check_description: Callable[[Any], None]) -> None:
+    description = (await desk.client.get("/openapi.json")).json()
+    check_description(description)
+    assert {"/v1/detect/jobs", "/v1/detect/jobs/{job_id}"} <= description["paths"].keys()

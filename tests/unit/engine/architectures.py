@@ -1,0 +1,133 @@
+"""Small models of many architectures, and a runner that computes every piece from the first token."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import (
+    BloomConfig,
+    Cohere2Config,
+    DeepseekV3Config,
+    FalconH1Config,
+    Gemma3TextConfig,
+    Glm4Config,
+    GPT2Config,
+    GPTNeoXConfig,
+    GptOssConfig,
+    GraniteConfig,
+    LlamaConfig,
+    MambaConfig,
+    MistralConfig,
+    MixtralConfig,
+    Olmo2Config,
+    Phi3Config,
+    PreTrainedConfig,
+    Qwen2Config,
+    Qwen3Config,
+    Qwen3MoeConfig,
+    SmolLM3Config,
+    StableLmConfig,
+)
+
+from ttmark.gen_service.engine.ragged import Append, Probe
+from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME
+
+_TOKENS: dict[str, Any] = {"vocab_size": 300, "bos_token_id": None, "eos_token_id": 0, "pad_token_id": None}
+_SHAPE: dict[str, Any] = {
+    **_TOKENS,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "initializer_range": 0.3,
+    "tie_word_embeddings": False,  # tied random weights only echo the last token
+}
+_HEADS: dict[str, Any] = {**_SHAPE, "head_dim": 16}
+_WINDOWS: dict[str, Any] = {
+    **_HEADS,
+    "sliding_window": 16,
+    "layer_types": ["sliding_attention", "full_attention"],
+}
+_EXPERTS: dict[str, Any] = {"num_experts_per_tok": 2, "moe_intermediate_size": 48}
+
+SERVED: dict[str, PreTrainedConfig] = {
+    "Llama": LlamaConfig(**_SHAPE),
+    "Mistral": MistralConfig(**_SHAPE, sliding_window=16),
+    "Qwen 2": Qwen2Config(**_SHAPE),
+    "Qwen 3": Qwen3Config(**_HEADS),
+    "Qwen 3 MoE": Qwen3MoeConfig(**_HEADS, **_EXPERTS, num_experts=4),
+    "Gemma 3": Gemma3TextConfig(**_WINDOWS),
+    "gpt-oss": GptOssConfig(**_WINDOWS, num_local_experts=4, num_experts_per_tok=2),
+    "DeepSeek V3": DeepseekV3Config(
+        **_SHAPE | {"num_key_value_heads": 4},
+        **_EXPERTS,
+        qk_nope_head_dim=16,
+        qk_rope_head_dim=16,
+        v_head_dim=24,
+        kv_lora_rank=16,
+        q_lora_rank=24,
+        n_routed_experts=8,
+        n_group=4,
+        topk_group=2,
+        first_k_dense_replace=1,
+    ),
+    "Mixtral": MixtralConfig(**_SHAPE, num_local_experts=4, num_experts_per_tok=2),
+    "Phi 3": Phi3Config(**_SHAPE),
+    "SmolLM 3": SmolLM3Config(**_SHAPE),
+    "OLMo 2": Olmo2Config(**_SHAPE),
+    "Granite": GraniteConfig(**_SHAPE),
+    "Cohere 2": Cohere2Config(**_WINDOWS),
+    "GLM 4": Glm4Config(**_HEADS),
+    "GPT-2": GPT2Config(**_TOKENS, n_embd=64, n_layer=2, n_head=4, n_positions=256, initializer_range=0.3),
+    "GPT-NeoX": GPTNeoXConfig(**_SHAPE),
+}
+REFUSED: dict[str, PreTrainedConfig] = {
+    "Bloom": BloomConfig(**_TOKENS, hidden_size=64, n_layer=2, n_head=4),
+    "Falcon-H1": FalconH1Config(
+        **_HEADS, mamba_d_ssm=64, mamba_n_heads=4, mamba_d_head=16, mamba_n_groups=1, mamba_d_state=8
+    ),
+    "Mamba": MambaConfig(**_TOKENS, hidden_size=32, state_size=4, num_hidden_layers=2),
+    "StableLM": StableLmConfig(**_SHAPE),
+}
+
+
+class SlowRunner:
+    """What an engine's runner computes, by transformers' own attention and without a cache.
+
+    Only the tokens of the cache rows are kept; every piece is computed from the first token of its sequence.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._tokens: dict[int, int] = {}  # by cache row
+
+    def move(self, source: int, target: int, length: int) -> None:
+        moved = [self._tokens[source + row] for row in range(length)]
+        self._tokens.update(enumerate(moved, target))
+
+    @torch.inference_mode()
+    def forward(self, pieces: Sequence[Append | Probe]) -> list[torch.Tensor]:
+        self._model.set_attn_implementation("eager")
+        try:
+            return [self._logits(piece) for piece in pieces]
+        finally:
+            self._model.set_attn_implementation(ATTENTION_NAME)
+
+    def _logits(self, piece: Append | Probe) -> torch.Tensor:
+        if isinstance(piece, Append):
+            self._tokens.update(enumerate(piece.tokens, piece.base + piece.position))
+            text = self._text(piece.base, piece.position + len(piece.tokens))
+            return self._last(text)[None] if piece.wants_logits else torch.empty(0, 0)
+        prefix = self._text(piece.base, piece.position)
+        return torch.stack([self._last([*prefix, *path]) for path in piece.paths.tolist()])
+
+    def _text(self, base: int, length: int) -> list[int]:
+        return [self._tokens[base + position] for position in range(length)]
+
+    def _last(self, tokens: list[int]) -> torch.Tensor:
+        logits: torch.Tensor = self._model(
+            input_ids=torch.tensor([tokens], device=self._model.device), use_cache=False
+        ).logits
+        return logits[0, -1].float()

@@ -1,0 +1,241 @@
+"""The worker's desk, driven by a scheduler that drops drafts as vLLM's does."""
+
+import pickle
+import random
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from ttmark.evaluation.bench.random_model import byte_tokenizer
+from ttmark.gen_service.decoding.decoder import Decoder
+from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.sequence import Sequence as Reference
+from ttmark.gen_service.vllm_engine.completion import FILLER
+from ttmark.gen_service.vllm_engine.desk import TICKET, Desk
+from ttmark.gen_service.vllm_engine.report import Failure, StepReport
+from ttmark.gen_service.vllm_engine.ticket import Ticket, open_ticket
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark import Watermark
+
+TOKENIZER = TextTokenizer(byte_tokenizer())
+KEY = bytes(range(16))
+VOCAB = TOKENIZER.vocab_size
+ENDS = (0,)
+BRANCHES = 4
+
+
+def model(tokens: Sequence[int]) -> torch.Tensor:
+    """Logits [vocab] that any prefix determines: of its last three tokens and its length."""
+    torch.manual_seed(hash((*tokens[-3:], len(tokens))) % 2**31)
+    return 4 * torch.randn(VOCAB)
+
+
+def request(number: int, block_size: int, scheme: str = "synthid", **sampling: object) -> GenerationRequest:
+    params = SamplingParams(max_tokens=30, top_k=20, seed=number, **sampling)  # type: ignore[arg-type]
+    marking = Marking("k", 1, "p", Watermark(scheme, block_size), KEY) if block_size else None
+    return GenerationRequest(f"r{number}", tuple(range(1, 6 + number)), params, marking)
+
+
+def reference(asked: GenerationRequest) -> list[Delta]:
+    """What the decoder makes of a request that is alone, without vLLM's bookkeeping."""
+    sequence = Reference(asked, TOKENIZER, ENDS)
+    decoder, deltas = Decoder(lambda: BRANCHES), list[Delta]()
+    while sequence.finish_reason is None:
+        paths = sequence.block.paths if sequence.block is not None else [()]
+        rows = torch.stack([model([*sequence.tokens, *path]) for path in paths])
+        made = decoder.decide({sequence: rows}).get(sequence)
+        if made is not None:
+            assert isinstance(made, Delta)
+            deltas.append(made)
+    return deltas
+
+
+class Scheduler:
+    """As vLLM keeps its own lists of tokens: those told, and drafts that it may drop at any time."""
+
+    def __init__(self, chance_of_drop: float) -> None:
+        self.reports: list[StepReport] = []
+        self.desk = Desk(TOKENIZER, ENDS, BRANCHES, self.probe, lambda own: own, self.reports.append)
+        self.lists: dict[str, list[int]] = {}
+        self.broken: str | None = None
+        self._random = random.Random(0)
+        self._drop = chance_of_drop
+
+    def add(self, asked: GenerationRequest) -> None:
+        self.desk.take(Ticket(f"ticket-{asked.request_id}", asked))
+        self.desk.begin(asked.request_id, {TICKET: f"ticket-{asked.request_id}"}, 3)
+        self.lists[asked.request_id] = list(asked.prompt_ids)
+
+    def probe(self, branches: Sequence[tuple[int, int, tuple[int, ...]]]) -> torch.Tensor:
+        names = list(self.lists)
+        if any(names[place] == self.broken for place, _, _ in branches):
+            raise RuntimeError("no such probe")
+        for place, length, _ in branches:
+            assert len(self._computed[place]) == length, "a probe's prefix must be in the cache"
+        return torch.stack([model([*self._computed[place], *path]) for place, _, path in branches])
+
+    def step(self) -> None:
+        names = list(self.lists)
+        drafted = [self.desk.drafts(name) for name in names]
+        drafted = [each[: self._random.choice([0, 1])] if self._dropped() else each for each in drafted]
+        # vLLM pads some requests to the full number of drafts.
+        padded = [[*each, *[-1] * (2 - len(each))] if self._dropped() else each for each in drafted]
+        rows = [
+            model([*self.lists[name], *own[:count]])
+            for name, own in zip(names, padded, strict=True)
+            for count in range(len(own) + 1)
+        ]
+        self._computed = [[*self.lists[name], *own] for name, own in zip(names, drafted, strict=True)]
+        self.desk.step_begins()
+        told = self.desk.decide(names, padded, [False] * len(names), torch.stack(rows))
+        self.desk.step_ends()
+        for name, tokens, own in zip(names, told, drafted, strict=True):
+            assert 1 <= len(tokens) <= len(own) + 1
+            self.lists[name] += tokens
+
+    def run(self) -> dict[str, list[Delta | Failure]]:
+        for _ in range(45):
+            self.step()
+        outcomes: dict[str, list[Delta | Failure]] = {name: [] for name in self.lists}
+        for report in self.reports:
+            for ticket, outcome in report.outcomes.items():
+                outcomes[ticket.removeprefix("ticket-")].append(outcome)
+        return outcomes
+
+    def _dropped(self) -> bool:
+        return self._random.random() < self._drop
+
+
+@pytest.mark.parametrize("chance_of_drop", [0.0, 0.4])
+def test_pieces_are_those_of_the_decoder_whatever_drafts_are_dropped(chance_of_drop: float) -> None:
+    schemes = ("synthid", "gumbel", "dipmark", "mcmark")
+    asked = [request(n, n % 4, schemes[n // 3], ignore_eos=n % 2 == 0) for n in range(12)]
+    asked[4] = request(4, 2, stop=("e",), logprobs=2)
+    asked[5] = request(5, 3, presence_penalty=1.0, logit_bias={7: 2.0})
+    asked[6] = request(6, 2, temperature=0.0)
+    scheduler = Scheduler(chance_of_drop)
+    for each in asked:
+        scheduler.add(each)
+    outcomes = scheduler.run()
+    for each in asked:
+        assert outcomes[each.request_id] == reference(each)
+
+
+def test_a_failing_probe_ends_the_culprit_alone_and_nothing_unmarked_is_given() -> None:
+    asked = [request(n, 2) for n in range(3)]
+    scheduler = Scheduler(0.0)
+    for each in asked:
+        scheduler.add(each)
+    scheduler.broken = "r1"
+    outcomes = scheduler.run()
+    assert outcomes["r0"] == reference(asked[0])
+    assert outcomes["r2"] == reference(asked[2])
+    *before, last = outcomes["r1"]
+    assert isinstance(last, Failure)
+    assert last.message == "RuntimeError: no such probe"
+    assert before == reference(asked[1])[: len(before)]
+    assert all(isinstance(each, Delta) and not each.finish_reason for each in before)
+
+
+def test_drafts_that_were_not_decided_end_the_completion() -> None:
+    scheduler = Scheduler(0.0)
+    scheduler.add(request(0, 2))
+    for _ in range(6):
+        scheduler.step()
+    assert scheduler.desk.drafts("r0")
+    scheduler.desk.decide(["r0"], [[VOCAB + 1]], [False], torch.zeros(2, VOCAB))
+    scheduler.desk.step_ends()
+    assert isinstance(scheduler.reports[-1].outcomes["ticket-r0"], Failure)
+    assert scheduler.desk.drafts("r0") == []
+    assert scheduler.desk.decide(["r0"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
+
+
+def test_a_request_without_a_ticket_gets_fillers_and_nothing_is_kept_of_those_that_left() -> None:
+    scheduler = Scheduler(0.0)
+    scheduler.desk.begin("stranger", {TICKET: "unknown"}, 0)
+    assert scheduler.desk.decide(["stranger"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
+    scheduler.add(request(0, 2))
+    scheduler.desk.take(Ticket("never", request(1, 2)))
+    assert scheduler.desk.size == 2
+    scheduler.desk.forget("never")
+    scheduler.desk.leave("r0")
+    assert scheduler.desk.size == 0
+
+
+def test_a_part_of_a_prompt_is_not_sampled_from() -> None:
+    scheduler = Scheduler(0.0)
+    scheduler.add(request(0, 2))
+    assert scheduler.desk.decide(["r0"], [[]], [True], torch.zeros(1, VOCAB)) == [[]]
+    scheduler.desk.step_ends()
+    assert scheduler.reports[-1].outcomes == {}
+
+
+def test_one_rank_whose_grammar_fails_ends_the_completion_on_all() -> None:
+    grammars = JsonGrammars(TOKENIZER, ENDS)
+    asked = request(0, 2)
+    held = GenerationRequest(
+        asked.request_id,
+        asked.prompt_ids,
+        asked.sampling,
+        asked.marking,
+        grammar=grammars.compile(ANY_OBJECT),
+    )
+    scheduler = Scheduler(0.0)
+    desk = Desk(
+        TOKENIZER,
+        ENDS,
+        BRANCHES,
+        scheduler.probe,
+        lambda own: own | {"ticket-r0": "GrammarFailed: the grammar takes too long"},
+        scheduler.reports.append,
+    )
+    scheduler.desk = desk
+    scheduler.add(held)
+    scheduler.step()
+    assert scheduler.reports[-1].outcomes["ticket-r0"] == Failure(
+        "GrammarFailed: the grammar takes too long", "SequenceFailed"
+    )
+
+
+def test_a_ticket_carries_a_request_to_another_process_and_shows_nobody_its_key() -> None:
+    grammars = JsonGrammars(TOKENIZER, ENDS)
+    asked = GenerationRequest(
+        "r",
+        (1, 2),
+        SamplingParams(max_tokens=4, seed=1, logit_bias={3: 1.0}),
+        Marking("k", 2, "p", Watermark("synthid", 2, 5, {"depth": 12}), KEY),
+        grammar=grammars.compile(ANY_OBJECT),
+    )
+    ticket = Ticket("name", asked)
+    assert repr(ticket) == "<Ticket>"
+    with pytest.raises(TypeError):
+        pickle.dumps(ticket)
+    schemas: list[str] = []
+
+    def compile_schema(schema: str) -> object:
+        schemas.append(schema)
+        return asked.grammar
+
+    arrived = open_ticket(ticket.sealed(), compile_schema).request  # type: ignore[arg-type]
+    assert isinstance(arrived, GenerationRequest)
+    assert schemas == ['{"type": "object"}']
+    assert arrived.marking is not None
+    assert asked.marking is not None
+    assert arrived.marking.prf_key == KEY
+    assert arrived.marking.watermark.parameters == asked.marking.watermark.parameters
+    assert arrived.marking.watermark.context_width == 5
+    assert (arrived.prompt_ids, arrived.sampling) == (asked.prompt_ids, asked.sampling)
+
+
+def test_a_failure_keeps_its_message_for_the_caller_and_its_origin_for_the_log() -> None:
+    scheduler = Scheduler(0.0)
+    scheduler.add(request(0, 2))
+    logits = torch.full((1, VOCAB), float("nan"))
+    assert scheduler.desk.decide(["r0"], [[]], [False], logits) == [[FILLER]]
+    scheduler.desk.step_ends()
+    failure = scheduler.reports[-1].outcomes["ticket-r0"]
+    assert isinstance(failure, Failure)
+    assert failure.message == str(SequenceFailed("the model gave logits that are not finite"))

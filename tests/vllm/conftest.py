@@ -1,0 +1,162 @@
+"""The real vLLM over small models with random weights, beside the embedded engine; see `make test-vllm`."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import Gemma3TextConfig, LlamaConfig
+
+from ttmark.evaluation.bench.random_model import save_random_model
+from ttmark.gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest
+from ttmark.services.engines import VLLM_ENVIRONMENT
+
+for _name, _value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():
+    os.environ.setdefault(_name, _value)
+
+CONTEXT = 260
+_COMMON: dict[str, Any] = {
+    "vocab_size": 300,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "max_position_embeddings": CONTEXT,
+    "initializer_range": 0.3,
+    "bos_token_id": None,
+    "eos_token_id": 0,
+    "pad_token_id": None,
+}
+LLAMA = LlamaConfig(**_COMMON)
+GEMMA = Gemma3TextConfig(
+    **_COMMON | {"num_hidden_layers": 4, "initializer_range": 0.1},
+    sliding_window=40,
+    layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    query_pre_attn_scalar=32,
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--repeat", type=int, default=1, help="Multiplies disconnects and faults.")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A completion as its caller got it."""
+
+    tokens: tuple[int, ...]
+    text: str
+    finish_reason: str | None
+    report: Any
+    logprobs: tuple[Any, ...]
+    reused: int
+
+    @property
+    def said(self) -> tuple[Any, ...]:
+        """What must be the same on every engine."""
+        return self.tokens, self.text, self.finish_reason, self.report
+
+
+async def complete(engine: Any, request: GenerationRequest) -> Answer:
+    deltas: list[Delta] = [delta async for delta in engine.generate(request)]
+    return Answer(
+        tuple(token for delta in deltas for token in delta.token_ids),
+        "".join(delta.text for delta in deltas),
+        deltas[-1].finish_reason,
+        deltas[-1].report,
+        tuple(entry for delta in deltas for entry in delta.logprobs or ()),
+        deltas[-1].reused_tokens,
+    )
+
+
+def complete_all(engine: Any, requests: Sequence[GenerationRequest]) -> list[Answer]:
+    """All at once."""
+
+    async def together() -> list[Answer]:
+        return await asyncio.gather(*(complete(engine, request) for request in requests))
+
+    return asyncio.run(together())
+
+
+def nothing_left(engine: Any, seconds: float = 20.0) -> bool:
+    """Whether neither side holds a request any more, soon: vLLM hears of an end one step later."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if not engine._host.jobs and not any(engine._host.call("ttmark_size")):
+            return True
+        time.sleep(0.2)
+    return False
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny-llama"
+    save_random_model(folder, LLAMA)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def gemma(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Layers of two kinds, so two KV groups."""
+    folder = tmp_path_factory.mktemp("models") / "tiny-gemma"
+    save_random_model(folder, GEMMA)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def embedded(llama: Path) -> Iterator[Engine]:
+    yield from embedded_engine(llama)
+
+
+def embedded_engine(folder: Path) -> Iterator[Engine]:
+    settings = EngineSettings(device="cpu", threads=1, max_branches=8, max_waiting=512, context_length=256)
+    engine = Engine.load(str(folder), settings)
+    engine.start()
+    yield engine
+    engine.stop(0)
+
+
+def load_vllm(folder: Path, arguments: dict[str, Any] | None = None, **settings: Any) -> Any:
+    from ttmark.gen_service.vllm_engine.engine import VllmEngine
+    from ttmark.gen_service.vllm_engine.settings import VllmSettings
+
+    small = {"block_size": 32, "max_model_len": CONTEXT, "max_num_batched_tokens": 512}
+    chosen = {"dtype": "float32", "max_sequences": 16, "max_waiting": 512} | settings
+    engine = VllmEngine.load(str(folder), VllmSettings(arguments=small | (arguments or {}), **chosen))
+    engine.start()
+    return engine
+
+
+@pytest.fixture(scope="session")
+def engine(llama: Path) -> Iterator[Any]:
+    """A cache that 16 sequences do not fit into, and fewer scratch blocks than a step needs."""
+    running = load_vllm(llama, {"num_gpu_blocks_override": 24}, scratch_blocks=40)
+    yield running
+    assert nothing_left(running)
+    running.stop(0)
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., Any]]:
+    """Starts further engines, and stops them at the end of the test."""
+    engines: list[Any] = []
+
+    def start(*arguments: Any, **settings: Any) -> Any:
+        engines.append(load_vllm(*arguments, **settings))
+        return engines[-1]
+
+    yield start
+    for each in engines:
+        each.stop(0)

@@ -1,0 +1,67 @@
+"""Tokens, texts and reports of the vLLM engine are those of the embedded one, in fp32."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.vllm.conftest import complete, complete_all
+from tests.vllm.every_kind import Maker
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.engine import Engine, ReadingRequest
+
+pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
+
+NUMBER = 200
+
+
+@pytest.fixture(scope="module")
+def maker(embedded: Engine) -> Maker:
+    return Maker(embedded.tokenizer, tuple(embedded.eos_token_ids))
+
+
+@pytest.mark.timeout(900)
+def test_200_requests_of_every_kind_under_preemption(embedded: Engine, engine: Any, maker: Maker) -> None:
+    asked = [maker.request(number) for number in range(NUMBER)]
+    before = engine.preemptions
+    ours, theirs = complete_all(embedded, asked), complete_all(engine, asked)
+    # Once more with prompts that are in the cache but for one token, which vLLM treats apart.
+    again = complete_all(engine, asked)
+    assert engine.preemptions > before
+    assert [n for n in range(NUMBER) if theirs[n].said != ours[n].said] == []
+    assert [n for n in range(NUMBER) if again[n].said != ours[n].said] == []
+    for one, other in zip(ours, theirs, strict=True):
+        assert [(e.token_id, pytest.approx(e.logprob, abs=1e-3)) for e in one.logprobs] == [
+            (e.token_id, e.logprob) for e in other.logprobs
+        ]
+
+
+@pytest.mark.timeout(900)
+def test_a_warm_prefix_cache_changes_nothing(embedded: Engine, engine: Any, maker: Maker) -> None:
+    asked = [maker.request(number, prompt=80) for number in range(1, 4)]
+    expected = [each.said for each in complete_all(embedded, asked)]
+    engine._host.forget_prefixes()
+    runs = [[asyncio.run(complete(engine, each)) for each in asked] for _ in range(2)]
+    whole = [asyncio.run(complete(engine, replace(each, repeatable=True))) for each in asked]
+    other = asyncio.run(complete(engine, replace(asked[0], tenant="somebody else")))
+    assert [[each.said for each in run] for run in [*runs, whole]] == [expected] * 3
+    assert [each.reused for each in runs[0]] == [0, 0, 0]
+    assert [each.reused for each in runs[1]] == [64, 64, 64]
+    assert [each.reused for each in whole] == [0, 0, 0]
+    assert other.reused == 0
+    assert other.said == expected[0]
+
+
+def test_a_text_is_read_as_the_embedded_engine_reads_it(embedded: Engine, engine: Any) -> None:
+    tokens = np.random.default_rng(1).integers(1, 300, 240).tolist()
+    for before, size, filters in (
+        (0, 240, FilterParams(1.0, 0, 1.0, 0.0)),
+        (100, 140, FilterParams(0.7, 50, 0.95, 0.0)),
+        (3, 1, FilterParams(1.0, 0, 1.0, 0.0)),
+        (0, 2, FilterParams(1.0, 0, 1.0, 0.0)),
+    ):
+        asked = ReadingRequest("r", tuple(tokens[:before]), tuple(tokens[before : before + size]), filters)
+        ours, theirs = (asyncio.run(each.read(asked)) for each in (embedded, engine))
+        np.testing.assert_allclose(theirs, ours, rtol=1e-3, atol=1e-6)

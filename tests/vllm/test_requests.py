@@ -1,0 +1,167 @@
+"""What becomes of requests that are refused, cancelled, late or broken, and of their neighbours."""
+
+import asyncio
+import pickle
+import random
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.vllm.conftest import complete, complete_all, nothing_left
+from tests.vllm.every_kind import KEY, Maker
+from ttmark.gen_service.engine import ContextTooLong, Draining, OutOfTime, Overloaded, SequenceFailed
+from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+
+pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
+
+DISCONNECTS, FAULTS = 40, 10
+
+
+@pytest.fixture(scope="module")
+def maker(engine: Any) -> Maker:
+    return Maker(engine.tokenizer, tuple(engine.eos_token_ids))
+
+
+async def leave_after(engine: Any, request: Any, pieces: int) -> None:
+    """A client that is gone after some pieces, or before the first."""
+    async with aclosing(engine.generate(request)) as stream:
+        while pieces and await anext(stream, None) is not None:
+            pieces -= 1
+
+
+@pytest.mark.timeout(900)
+def test_disconnects_leave_nothing_behind_and_no_neighbour_notices(
+    engine: Any, maker: Maker, pytestconfig: pytest.Config
+) -> None:
+    stay = [maker.request(number) for number in range(8)]
+    alone = [each.said for each in complete_all(engine, stay)]
+    choose = random.Random(0)
+    asked = [maker.request(100 + n) for n in range(DISCONNECTS * int(pytestconfig.getoption("--repeat", 1)))]
+    go = [replace(each, sampling=replace(each.sampling, max_tokens=100)) for each in asked]
+
+    async def together() -> list[Any]:
+        leaving = [leave_after(engine, each, choose.choice([0, 1, 3])) for each in go]
+        staying = [complete(engine, each) for each in stay]
+        return (await asyncio.gather(*leaving, *staying))[len(go) :]
+
+    assert [each.said for each in asyncio.run(together())] == alone
+    assert nothing_left(engine)
+
+
+@pytest.mark.timeout(900)
+def test_a_fault_ends_its_request_alone_and_gives_no_unmarked_token(
+    engine: Any, maker: Maker, pytestconfig: pytest.Config
+) -> None:
+    stay = [maker.request(number) for number in range(6)]
+    alone = [each.said for each in complete_all(engine, stay)]
+    faults = FAULTS * int(pytestconfig.getoption("--repeat", 1))
+    broken = [
+        replace(maker.request(4 * n + 3), grammar=_Breaks(n % 3))  # type: ignore[arg-type]
+        for n in range(faults)
+    ]
+
+    async def together() -> list[Any]:
+        jobs = [*(complete(engine, each) for each in stay), *(complete(engine, each) for each in broken)]
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    said = asyncio.run(together())
+    assert [each.said for each in said[: len(stay)]] == alone
+    assert all(isinstance(each, SequenceFailed) for each in said[len(stay) :])
+    assert nothing_left(engine)
+
+
+class _Breaks:
+    """Stands for a grammar; its schema is none, so the worker cannot compile it."""
+
+    def __init__(self, kind: int) -> None:
+        self.schema = ["", "{", '{"type": "nonsense"}'][kind]
+
+
+def test_what_vllm_gets_of_a_request_holds_no_key(
+    engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[bytes] = []
+    generate = engine._host._llm.generate
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.append(pickle.dumps((arguments, options)) + repr((arguments, options)).encode())
+        return generate(*arguments, **options)
+
+    monkeypatch.setattr(engine._host._llm, "generate", watched)
+    complete_all(engine, [maker.request(2)])
+    assert seen
+    assert not any(KEY in each or KEY.hex().encode() in each or repr(KEY).encode() in each for each in seen)
+    assert KEY.hex() not in "".join(capfd.readouterr())
+
+
+def test_refusals_come_at_once(engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = maker.request(2)
+
+    async def ask(request: Any) -> None:
+        engine.generate(request)
+
+    with pytest.raises(ContextTooLong, match="the context holds 256 tokens"):
+        asyncio.run(ask(maker.request(2, tokens=255)))
+    monkeypatch.setattr(engine._host, "_max_requests", 0)
+    with pytest.raises(Overloaded):
+        asyncio.run(ask(asked))
+    with pytest.raises(Overloaded):
+        engine.check_queue("a")
+    monkeypatch.undo()
+    monkeypatch.setattr(engine._host, "accepting", False)
+    assert not engine.ready
+    with pytest.raises(Draining):
+        asyncio.run(ask(asked))
+
+
+def test_a_late_request_fails_and_is_gone(engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine._host, "_request_seconds", 0.05)
+    with pytest.raises(OutOfTime):
+        asyncio.run(complete(engine, maker.request(2, tokens=150)))
+    assert nothing_left(engine)
+
+
+def test_a_request_without_a_seed_differs_from_the_next(engine: Any, maker: Maker) -> None:
+    asked = maker.request(2)
+    unseeded = replace(
+        asked, sampling=replace(asked.sampling, seed=None, temperature=1.0, top_k=0, top_p=1.0)
+    )
+    one, other = complete_all(engine, [unseeded, unseeded])
+    assert one.tokens != other.tokens
+
+
+@pytest.mark.timeout(900)
+def test_metrics_have_the_names_of_the_embedded_engine_and_a_drain_finishes_what_was_taken_on(
+    llama: Path, started: Callable[..., Any], maker: Maker
+) -> None:
+    running = started(llama)
+    registry = CollectorRegistry()
+    running.record_in(EngineMetrics(registry))
+    asked = [maker.request(number) for number in range(1, 9)]
+
+    async def drain() -> list[Any]:
+        jobs = [asyncio.create_task(complete(running, each)) for each in asked]
+        await asyncio.sleep(0)
+        await asyncio.to_thread(running.stop, 120.0)
+        return await asyncio.gather(*jobs)
+
+    said = asyncio.run(drain())
+    assert all(each.finish_reason for each in said)
+    assert running.alive
+    assert not running.ready
+
+    def value(name: str, **labels: str) -> float:
+        return registry.get_sample_value(name, {"model": "tiny-llama"} | labels) or 0.0
+
+    assert value("ttmark_engine_queue_seconds_count") == 8
+    assert value("ttmark_engine_rows_total", kind="prefill") == sum(len(each.prompt_ids) for each in asked)
+    assert value("ttmark_engine_rows_total", kind="probe") > 0
+    assert value("ttmark_engine_rows_total", kind="commit") > 0
+    assert value("ttmark_engine_step_seconds_total", part="forward") > 0
+    assert value("ttmark_engine_requests", state="running") == 0
+    assert value("ttmark_engine_kv_cache_capacity_tokens") == running.kv_tokens
