@@ -4,8 +4,9 @@ A seed, from the tokens before and with `selfhash` from the token itself, shuffl
 part of it is green.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -14,18 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from ttmark.shared.watermark.detectors.tokens import check_tokens
-from ttmark.shared.watermark.foreign.evidence import NOTHING_SCORED, ForeignEvidence
+from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens
 from ttmark.shared.watermark.foreign.torch_random import Permutation, randperm
+from ttmark.shared.watermark.pauses import pause
 
 _TABLE_SIZE = 1_000_003
 _SEED_LIMIT = (1 << 64) - 1
+# Tokens, and green lists, between two pauses: a few milliseconds.
+_STEPS, _LISTS = 256, 16
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Kgw:
+class Kgw(ForeignMark):
     """`WatermarkDetector` with `ignore_repeated_ngrams`; the arguments are those of `WatermarkingConfig`.
 
     Attributes:
@@ -56,32 +59,26 @@ class Kgw:
         """Green tokens under each seed."""
         return int(self.vocab_size * self.greenlist_ratio)
 
-    def detect(self, tokens: Sequence[int] | NDArray[np.int64]) -> ForeignEvidence:
-        """Tests a completion. `score` is the number of green tokens; a token counts once under each seed.
+    def read(self, tokens: Tokens) -> "KgwScores":
+        """Finds the green tokens of a completion; a token counts once under each seed.
 
-        Over keys the green ones of n different tokens under a seed are hypergeometric, and those of different
-        seeds independent.
+        Tokens that the model does not have are not scored.
         """
-        tokens = check_tokens(tokens)
-        if tokens.size and int(tokens.max()) >= self.vocab_size:
-            raise ValueError(f"a token is not below the vocabulary size of {self.vocab_size}")
-        drawn = self._drawn_under(tokens)
-        if not drawn:
-            return NOTHING_SCORED
-        greens = sum(self._greens(seed, of_seed) for seed, of_seed in drawn.items())
-        null = _sum_of([len(of_seed) for of_seed in drawn.values()], self.vocab_size, self.green)
-        tail = float(null[greens:].sum())
-        log10_p = min(0.0, float(np.log10(max(tail, np.finfo(np.float64).tiny))))
-        return ForeignEvidence(log10_p, float(greens), sum(map(len, drawn.values())))
-
-    def _drawn_under(self, tokens: NDArray[np.int64]) -> dict[int, set[int]]:
-        """The tokens that are tested under each seed."""
-        drawn: dict[int, set[int]] = defaultdict(set)
         own = self.seeding_scheme == "selfhash"
+        drawn: dict[tuple[int, int], int] = {}
         for place in range(self.context_width - own, tokens.size):
-            seed = self._seed(tokens[place - self.context_width + own : place + own])
-            drawn[seed].add(int(tokens[place]))
-        return dict(drawn)
+            if place % _STEPS == 0:
+                pause()
+            if tokens[place] < self.vocab_size:
+                seed = self._seed(tokens[place - self.context_width + own : place + own])
+                drawn.setdefault((seed, int(tokens[place])), place)
+        greens = self._greens(list(drawn))
+        return KgwScores(self, np.array(list(drawn.values()), dtype=np.int64), list(drawn), greens)
+
+    def tokens_needed(self, log10_p: float) -> int:
+        """So many tokens are green, each under a seed of its own."""
+        warm_up = self.context_width - (self.seeding_scheme == "selfhash")
+        return warm_up + math.ceil(log10_p / math.log10(self.green / self.vocab_size))
 
     def _seed(self, context: NDArray[np.int64]) -> int:
         if self.seeding_scheme == "lefthash":
@@ -94,9 +91,46 @@ class Kgw:
     def _table(self) -> NDArray[np.int64]:
         return _hash_table(self.hashing_key)
 
-    def _greens(self, seed: int, tokens: Iterable[int]) -> int:
-        shuffled = Permutation(seed, self.vocab_size, self.green)
-        return sum(shuffled.holds(token) for token in tokens)
+    def _greens(self, drawn: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+        """Whether each token is green under its seed [N]; each seed's list is made once."""
+        under: dict[int, list[int]] = defaultdict(list)
+        for row, (seed, _) in enumerate(drawn):
+            under[seed].append(row)
+        greens = np.zeros(len(drawn), dtype=np.bool_)
+        for number, (seed, rows) in enumerate(under.items()):
+            if number % _LISTS == 0:
+                pause()
+            shuffled = Permutation(seed, self.vocab_size, self.green)
+            greens[rows] = [shuffled.holds(drawn[row][1]) for row in rows]
+        return greens
+
+
+@dataclass(frozen=True, slots=True)
+class KgwScores:
+    """A text under one key.
+
+    Attributes:
+        drawn: seed and token of each scored token [N].
+        greens: whether it is green [N].
+    """
+
+    mark: Kgw
+    positions: Tokens
+    drawn: Sequence[tuple[int, int]]
+    greens: NDArray[np.bool_]
+
+    def evidence(self, first: int, last: int) -> ForeignEvidence:
+        """`score` is the number of green tokens.
+
+        Over keys the green ones of n different tokens under a seed are hypergeometric, and those of different
+        seeds independent.
+        """
+        greens = int(self.greens[first:last].sum())
+        draws = list(Counter(seed for seed, _ in self.drawn[first:last]).values())
+        null = _sum_of(draws, self.mark.vocab_size, self.mark.green)
+        tail = float(null[greens:].sum())
+        log10_p = min(0.0, float(np.log10(max(tail, np.finfo(np.float64).tiny))))
+        return ForeignEvidence(log10_p, float(greens), last - first)
 
 
 @lru_cache(maxsize=16)
@@ -109,9 +143,15 @@ def _sum_of(draws: Sequence[int], vocabulary: int, green: int) -> Floats:
     sizes, counts = np.unique(draws, return_counts=True)
     total = np.ones(1)
     for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-        one = hypergeom.pmf(np.arange(size + 1), vocabulary, green, size)
-        total = np.convolve(total, _power(one, count))
+        total = np.convolve(total, _power(_greens_of(size, vocabulary, green), count))
     return total
+
+
+@lru_cache(maxsize=1024)
+def _greens_of(size: int, vocabulary: int, green: int) -> Floats:
+    """P(k of `size` tokens under one seed are green)."""
+    pmf: Floats = hypergeom.pmf(np.arange(size + 1), vocabulary, green, size)
+    return pmf
 
 
 def _power(pmf: Floats, count: int) -> Floats:

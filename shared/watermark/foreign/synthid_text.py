@@ -4,7 +4,7 @@ A linear congruential generator hashes the last tokens and the key of each layer
 in a table of random bits.
 """
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.contexts import first_occurrences
-from ttmark.shared.watermark.detectors.tokens import check_tokens
-from ttmark.shared.watermark.foreign.evidence import NOTHING_SCORED, ForeignEvidence
+from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens
 from ttmark.shared.watermark.foreign.torch_random import randint
 
 _MULTIPLIER, _INCREMENT = np.uint64(6364136223846793005), np.uint64(1)
@@ -24,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SynthIdText:
+class SynthIdText(ForeignMark):
     """The arguments are those of `SynthIDTextWatermarkingConfig`.
 
     Attributes:
@@ -52,27 +51,19 @@ class SynthIdText:
                 f"the sampling table's size must be a power of two up to 2**{_MOST_BITS}, not {size}"
             )
 
-    def detect(self, tokens: Sequence[int] | NDArray[np.int64]) -> ForeignEvidence:
-        """Tests a completion. `score` is the mean bit; equal contexts, and equal hashes, count once.
-
-        A layer's key moves all places of a text by one random distance around the table, and each layer has a
-        key of its own: the exact null is the sum over layers of what a text scores at each distance.
-        """
-        tokens = check_tokens(tokens)
+    def read(self, tokens: Tokens) -> "SynthIdScores":
+        """Reads a completion; equal contexts, and equal hashes, count once."""
         if tokens.size < self.ngram_len:
-            return NOTHING_SCORED
+            return SynthIdScores(self, tokens[:0], tokens[:0], self.bits(tokens[:0]))
         ngrams = np.lib.stride_tricks.sliding_window_view(tokens, self.ngram_len)
         fresh = first_occurrences(np.ascontiguousarray(ngrams[:, :-1]))
         places = self.places(ngrams[fresh])
-        _, kept = np.unique(places, return_index=True)
-        places = places[kept]
-        bits = self.bits(places)
-        null = _power_of(
-            _layer_null(places, self.sampling_table_size, self.sampling_table_seed), len(self.keys)
-        )
-        tail = float(null[int(bits.sum()) :].sum())
-        log10_p = min(0.0, float(np.log10(max(tail, np.finfo(np.float64).tiny))))
-        return ForeignEvidence(log10_p, float(bits.mean()), int(places.size))
+        kept = np.sort(np.unique(places, return_index=True)[1])
+        return SynthIdScores(self, fresh[kept] + self.ngram_len - 1, places[kept], self.bits(places[kept]))
+
+    def tokens_needed(self, log10_p: float) -> int:
+        """All bits of so many tokens are 1."""
+        return self.ngram_len - 1 + math.ceil(-log10_p / (len(self.keys) * math.log10(2.0)))
 
     def bits(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The bits of each layer [N, layers] for n-grams that hash to `places` [N]."""
@@ -91,20 +82,56 @@ class SynthIdText:
         return low
 
 
+@dataclass(frozen=True, slots=True)
+class SynthIdScores:
+    """A text under the keys of its layers.
+
+    Attributes:
+        places: low bits of the hash of each scored n-gram [N].
+        bits: of each layer [N, layers].
+    """
+
+    mark: SynthIdText
+    positions: Tokens
+    places: Tokens
+    bits: Tokens
+
+    def evidence(self, first: int, last: int) -> ForeignEvidence:
+        """`score` is the mean bit.
+
+        A layer's key moves all places of a text by one random distance around the table, and each layer has a
+        key of its own: the exact null is the sum over layers of what a text scores at each distance.
+        """
+        bits, mark = self.bits[first:last], self.mark
+        least, layer = _layer_null(
+            self.places[first:last], mark.sampling_table_size, mark.sampling_table_seed
+        )
+        null = _power_of(layer, len(mark.keys))
+        tail = float(null[max(0, int(bits.sum()) - least * len(mark.keys)) :].sum())
+        log10_p = min(0.0, float(np.log10(max(tail, np.finfo(np.float64).tiny))))
+        return ForeignEvidence(log10_p, float(bits.mean()), last - first)
+
+
 @lru_cache(maxsize=8)
 def _table(size: int, seed: int) -> NDArray[np.int64]:
     return randint(seed, 2, size)
 
 
-def _layer_null(places: NDArray[np.int64], size: int, seed: int) -> Floats:
-    """P(k of the bits of a layer are 1), k = 0 to N, over all keys of the layer."""
+@lru_cache(maxsize=8)
+def _spectrum(size: int, seed: int) -> NDArray[np.complex128]:
+    return np.fft.rfft(_table(size, seed).astype(np.float64))
+
+
+def _layer_null(places: Tokens, size: int, seed: int) -> tuple[int, Floats]:
+    """The fewest bits of a layer that are 1 under any key, and P(that many, one more, ...) over all keys."""
     lines = np.zeros(size)
     # A hash h becomes the place (h + key) * multiplier + 1: all places are moved alike.
     at = (places.astype(np.uint64) * _MULTIPLIER % np.uint64(size)).astype(np.int64)
     np.add.at(lines, at, 1.0)
-    spectrum = np.conj(np.fft.rfft(lines)) * np.fft.rfft(_table(size, seed).astype(np.float64))
-    ones = np.rint(np.fft.irfft(spectrum, size)).astype(np.int64)
-    return np.bincount(ones, minlength=places.size + 1) / size
+    product = np.conj(np.fft.rfft(lines)) * _spectrum(size, seed)
+    ones = np.rint(np.fft.irfft(product, size)).astype(np.int64)
+    least = int(ones.min())
+    return least, np.bincount(ones - least) / size
 
 
 def _power_of(pmf: Floats, count: int) -> Floats:

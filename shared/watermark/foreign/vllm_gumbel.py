@@ -6,23 +6,21 @@ A token's uniform number comes from Philox over its context and itself, and the 
 
 import hashlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.contexts import first_occurrences
-from ttmark.shared.watermark.detectors.tokens import check_tokens
-from ttmark.shared.watermark.foreign.evidence import NOTHING_SCORED, ForeignEvidence
+from ttmark.shared.watermark.foreign.evidence import ForeignMark, Tokens, smallest_count
+from ttmark.shared.watermark.foreign.gumbel_text import GumbelText, KeyScores, log10_tail
 from ttmark.shared.watermark.foreign.philox import MASK, Block, Words, philox
-from ttmark.shared.watermark.foreign.weighted_gammas import log_weighted_gamma_tail
-from ttmark.shared.watermark.tails import LN10, log_gamma_tail
 
 _CONTEXT, _TOKEN = np.uint64(0x574D4358), np.uint64(0x574D544B)
 _UNIFORM_BITS = 24
 _COARSENESS = math.log1p(2.0**-_UNIFORM_BITS)
 """A score of a uniform number with 24 bits is at most this much more than an exponential variable."""
+_BEST = _UNIFORM_BITS * math.log(2.0)
 _LEAST = 0.01
 """Smallest share of a key whose p-value is computed; there are more terms for smaller ones."""
 
@@ -30,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class VllmGumbel:
+class VllmGumbel(ForeignMark):
     """`GumbelWatermarkDetector`, or `DualKeyGumbelWatermarkDetector` where `alpha` is given.
 
     Attributes:
@@ -58,24 +56,21 @@ class VllmGumbel:
         ):
             raise ValueError(f"alpha must be 0, 1, or {_LEAST} to {1 - _LEAST}, not {self.alpha}")
 
-    def detect(self, tokens: Sequence[int] | NDArray[np.int64]) -> ForeignEvidence:
-        """Tests a completion; of equal contexts the first alone is scored."""
-        tokens = check_tokens(tokens)
-        if not tokens.size:
-            return NOTHING_SCORED
+    def read(self, tokens: Tokens) -> GumbelText:
+        """Scores a completion; of equal contexts the first alone counts."""
         padded = np.concatenate([np.full(self.context_width, -1), tokens])
         contexts = np.lib.stride_tricks.sliding_window_view(padded, self.context_width)[: tokens.size]
         scored = first_occurrences(np.ascontiguousarray(contexts))
-        keys = _weighted_keys(self.key, self.alpha)
-        scores = [_scores(key, contexts[scored], tokens[scored]) for key, _ in keys]
-        totals = [weight * float(of_key.sum()) for of_key, (_, weight) in zip(scores, keys, strict=True)]
-        score, count = math.fsum(totals), int(scored.size)
-        least = max(0.0, score - count * _COARSENESS)
-        if len(keys) == 1:
-            log_p = log_gamma_tail(least, count)
-        else:
-            log_p = log_weighted_gamma_tail(least, count, keys[0][1], keys[1][1])
-        return ForeignEvidence(min(0.0, log_p / LN10), score, count)
+        of_keys = []
+        for key, weight in _weighted_keys(self.key, self.alpha):
+            scores = _scores(key, contexts[scored], tokens[scored])
+            of_keys.append(KeyScores(weight, scores, scores - _COARSENESS))
+        return GumbelText(scored, of_keys)
+
+    def tokens_needed(self, log10_p: float) -> int:
+        """A token scores `_BEST` at most, under each key."""
+        weights = [weight for _, weight in _weighted_keys(self.key, self.alpha)]
+        return smallest_count(log10_p, lambda count: log10_tail(_BEST * count, count, weights))
 
 
 def _weighted_keys(key: int, alpha: float | None) -> list[tuple[int, float]]:
