@@ -1,4 +1,4 @@
-"""Scores of the Gumbel watermarks: each scored token adds -ln(1 - u), an exponential variable without the mark."""
+"""Scores of the Gumbel watermarks: a token adds -ln(1 - u), an exponential variable without the mark."""
 
 import math
 from collections.abc import Sequence

@@ -45,6 +45,8 @@ class Kgw(ForeignMark):
     context_width: int = 1
 
     def __post_init__(self) -> None:
+        if not 0 < self.hashing_key < 1 << 63:
+            raise ValueError("hashing_key must be a positive whole number below 2**63")
         if not 2 <= self.vocab_size < (1 << 32) // 20:
             raise ValueError(f"the vocabulary must have 2 to 214,748,363 tokens, not {self.vocab_size}")
         if not 0.0 < self.greenlist_ratio < 1.0 or not self.green:

@@ -19,7 +19,8 @@ class Passage:
     """Tokens [start, end).
 
     Attributes:
-        log10_e: log10 of the number of such windows expected in this document by chance: p times their number.
+        log10_e: log10 of the number of such windows expected in this document by chance: p times how many
+            there are.
     """
 
     start: int
@@ -29,7 +30,7 @@ class Passage:
 
 
 def grid(length: int) -> Iterator[tuple[int, int]]:
-    """The windows [start, end) of a text of so many tokens, narrow ones first; they depend on nothing else."""
+    """The windows [start, end) of a text of so many tokens, narrow ones first."""
     width = SHORTEST
     while width < length:
         for start in range(0, length - width // 2, width // 2):

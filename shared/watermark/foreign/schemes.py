@@ -22,7 +22,7 @@ class ForeignScheme:
     """A scheme of another system.
 
     Attributes:
-        title: in words.
+        title: the system in words.
         defaults: what may be shown of its parameters, with the original's defaults; None: no default.
         secrets: names of its keys; those that are left out take the original's default.
         required: of both, those that have to be given.
@@ -121,7 +121,7 @@ _VLLM_IGNORED = frozenset(
 
 FOREIGN_SCHEMES: Mapping[str, ForeignScheme] = {
     "vllm-gumbel": ForeignScheme(
-        title="vLLM's Gumbel watermark",
+        title="vLLM (Gumbel)",
         defaults={"context_width": 4},
         secrets=("key",),
         required=frozenset({"key"}),
@@ -130,7 +130,7 @@ FOREIGN_SCHEMES: Mapping[str, ForeignScheme] = {
         ignored=_VLLM_IGNORED | {"alpha"},
     ),
     "vllm-dual-gumbel": ForeignScheme(
-        title="vLLM's dual-key Gumbel watermark",
+        title="vLLM (Gumbel, two keys)",
         defaults={"context_width": 4, "alpha": 0.1},
         secrets=("key",),
         required=frozenset({"key"}),
@@ -139,7 +139,7 @@ FOREIGN_SCHEMES: Mapping[str, ForeignScheme] = {
         ignored=_VLLM_IGNORED,
     ),
     "sglang-gumbel": ForeignScheme(
-        title="SGLang's Gumbel watermark",
+        title="SGLang (Gumbel)",
         defaults={"context_window": 4, "mixing_probability": 0.5},
         secrets=("key", "key_b"),
         required=frozenset({"key"}),
@@ -148,7 +148,7 @@ FOREIGN_SCHEMES: Mapping[str, ForeignScheme] = {
         ignored=frozenset({"max_probability", "default_enabled", "enforce_all"}),
     ),
     "kgw": ForeignScheme(
-        title="the green lists of transformers (KGW)",
+        title="transformers (KGW, green lists)",
         defaults={
             "vocab_size": None,
             "greenlist_ratio": 0.25,
@@ -162,7 +162,7 @@ FOREIGN_SCHEMES: Mapping[str, ForeignScheme] = {
         ignored=frozenset({"bias"}),
     ),
     "synthid-text": ForeignScheme(
-        title="SynthID-Text of transformers",
+        title="transformers (SynthID-Text)",
         defaults={"ngram_len": None, "sampling_table_size": 1 << 16, "sampling_table_seed": 0},
         secrets=("keys",),
         required=frozenset({"keys", "ngram_len"}),

@@ -79,9 +79,9 @@ def _halves(key: int) -> tuple[np.uint64, np.uint64]:
 
 def _murmur3(words: list[Words | np.uint64], count: int) -> Words:
     """MurmurHash3 x86 with 32 bits and seed 0 of `words`, each one or [count] -> [count]."""
-    state = np.zeros(count, dtype=np.uint64)
+    state: Words = np.zeros(count, dtype=np.uint64)
     for word in words:
-        value = word * np.uint64(0xCC9E2D51) & _MASK
+        value = np.asarray(word) * np.uint64(0xCC9E2D51) & _MASK
         value = _rotated(value, 15) * np.uint64(0x1B873593) & _MASK
         state = (_rotated(state ^ value, 13) * np.uint64(5) + np.uint64(0xE6546B64)) & _MASK
     state ^= np.uint64(4 * len(words))
@@ -90,5 +90,5 @@ def _murmur3(words: list[Words | np.uint64], count: int) -> Words:
     return state ^ state >> np.uint64(16)
 
 
-def _rotated(value: Words | np.uint64, by: int) -> Words | np.uint64:
+def _rotated(value: Words, by: int) -> Words:
     return (value << np.uint64(by) | value >> np.uint64(32 - by)) & _MASK
