@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens
 from ttmark.shared.watermark.foreign.torch_random import Permutation, randperm
@@ -152,8 +151,18 @@ def _sum_of(draws: Sequence[int], vocabulary: int, green: int) -> Floats:
 @lru_cache(maxsize=1024)
 def _greens_of(size: int, vocabulary: int, green: int) -> Floats:
     """P(k of `size` tokens under one seed are green)."""
-    pmf: Floats = hypergeom.pmf(np.arange(size + 1), vocabulary, green, size)
-    return pmf
+    ways = _log_choices(green, size) + _log_choices(vocabulary - green, size)[::-1]
+    pmf: Floats = np.exp(ways - ways.max())
+    return pmf / pmf.sum()
+
+
+def _log_choices(of: int, most: int) -> Floats:
+    """ln of the number of ways to choose 0, 1, ... `most` of so many."""
+    left = np.maximum(0, of - np.arange(most))
+    with np.errstate(divide="ignore"):  # there is no way to choose more than there are
+        steps = np.log(left) - np.log(np.arange(1, most + 1))
+    choices: Floats = np.concatenate([[0.0], np.cumsum(steps)])
+    return choices
 
 
 def _power(pmf: Floats, count: int) -> Floats:

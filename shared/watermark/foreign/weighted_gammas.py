@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy import special
 
 from ttmark.shared.watermark.tails import log_gamma_tail
 
@@ -24,14 +23,13 @@ def log_weighted_gamma_tail(threshold: float, shape: int, first: float, second: 
     # Beyond it the negative binomial falls by more than the gamma tail, which is 1 there, can make up for.
     last = int(max(4.0 * reduced, 4.0 * shape / ratio) + 80.0 / ratio)
     more = np.arange(last + 1)
-    log_weights = (
-        special.gammaln(more + shape)
-        - math.lgamma(shape)
-        - special.gammaln(more + 1)
-        + shape * math.log(ratio)
-        + more * math.log1p(-ratio)
-    )
+    log_choices = np.log((shape - 1 + more[1:]) / more[1:])
+    log_weights = shape * math.log(ratio) + more * math.log1p(-ratio)
+    log_weights[1:] += np.cumsum(log_choices)
     events = np.arange(2 * shape + last)
-    log_poisson = events * math.log(reduced) - reduced - special.gammaln(events + 1)
+    log_poisson = events * math.log(reduced) - reduced
+    log_poisson[1:] -= np.cumsum(np.log(events[1:]))
     log_tails = np.logaddexp.accumulate(log_poisson)[2 * shape - 1 :]
-    return min(0.0, float(special.logsumexp(log_weights + np.minimum(log_tails, 0.0))))
+    terms = log_weights + np.minimum(log_tails, 0.0)
+    largest = float(terms.max())
+    return min(0.0, largest + math.log(float(np.exp(terms - largest).sum())))
