@@ -1,4 +1,4 @@
-"""False positives of other systems' marks on templated documents, whose lines repeat within and among them."""
+"""False positives of other systems' marks on templated documents, whose lines repeat again and again."""
 
 import logging
 import math
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.evaluation.core.rates import rate_cell
-from ttmark.evaluation.core.texts import VOCABULARY, token_ids
+from ttmark.evaluation.core.texts import token_ids
 from ttmark.evaluation.report.result import Table, table_of
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SglangGumbel, SynthIdText, VllmGumbel
 from ttmark.shared.watermark.foreign.passages import passages
@@ -16,6 +16,8 @@ from ttmark.shared.watermark.foreign.passages import passages
 TOKENS = 300
 KEYS = 5
 LEVELS = (1e-1, 1e-2, 1e-3)
+VOCABULARY = 8_000
+"""A green list takes time in proportion to it."""
 LAYERS = 30
 """Of SynthID-Text, as many as its paper has."""
 PASSAGE_SHARE = 10
@@ -45,10 +47,9 @@ def templated(count: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64
             f"Item: {rng.choice(_THINGS)}. Quantity: {rng.integers(1, 9)}. Delivered in full, no remarks."
             for _ in range(40)
         ]
-        lines.insert(
-            int(rng.integers(1, 9)), f"This delivery was checked by {place} on day {rng.integers(31)}."
-        )
-        yield token_ids("\n".join(lines))[:TOKENS]
+        checked = f"This delivery was checked by {place} on day {rng.integers(31)}."
+        lines.insert(int(rng.integers(1, 9)), checked)
+        yield token_ids("\n".join(lines))[:TOKENS] % VOCABULARY
 
 
 def foreign_table(documents: int, seed: int) -> Table:
@@ -69,7 +70,7 @@ def foreign_table(documents: int, seed: int) -> Table:
             counts = [sum(one <= math.log10(level) for one in found) for level in LEVELS]
             cells = [rate_cell(hits, len(found), level) for hits, level in zip(counts, LEVELS, strict=True)]
             rows.append([name, question, f"{len(found):,}", *cells])
-        log.info("%s", name)
+            log.info(" | ".join(rows[-1]))
     columns = ["scheme", "question", "documents", *[f"at {level:g}" for level in LEVELS]]
     return table_of("False positives of foreign marks on templated documents", columns, rows)
 
