@@ -20,7 +20,7 @@ VOCABULARY = 8_000
 """A green list takes time in proportion to it."""
 LAYERS = 30
 """Of SynthID-Text, as many as its paper has."""
-PASSAGE_SHARE = 10
+PASSAGE_SHARE = 20
 """Passages are looked for in one of so many documents: their windows cost far more than the whole text."""
 
 _THINGS = ("bolts", "paper", "lamps", "cables", "chairs", "paint")

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens
 from ttmark.shared.watermark.foreign.torch_random import Permutation, randperm
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.pauses import aside, pause
 
 _TABLE_SIZE = 1_000_003
 _SEED_LIMIT = (1 << 64) - 1
+# Each list takes time and memory in proportion; no model has as many tokens.
+_MOST_TOKENS = 1 << 20
 # Tokens, and green lists, between two pauses: a few milliseconds.
 _STEPS, _LISTS = 256, 16
 
@@ -46,8 +48,8 @@ class Kgw(ForeignMark):
     def __post_init__(self) -> None:
         if not 0 < self.hashing_key < 1 << 63:
             raise ValueError("hashing_key must be a positive whole number below 2**63")
-        if not 2 <= self.vocab_size < (1 << 32) // 20:
-            raise ValueError(f"the vocabulary must have 2 to 214,748,363 tokens, not {self.vocab_size}")
+        if not 2 <= self.vocab_size <= _MOST_TOKENS:
+            raise ValueError(f"vocab_size must be 2 to {_MOST_TOKENS}, not {self.vocab_size}")
         if not 0.0 < self.greenlist_ratio < 1.0 or not self.green:
             raise ValueError(f"the green share must be between 0 and 1, not {self.greenlist_ratio}")
         if self.seeding_scheme not in ("lefthash", "selfhash"):
@@ -128,7 +130,8 @@ class KgwScores:
         """
         greens = int(self.greens[first:last].sum())
         draws = list(Counter(seed for seed, _ in self.drawn[first:last]).values())
-        null = _sum_of(draws, self.mark.vocab_size, self.mark.green)
+        with aside():
+            null = _sum_of(draws, self.mark.vocab_size, self.mark.green)
         tail = float(null[greens:].sum())
         log10_p = min(0.0, float(np.log10(max(tail, np.finfo(np.float64).tiny))))
         return ForeignEvidence(log10_p, float(greens), last - first)

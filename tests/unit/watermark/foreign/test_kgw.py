@@ -78,7 +78,9 @@ def test_p_values_of_repetitive_texts_keep_their_promise_over_keys(
 
 def test_bad_arguments_and_tokens_are_named() -> None:
     for arguments, words in [
-        ({"vocab_size": 1}, "vocabulary"),
+        ({"vocab_size": 1}, "vocab_size"),
+        ({"vocab_size": (1 << 20) + 1}, "vocab_size"),
+        ({"hashing_key": 0}, "hashing_key"),
         ({"greenlist_ratio": 1.0}, "green share"),
         ({"seeding_scheme": "righthash"}, "seeding scheme"),
         ({"context_width": 0}, "context width"),
