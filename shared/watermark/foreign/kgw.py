@@ -155,8 +155,9 @@ def _sum_of(draws: Sequence[int], vocabulary: int, green: int) -> Floats:
 def _greens_of(size: int, vocabulary: int, green: int) -> Floats:
     """P(k of `size` tokens under one seed are green)."""
     ways = _log_choices(green, size) + _log_choices(vocabulary - green, size)[::-1]
-    pmf: Floats = np.exp(ways - ways.max())
-    return pmf / pmf.sum()
+    shares = np.exp(ways - ways.max())
+    pmf: Floats = shares / shares.sum()
+    return pmf
 
 
 def _log_choices(of: int, most: int) -> Floats:

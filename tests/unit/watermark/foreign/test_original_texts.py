@@ -30,7 +30,7 @@ def model() -> LlamaForCausalLM:
         num_hidden_layers=1,
         num_attention_heads=2,
         initializer_range=0.4,
-        bos_token_id=None,
+        bos_token_id=0,
         eos_token_id=None,
     )
     return LlamaForCausalLM(config).eval()
@@ -71,7 +71,12 @@ def test_synthid_text_has_the_scores_of_the_original(model: LlamaForCausalLM) ->
     scheme = FOREIGN_SCHEMES["synthid-text"]
     mark = scheme.mark(*scheme.split(config.to_dict()))
     found = [mark.detect(text) for text in texts.tolist()]
-    assert [one.scored_tokens for one in found] == fresh.sum(1).tolist()
-    means = [float(b[f.bool()].double().mean()) for b, f in zip(bits, fresh, strict=True)]
-    assert [one.score for one in found] == pytest.approx(means)
+    differing = 0
+    for one, of_text, new in zip(found, bits, fresh, strict=True):
+        rows = of_text[new.bool()].tolist()
+        drawn = list({tuple(row): row for row in rows}.values())  # the original counts equal hashes again
+        differing += len(drawn) < len(rows)
+        assert one.scored_tokens == len(drawn)
+        assert one.score == pytest.approx(np.mean(drawn))
+    assert differing < TEXTS
     assert np.median([one.log10_p for one in found]) < -5
