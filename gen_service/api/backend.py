@@ -12,7 +12,7 @@ from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.api.token_text import TokenText
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.shared.http.service_errors import ModelNotFound
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 
 
 class KeyProvider(Protocol):
@@ -22,10 +22,10 @@ class KeyProvider(Protocol):
     def ready(self) -> bool:
         """Whether there are keys, fresh enough to be used."""
 
-    def get(self, key_id: str) -> UnlockedKey | None:
+    def get(self, key_id: str) -> HeldKey | None:
         """The key of any tenant, or None."""
 
-    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
+    def for_tenant(self, tenant: str) -> Sequence[HeldKey]:
         """The keys of one tenant."""
 
 

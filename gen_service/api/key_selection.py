@@ -8,7 +8,7 @@ from ttmark.gen_service.engine import Marking
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import BadRequest, KeyNotFound, NotReady, NoUsableKey
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import ForeignKey, UnlockedKey, own_keys
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
@@ -96,7 +96,7 @@ def usable_keys(tenant: str, backend: GenerationBackend, generator: Generator) -
     fingerprint = generator.tokenizer.fingerprint
     return [
         key
-        for key in backend.keys.for_tenant(tenant)
+        for key in own_keys(backend.keys.for_tenant(tenant))
         if key.primary is not None and key.profile.tokenizer_fingerprint == fingerprint
     ]
 
@@ -105,6 +105,12 @@ def _named(key_id: str, caller: Principal, backend: GenerationBackend, generator
     key = backend.keys.get(key_id)
     if key is None or key.tenant != caller.tenant:
         raise KeyNotFound("There is no such watermark key.", param=_KEY_FIELD)
+    if isinstance(key, ForeignKey):
+        raise BadRequest(
+            f"This key is another system's ({key.profile.scheme}): it is for detection, and no text is made "
+            "with it.",
+            param=_KEY_FIELD,
+        )
     if key.profile.tokenizer_fingerprint != generator.tokenizer.fingerprint:
         raise BadRequest(
             "The watermark key's profile is for another tokenizer than the model's.", param=_KEY_FIELD

@@ -8,6 +8,7 @@ import structlog
 
 Action = Literal[
     "key.create",
+    "key.import",
     "key.rotate",
     "key.limit",
     "key.promote",
