@@ -135,21 +135,23 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", ["key", "token", "replica", "volume", "count:x", "job:x", "jobs:x", "other"])
+@pytest.mark.parametrize(
+    "name", ["key", "token", "replica", "audit", "volume", "count:x", "job:x", "jobs:x", "other"]
+)
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_role_reaches_only_its_own_records(
     secured: SecuredRedis, role: str, name: str, access: str
 ) -> None:
-    records = {"key", "token", "replica"}
+    records = {"key", "token", "replica", "audit"}
     reads = {
         "operator": records | {"volume"},
         "gen": records | {"volume", "count:x"},
         "detect": records | {"count:x", "job:x", "jobs:x"},
     }
     writes = {
-        "operator": {"key", "token"},
-        "gen": {"replica", "volume", "count:x"},
-        "detect": {"replica", "count:x", "job:x", "jobs:x"},
+        "operator": {"key", "token", "audit"},
+        "gen": {"replica", "audit", "volume", "count:x"},
+        "detect": {"replica", "audit", "count:x", "job:x", "jobs:x"},
     }
     rights = (reads if access == "read" else writes)[role]
     command = (
