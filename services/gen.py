@@ -30,9 +30,10 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     """The generation service with its models loaded and warm, ready to be served.
 
     Raises:
-        StartupError: a model cannot be served, or the key store's settings are not usable.
+        StartupError: a model cannot be served, the marking policy or the key store's settings are not usable.
     """
     configure_logging(settings.log_level)
+    policy = settings.load_policy()
     access = KeyAccess.open(
         settings, service="gen", port=settings.gen_port, max_age_seconds=settings.key_max_age_seconds
     )
@@ -59,6 +60,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             models.served,
             access.cache,
             settings.default_key,
+            policy=policy,
             receipts=ReceiptRule(settings.detectability_fpr, settings.detectability_for),
         ),
         AppOptions(

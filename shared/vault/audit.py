@@ -18,6 +18,7 @@ Action = Literal[
     "key.generate",
     "key.generated",
     "key.detect",
+    "policy.deny",
     "job.create",
     "job.delete",
     "token.create",
@@ -49,6 +50,7 @@ class AuditEvent:
         tokens that were read.
     keys: `key id/version` of all that a detection tried, or whose PRF keys were exported.
     verdicts: how many documents got each.
+    rule: of the marking policy, that decided.
     """
 
     action: Action
@@ -64,6 +66,7 @@ class AuditEvent:
     keys: tuple[str, ...] | None = None
     verdicts: Mapping[str, int] | None = None
     job_id: str | None = None
+    rule: str | None = None
 
 
 AuditSink = Callable[[AuditEvent], None]
