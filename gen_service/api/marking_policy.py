@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -70,13 +70,12 @@ class Conditions(BaseModel):
         default=None, description="All completions together have fewer tokens, whatever the prompts."
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _no_value_is_missing(cls, given: Any) -> Any:
+    @model_validator(mode="after")
+    def _no_value_is_missing(self) -> Self:
         # It would widen the rule without a word.
-        if isinstance(given, dict) and None in given.values():
+        if any(getattr(self, name) is None for name in self.model_fields_set):
             raise ValueError("a condition without a value")
-        return given
+        return self
 
     def hold(self, traffic: Traffic) -> bool:
         """Whether all of them do."""
