@@ -13,8 +13,8 @@ CHANGED_SINCE = (
     "change: numbers, names and negations may have been changed since."
 )
 PROVES_NOTHING = (
-    "This proves nothing. It does not show that a person wrote the text, nor that no model did: other systems "
-    "leave no mark of ours, and heavy editing wears a mark off."
+    "This proves nothing. It does not show that a person wrote the text, nor that no model did: other "
+    "systems leave no mark of ours, and heavy editing wears a mark off."
 )
 WHOLE = "The evidence is of the text as a whole, and does not say which parts they are."
 PASSAGES = "Where they begin and end is an estimate."

@@ -1,9 +1,8 @@
 """Which key, if any, a request's completions are watermarked with."""
 
-from dataclasses import dataclass, field
-
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.gen_service.engine import Marking
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
@@ -16,23 +15,6 @@ GREEDY = "greedy"
 DISABLED = "disabled"
 _KEY_FIELD = "watermark.key_id"
 _PAYLOAD_FIELD = "watermark.payload"
-
-
-@dataclass(frozen=True, slots=True)
-class MarkingChoice:
-    """The marking, or why there is none.
-
-    Attributes:
-        marking: with the first of `pool`.
-        block_size: tokens of a block: those of the key, even where it is not used, else one.
-        pool: the keys one of which each completion is marked with: those of the version's pool, or that of
-            the payload alone.
-    """
-
-    marking: Marking | None
-    unmarked_reason: str | None = None
-    block_size: int = 1
-    pool: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 def choose_marking(
