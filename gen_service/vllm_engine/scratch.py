@@ -28,9 +28,13 @@ class ScratchPlan:
     slots: Ints
 
 
-def blocks_needed(lengths: Ints, depths: Ints, block_size: int) -> Ints:
-    """Scratch blocks of each branch: one, or two where its rows go over the end of a block."""
-    return (lengths + depths - 1) // block_size - lengths // block_size + 1
+def branch_blocks(lengths: Ints, depths: Ints, block_size: int) -> tuple[Ints, Ints]:
+    """Of each branch the number of its first scratch block, from 0, and how many it has.
+
+    One, or two where its rows go over the end of a block.
+    """
+    counts: Ints = (lengths + depths - 1) // block_size - lengths // block_size + 1
+    return np.cumsum(counts) - counts, counts
 
 
 def plan_scratch(tables: Ints, lengths: Ints, depths: Ints, block_size: int, first: int) -> ScratchPlan:
@@ -40,14 +44,14 @@ def plan_scratch(tables: Ints, lengths: Ints, depths: Ints, block_size: int, fir
         tables: [branches, >= blocks] of the parents, one row for each branch.
         lengths: [branches] tokens of the parents, all in the cache.
         depths: [branches] rows of each branch, one for each token of its path.
-        first: number of the first scratch block; as many follow as `blocks_needed` adds up to.
+        first: number of the first scratch block; as many follow as `branch_blocks` counts.
     """
-    counts = blocks_needed(lengths, depths, block_size)
+    offsets, counts = branch_blocks(lengths, depths, block_size)
     start = lengths // block_size
     width = int((start + counts).max())
     own = np.zeros((len(tables), width), dtype=np.int64)
     own[:, : min(width, tables.shape[1])] = tables[:, :width]
-    ids = first + np.concatenate([[0], np.cumsum(counts)[:-1]])  # of each branch's first scratch block
+    ids = first + offsets
     partial = lengths % block_size > 0
     sources = own[np.arange(len(own)), start][partial]
     branch = np.repeat(np.arange(len(own)), counts)
