@@ -5,9 +5,10 @@ After a decision vLLM computes the block's tokens, all but the last of which are
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ttmark.gen_service.vllm_engine.probe import Probe
+if TYPE_CHECKING:
+    from ttmark.gen_service.vllm_engine.probe import Probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Kept:
 class KeptRows:
     """Branches that were chosen in the last step, for the next one alone: another probe overwrites them."""
 
-    def __init__(self, probe: Probe) -> None:
+    def __init__(self, probe: "Probe") -> None:
         self._probe = probe
         self._kept: dict[str, Kept] = {}
 

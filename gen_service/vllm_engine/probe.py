@@ -9,7 +9,7 @@ from vllm.forward_context import set_forward_context
 from vllm.v1.attention.backend import CommonAttentionMetadata
 
 from ttmark.gen_service.vllm_engine.cache_group import CacheGroup
-from ttmark.gen_service.vllm_engine.scratch import Ints, branch_blocks, plan_scratch
+from ttmark.gen_service.vllm_engine.scratch import Ints, plan_adoption, plan_scratch
 
 Path = tuple[int, ...]
 Branch = tuple[int, int, Path]
@@ -58,16 +58,11 @@ class Probe:
         """
         lengths, depths = self._last
         for group in self._groups:
-            size = group.block_size
-            firsts, counts = branch_blocks(lengths, depths, size)
-            tables = group.tables(rows, int((lengths + depths).max() - 1) // size + 1)
-            pairs = [
-                (group.first_scratch + firsts[branch] + block, table[lengths[branch] // size + block])
-                for branch, table in zip(branches, tables, strict=True)
-                for block in range(counts[branch])
-            ]
-            sources, targets = np.array(pairs, dtype=np.int64).T
-            group.copy(sources, targets)
+            tables = group.tables(rows, int((lengths + depths - 1).max()) // group.block_size + 1)
+            chosen = np.array(branches, dtype=np.int64)
+            group.copy(
+                *plan_adoption(tables, chosen, lengths, depths, group.block_size, group.first_scratch)
+            )
 
     def _parts(self, branches: Sequence[Branch]) -> Iterator[Sequence[Branch]]:
         deepest = max(len(path) for _, _, path in branches)

@@ -1,7 +1,7 @@
 """Scratch blocks: where probed branches write their keys and values, unknown to vLLM's scheduler.
 
 A branch is a pseudo-request that shares its parent's blocks but for the last one. That one is copied to a
-scratch block, to which the branch adds its own rows.
+scratch block, to which the branch adds its own rows. A branch that is chosen is copied back.
 """
 
 from dataclasses import dataclass
@@ -62,3 +62,20 @@ def plan_scratch(tables: Ints, lengths: Ints, depths: Ints, block_size: int, fir
     position = lengths[row] + step
     slots = own[row, position // block_size] * block_size + position % block_size
     return ScratchPlan(own, sources, ids[partial], slots)
+
+
+def plan_adoption(
+    tables: Ints, branches: Ints, lengths: Ints, depths: Ints, block_size: int, first: int
+) -> tuple[Ints, Ints]:
+    """Copies by which branches become part of their parents: sources and targets, blocks.
+
+    Args:
+        tables: [adopted, >= blocks] of their parents as they are now, with a place for each row.
+        branches: [adopted] their numbers among those of the plan.
+        lengths, depths, first: as they were planned, of all branches.
+    """
+    offsets, counts = branch_blocks(lengths, depths, block_size)
+    offsets, counts, start = offsets[branches], counts[branches], lengths[branches] // block_size
+    owner = np.repeat(np.arange(len(branches)), counts)
+    block = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return first + offsets[owner] + block, tables[owner, start[owner] + block]
