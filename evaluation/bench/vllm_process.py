@@ -65,14 +65,19 @@ class VllmPeer:
             "PYTHONPATH": self._scratch.name,
         }
         self._errors = (folder / "errors").open("w+")
-        self._process = subprocess.Popen(
-            [python, "-P", Path(__file__).with_name("vllm_peer.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            env=os.environ | _ENVIRONMENT | threading,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [python, "-P", Path(__file__).with_name("vllm_peer.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                env=os.environ | _ENVIRONMENT | threading,
+            )
+        except OSError:
+            self._errors.close()
+            self._scratch.cleanup()
+            raise
         chosen = {
             "model": model,
             "dtype": dtype,
