@@ -43,7 +43,7 @@ class InVllm:
     beside: Annotated[
         bool,
         typer.Option(
-            help="vLLM, with the filters and without; its own watermark, where it runs; transformers' SynthID."
+            help="vLLM, with filters and without; its own watermark, where it runs; transformers' SynthID."
         ),
     ] = True
     json: Json = None
@@ -103,15 +103,15 @@ class InVllm:
 class _Beside:
     """What is measured beside our engine."""
 
-    def __init__(self, folder: Path, dtype: str, sequences: int, arguments: dict[str, Any]) -> None:
+    def __init__(self, folder: str, dtype: str, sequences: int, arguments: dict[str, Any]) -> None:
         def start(**more: Any) -> VllmPeer:
             python = Path(sys.executable)
-            return VllmPeer(python, str(folder), dtype, None, _PATIENCE_SECONDS, sequences=sequences, **more)
+            return VllmPeer(python, folder, dtype, None, _PATIENCE_SECONDS, sequences=sequences, **more)
 
         self._start = start
         self._arguments = arguments
         self._vllm = start(arguments=arguments)
-        self._transformers = Transformers(str(folder), dtype)
+        self._transformers = Transformers(folder, dtype)
 
     def own_watermark(self, workload: Workload) -> Measurement:
         """vLLM with its own watermark of single tokens, or why it does not run."""

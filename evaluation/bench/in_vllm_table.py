@@ -28,11 +28,14 @@ def ratios(seen: Items) -> Table:
     for (sequences, prompt, filters), systems in found.items():
         speeds = {name: statistics.median(_speeds(items)) for name, items in systems.items()}
         for name, items in systems.items():
-            against = [f"{speeds[name] / speeds[other]:.2f}" if other in speeds else "" for other in _REFERENCES]
+            against = [_ratio(speeds[name], speeds.get(other)) for other in _REFERENCES]
             spread = f"{min(_speeds(items)):.1f} to {max(_speeds(items)):.1f}"
             per_token = _median(items, "seconds_per_token", lambda seconds: f"{1e3 * seconds:.1f}")
             decided = _median(items, "share_outside_forward", lambda share: f"{100 * share:.0f} %")
-            rates = (f"{speeds[name]:.1f}", spread)
+            processor = statistics.median(
+                item.rates.per_cpu_second for item in items if item.rates is not None
+            )
+            rates = (f"{speeds[name]:.1f}", spread, f"{processor:.1f}")
             rows.append((str(sequences), str(prompt), filters, name, *rates, *against, per_token, decided))
     columns = (
         "sequences",
@@ -41,12 +44,17 @@ def ratios(seen: Items) -> Table:
         "system",
         "tokens/s",
         "least to most",
+        "tokens/CPU s",
         *(f"over {name}" for name in _REFERENCES),
         "ms a token",
         "outside of forwards",
     )
     failed = {f"{item.system}: {item.error}": None for item in seen if item.error is not None}
     return Table("Inside vLLM, median of the rounds", columns, tuple(rows), tuple(failed))
+
+
+def _ratio(rate: float, other: float | None) -> str:
+    return f"{rate / other:.2f}" if other else ""
 
 
 def _speeds(items: Items) -> list[float]:

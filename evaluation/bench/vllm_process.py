@@ -140,8 +140,10 @@ class VllmPeer:
     def _complaint(self) -> str:
         self._process.wait()
         self._errors.seek(0)
-        lines = [line.strip() for line in self._errors.read().splitlines() if re.search(r"[Ee]rror[:,] ", line)]
-        return lines[-1] if lines else f"no answer in {self._patience:.0f} s"
+        lines = [
+            line.strip() for line in self._errors.read().splitlines() if re.search(r"[Ee]rror[:,] ", line)
+        ]
+        return lines[-1].strip() if lines else f"no answer in {self._patience:.0f} s"
 
 
 def vllm(

@@ -1,6 +1,7 @@
-"""A KV group of vLLM's cache as probes see it: tables of blocks, scratch blocks, and copies of whole blocks."""
+"""A KV group of vLLM's cache as probes see it: tables of blocks, scratch blocks, copies of whole blocks."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def stacked(caches: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """
     first, size = caches[0], caches[0].element_size()
     starts = [cache.data_ptr() for cache in caches]
-    steps = {later - earlier for earlier, later in zip(starts, starts[1:], strict=False)}
+    steps = {later - earlier for earlier, later in pairwise(starts)}
     alike = {(cache.shape, cache.stride(), cache.untyped_storage().data_ptr()) for cache in caches}
     if len(alike) > 1 or len(steps) != 1 or (step := steps.pop()) < 0 or step % size:
         return [cache[None] for cache in caches]

@@ -1,4 +1,4 @@
-"""Rows of a step that need not be computed: the probe has computed them, and they still lie in scratch blocks.
+"""Rows of a step that need not be computed: the probe has done so, and they still lie in scratch blocks.
 
 After a decision vLLM computes the block's tokens, all but the last of which are a branch that was probed.
 """

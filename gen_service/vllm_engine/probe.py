@@ -52,17 +52,16 @@ class Probe:
         return int(self._last[0][branch])
 
     def adopt(self, branches: Sequence[int], rows: Sequence[int]) -> None:
-        """Copies branches of the last forward into the blocks of their parents, now at these rows of the batch.
+        """Copies branches of the last forward into the blocks of their parents.
 
-        The parents' tables must reach as far as the branches do.
+        Args:
+            rows: of the batch, where the parents are now; their tables reach as far as the branches do.
         """
         lengths, depths = self._last
         for group in self._groups:
             tables = group.tables(rows, int((lengths + depths - 1).max()) // group.block_size + 1)
             chosen = np.array(branches, dtype=np.int64)
-            group.copy(
-                *plan_adoption(tables, chosen, lengths, depths, group.block_size, group.first_scratch)
-            )
+            group.copy(*plan_adoption(tables, chosen, lengths, depths, group.block_size, group.first_scratch))
 
     def _parts(self, branches: Sequence[Branch]) -> Iterator[Sequence[Branch]]:
         deepest = max(len(path) for _, _, path in branches)

@@ -1,5 +1,8 @@
 """`ttmark bench detect`, what it is made of, and `ttmark bench decisions`."""
 
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from ttmark.evaluation.bench.detect import SynthIdDetector, cut_texts
 from ttmark.evaluation.bench.in_vllm_table import UNMARKED_IN_VLLM, ratios
 from ttmark.evaluation.bench.timing import time_in_turns
 from ttmark.evaluation.bench.vllm_process import VllmPeer, vllm
-from ttmark.evaluation.bench.workload import VLLM, Measurement, Rates, Workload
+from ttmark.evaluation.bench.workload import VLLM, Measurement, Rates, Stopwatch, Workload
 from ttmark.evaluation.cli.bench import bench_app
 from ttmark.evaluation.report.result import Table
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
@@ -121,12 +124,26 @@ def test_medians_of_the_rounds_are_compared_with_vllms() -> None:
     failed = Measurement(VLLM, Workload(32, 4), error="no answer")
     table = ratios([*measured(VLLM, 90.0, 50.0, 40.0), *pairs, *unmarked, longer, failed, failed])
     assert [row[1:2] + row[3:] for row in table.rows] == [
-        ("32", VLLM, "50.0", "40.0 to 90.0", "1.00", "", "0.83", "", ""),
-        ("32", "in vLLM, r = 2", "45.0", "30.0 to 48.0", "0.90", "", "0.75", "31.2", "7 %"),
-        ("32", UNMARKED_IN_VLLM, "60.0", "60.0 to 60.0", "1.20", "", "1.00", "", ""),
-        ("4096", VLLM, "9.0", "9.0 to 9.0", "1.00", "", "", "", ""),
+        ("32", VLLM, "50.0", "40.0 to 90.0", "50.0", "1.00", "", "0.83", "", ""),
+        ("32", "in vLLM, r = 2", "45.0", "30.0 to 48.0", "45.0", "0.90", "", "0.75", "31.2", "7 %"),
+        ("32", UNMARKED_IN_VLLM, "60.0", "60.0 to 60.0", "60.0", "1.20", "", "1.00", "", ""),
+        ("4096", VLLM, "9.0", "9.0 to 9.0", "9.0", "1.00", "", "", "", ""),
     ]
     assert table.notes == ("vLLM: no answer",)
+
+
+def test_a_stopwatch_counts_what_its_processes_compute() -> None:
+    code = "import time\nprint(flush=True)\nwhile time.process_time() < 60: pass"
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        watch, own = Stopwatch(), time.process_time()
+        while 1 / watch.rates(1).per_cpu_second < 0.5 + time.process_time() - own:
+            time.sleep(0.1)
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def an_interpreter(folder: Path, script: str) -> Path:

@@ -51,7 +51,9 @@ def test_blocks_are_copied_in_every_layer(layout: str) -> None:
 
 
 def test_layers_that_lie_evenly_are_copied_in_one_operation() -> None:
-    counts = {layout: len(stacked(caches_of(layout))) for layout in ("layer by layer", "block by block", "apart")}
+    counts = {
+        layout: len(stacked(caches_of(layout))) for layout in ("layer by layer", "block by block", "apart")
+    }
     assert counts == {"layer by layer": 1, "block by block": 1, "apart": 3}
 
 
