@@ -143,7 +143,7 @@ class VllmPeer:
         lines = [
             line.strip() for line in self._errors.read().splitlines() if re.search(r"[Ee]rror[:,] ", line)
         ]
-        return lines[-1].strip() if lines else f"no answer in {self._patience:.0f} s"
+        return lines[-1] if lines else f"no answer in {self._patience:.0f} s"
 
 
 def vllm(
