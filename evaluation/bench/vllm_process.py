@@ -1,11 +1,11 @@
 """vLLM beside us: a process that stays between measurements, or one that ends after its only one."""
 
 import json
-import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -65,19 +65,14 @@ class VllmPeer:
             "PYTHONPATH": self._scratch.name,
         }
         self._errors = (folder / "errors").open("w+")
-        try:
-            self._process = subprocess.Popen(
-                [python, "-P", Path(__file__).with_name("vllm_peer.py")],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                text=True,
-                env=os.environ | _ENVIRONMENT | threading,
-            )
-        except OSError:
-            self._errors.close()
-            self._scratch.cleanup()
-            raise
+        assignments = [f"{name}={value}" for name, value in (_ENVIRONMENT | threading).items()]
+        self._process = subprocess.Popen(
+            ["/usr/bin/env", *assignments, python, "-P", Path(__file__).with_name("vllm_peer.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
         chosen = {
             "model": model,
             "dtype": dtype,
@@ -90,7 +85,7 @@ class VllmPeer:
     def measure(
         self, workload: Workload, filters: Mapping[str, float] | None = None, name: str | None = None
     ) -> Measurement:
-        """Its throughput, or the last error that it names.
+        """Its throughput, or the last error that it names, else its last line.
 
         Args:
             filters: in place of the workload's.
@@ -113,17 +108,16 @@ class VllmPeer:
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._errors):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):  # what it has not read any more
+                    stream.close()
         self._scratch.cleanup()
 
     def _write(self, line: dict[str, Any]) -> None:
         if self._process.stdin is None:
             raise AssertionError("its standard input is a pipe")
-        try:
+        with suppress(BrokenPipeError):  # it has ended: there will be no answer
             self._process.stdin.write(json.dumps(line) + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            return  # it has ended: there will be no answer
 
     def _answer(self) -> dict[str, float] | None:
         timer = Timer(self._patience, self._process.kill)
@@ -140,20 +134,16 @@ class VllmPeer:
     def _complaint(self) -> str:
         self._process.wait()
         self._errors.seek(0)
-        lines = [
-            line.strip() for line in self._errors.read().splitlines() if re.search(r"[Ee]rror[:,] ", line)
-        ]
-        return lines[-1] if lines else f"no answer in {self._patience:.0f} s"
+        lines = [line.strip() for line in self._errors.read().splitlines()]
+        errors = [line for line in lines if re.search(r"[Ee]rror[:,] ", line)]
+        return (errors or lines or [f"no answer in {self._patience:.0f} s"])[-1]
 
 
 def vllm(
     python: Path, model: str, dtype: str, threads: int | None, workload: Workload, patience_seconds: float
 ) -> Measurement:
     """vLLM in the interpreter `python`, without a watermark, once."""
-    try:
-        peer = VllmPeer(python, model, dtype, threads, patience_seconds, sequences=workload.sequences)
-    except OSError as error:
-        return Measurement(VLLM, workload, error=str(error))
+    peer = VllmPeer(python, model, dtype, threads, patience_seconds, sequences=workload.sequences)
     try:
         return peer.measure(workload)
     finally:
