@@ -68,13 +68,16 @@ def test_synthid_text_has_the_scores_of_the_original(model: LlamaForCausalLM) ->
         **{name: value for name, value in config.to_dict().items() if name != "debug_mode"}, device="cpu"
     )
     fresh, bits = processor.compute_context_repetition_mask(texts), processor.compute_g_values(texts)
+    hashes = processor.compute_ngram_keys(texts.unfold(1, config.ngram_len, 1))[..., 0]
+    places = hashes % config.sampling_table_size  # two hashes at one place of the table are one draw
     scheme = FOREIGN_SCHEMES["synthid-text"]
     mark = scheme.mark(*scheme.split(config.to_dict()))
     found = [mark.detect(text) for text in texts.tolist()]
     differing = 0
-    for one, of_text, new in zip(found, bits, fresh, strict=True):
+    for one, of_text, at, new in zip(found, bits, places, fresh, strict=True):
         rows = of_text[new.bool()].tolist()
-        drawn = list({tuple(row): row for row in rows}.values())  # the original counts equal hashes again
+        # The original counts equal draws again.
+        drawn = list(dict(zip(at[new.bool()].tolist(), rows, strict=True)).values())
         differing += len(drawn) < len(rows)
         assert one.scored_tokens == len(drawn)
         assert one.score == pytest.approx(np.mean(drawn))
