@@ -79,9 +79,14 @@ def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(
     assert "active" in invoke("keys list").stdout
     assert "retired" in invoke("keys retire vllm-gumbel 1 --yes").stdout
     assert "disabled" in invoke("keys disable vllm-gumbel 1 --yes").stdout
-    audit = [orjson.loads(line)["action"] for line in Path("audit.jsonl").read_bytes().splitlines()]
-    assert audit == ["key.import", "key.retire", "key.disable"]
-    assert str(SECRET) not in Path("audit.jsonl").read_text()
+    (segment,) = Path("audit").glob("*.jsonl")
+    audit = [orjson.loads(line)["event"]["action"] for line in segment.read_bytes().splitlines()]
+    assert [action for action in audit if action != "audit.start"] == [
+        "key.import",
+        "key.retire",
+        "key.disable",
+    ]
+    assert str(SECRET) not in segment.read_text()
 
 
 @pytest.mark.parametrize(
