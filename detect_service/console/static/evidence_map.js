@@ -67,9 +67,10 @@ function around(blocks, middles, position) {
 }
 
 /** What the chart does not say. */
-export function mapNote({ verdict }, mode) {
+export function mapNote({ verdict, segments }, mode) {
   if (verdict !== "watermarked") return "Chance alone makes such ups and downs. They say nothing about who wrote a part.";
-  const low = "A low part is not a sign of a human author: words that could hardly be others carry no signal, and heavy editing wears it off.";
+  const parts = segments?.length ? "" : "High parts need not be the model's, nor low ones a person's: the evidence is of the whole. ";
+  const low = `${parts}A low part is not a sign of a human author: predictable words carry no signal, and heavy editing wears it off.`;
   if (mode !== "direct") return low;
   return `${low} This check reads the whole text in one rhythm: one word added or removed hides the signal of all that follows. “Any” follows the text.`;
 }

@@ -58,7 +58,7 @@ export function summary(check) {
   for (const [index, segment] of (result.segments ?? []).entries()) {
     lines.push(`Passage ${index + 1}: ${keyName(segment.key)}, characters ${segment.start_char} to ${segment.end_char}`);
   }
-  if (result.log10_p !== null) lines.push(`Chance of a false alarm this strong: ${oneIn(result.log10_p)}`);
+  if (result.log10_p !== null) lines.push(`Unmarked texts that show as much: ${oneIn(result.log10_p)}`);
   const note = hiddenNote(result.normalization);
   if (note) lines.push(note);
   lines.push(`Checked as: ${MODES[mode]}. Held to: ${rate(fpr)} texts. ${result.tokens} tokens.`);

@@ -47,7 +47,7 @@ export class ResultView {
     if (byId("where").hidden) return;
     byId("where").dataset.verdict = result.verdict;
     byId("where-note").textContent = hasEvidence ? mapNote(result, check.mode) : "";
-    byId("where-title").textContent = result.verdict === "watermarked" ? "Where the signal is" : "Strength along the text";
+    byId("where-title").textContent = placed.segments.length ? "Where the signal is" : "Strength along the text";
     byId("heat-switch").hidden = !hasEvidence;
     byId("legend").hidden = !hasEvidence || !byId("heat").checked;
     byId("outside-passages").hidden = placed.segments.length === 0;
@@ -91,8 +91,8 @@ export class ResultView {
 function facts({ result, mode, fpr }) {
   const list = [];
   if (result.key && !(result.segments?.length > 1)) list.push(["Key", keyName(result.key)]);
-  if (result.log10_p !== null && result.verdict === "watermarked") list.push(["Chance of a false alarm this strong", oneIn(result.log10_p)]);
-  list.push(["Held to", `${rate(fpr)} texts`], ["Checked as", MODES[mode]], ["Length", `${count(result.tokens)} tokens`]);
+  if (result.log10_p !== null && result.verdict === "watermarked") list.push(["Unmarked texts that show as much", oneIn(result.log10_p)]);
+  list.push(["Held to", `${rate(fpr)} texts`], ["Checked as", MODES[mode]], ["Length", result.tokens === 1 ? "1 token" : `${count(result.tokens)} tokens`]);
   return list;
 }
 

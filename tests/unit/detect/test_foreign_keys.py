@@ -87,7 +87,7 @@ async def test_a_text_of_another_system_is_named_in_every_mode(foreign: Foreign,
     assert result["log10_p"] < -10
     assert [one["key"]["key_id"] for one in result["foreign_marks"]] == ["partner"]
     words = result["message"]["explanation"]
-    assert "carry the mark of vLLM (Gumbel), key partner, version 1" in words
+    assert "the mark of vLLM (Gumbel), key partner, version 1" in words
     assert "our key" not in words
 
 

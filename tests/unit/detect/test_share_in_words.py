@@ -9,10 +9,10 @@ from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (0.3, 0.76, "They hold 30 % to 76 % of its tokens."),
-        (0.45, 1.0, "They hold at least 45 % of its tokens."),
-        (0.02, 0.4, "They hold at most 40 % of its tokens."),
-        (0.0, 1.0, "How much of the text they hold cannot be told."),
+        (0.3, 0.76, "They hold 30 % to 76 % of the text's tokens."),
+        (0.45, 1.0, "They hold at least 45 % of the text's tokens."),
+        (0.02, 0.4, "They hold at most 40 % of the text's tokens."),
+        (0.0, 1.0, "How much of the text that is cannot be told."),
     ],
 )
 def test_an_end_of_the_interval_is_named_where_it_says_something(low: float, high: float, words: str) -> None:
