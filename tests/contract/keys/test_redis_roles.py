@@ -152,19 +152,6 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
         "cases:x",
         "other",
     ],
-    [
-        "key",
-        "token",
-        "replica",
-        "audit",
-        "volume",
-        "count:x",
-        "job:x",
-        "jobs:x",
-        "case:x",
-        "cases:x",
-        "other",
-    ],
 )
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_role_reaches_only_its_own_records(

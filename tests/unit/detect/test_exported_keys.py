@@ -57,7 +57,7 @@ async def test_an_exported_key_finds_what_the_service_finds(service, export, mod
     found = await assert_same_answer(service, hidden, [one, two], mode, "full")
     assert (found.verdict, found.key.key_id, found.reading) == ("watermarked", "a-one", "normalized")
     plain = "Nothing is hidden here, and nobody looks for more than that."
-    assert (await assert_same_answer(service, plain, [one, two], mode, "full")).verdict == "not_detected"
+    assert (await assert_same_answer(service, plain, [one, two], mode, "full")).verdict == "too_short"
 
 
 @pytest.mark.parametrize("mode", ["direct", "scan"])
