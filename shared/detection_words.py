@@ -12,7 +12,6 @@ CHANGED_SINCE = (
     "It does not show that every word is the model's, or who wrote the rest. A mark stays when single words "
     "change: numbers, names and negations may have been changed since."
 )
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 PROVES_NOTHING = (
     "This proves nothing. It does not show that a person wrote the text, nor that no model did: other "
     "systems leave no mark of ours, and heavy editing wears a mark off."
@@ -29,6 +28,8 @@ SEVERAL_KEYS = (
     "Several keys of a pool were found: passages of several completions, as in a collection of answers, or "
     "in a forgery stitched from stolen pieces."
 )
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def message(result: DetectionResult, fpr: float) -> Message:

@@ -9,9 +9,18 @@ import orjson
 import typer
 
 from ttmark.services.cli.confirmation import Yes, confirm
-from ttmark.services.cli.detect import Mode
 from ttmark.services.cli.key_store import print_json
-from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
+from ttmark.services.cli.options import (
+    AskedKeys,
+    AskedMode,
+    AskedRate,
+    DetectUrl,
+    JsonOutput,
+    Normalize,
+    Token,
+    access_token,
+    one_line_errors,
+)
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.shared.client import Client
@@ -41,19 +50,10 @@ def submit(
         ),
     ],
     out: Out = None,
-    mode: Annotated[
-        Mode,
-        typer.Option(
-            help="combined: all; direct: unedited; aligned: edited; localized: passages in a longer text."
-        ),
-    ] = "combined",
-    key: Annotated[
-        list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
-    ] = None,
-    fpr: Annotated[float, typer.Option(help="False positive rate per document.")] = DEFAULT_FPR,
-    normalize: Annotated[
-        bool, typer.Option(help="Read texts also without invisible characters and look-alike letters.")
-    ] = True,
+    mode: AskedMode = "combined",
+    key: AskedKeys = None,
+    fpr: AskedRate = DEFAULT_FPR,
+    normalize: Normalize = True,
     webhook: Annotated[
         str | None, typer.Option(help="Address to be told of the end; the service must allow its host.")
     ] = None,
