@@ -68,7 +68,7 @@ def protected(replica: Any) -> list[tuple[str, str]]:
             method,
             path.replace("{model_id:path}", "tiny-model")
             .replace("{job_id}", NO_ID)
-            .replace("{case_id}", NO_ID),
+            .replace("{case_id:case_id}", NO_ID),
         )
         for method, path in routes_of(replica)
         if path not in OPEN
