@@ -14,12 +14,14 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.services.cases import open_kept_cases
 from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings import DetectionSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.audit.trail_metrics import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.limits import HttpLimits
@@ -31,7 +33,6 @@ from ttmark.shared.limits.variants import VariantRule
 from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing
-from ttmark.shared.vault.audit import log_audit
 
 # How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
 _SWITCH_SECONDS = 0.0001
@@ -58,9 +59,10 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     )
     registry = CollectorRegistry()
     watch_keys(access.cache, registry)
+    watch_trail(access.trail, registry)
     allowance = _allowance(settings, access, registry)
     workers = ExtractionWorkers(settings.extraction_limits())
-    jobs = open_jobs(settings, access)
+    jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
     budget = None
     if settings.blocks_per_minute:
         budget = WorkBudget("detect", access.counters, per_minute=settings.blocks_per_minute)
@@ -73,6 +75,8 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
                 yield
             finally:
                 await jobs.store.close()
+                if kept_cases is not None:
+                    await kept_cases.store.close()
 
     return create_detection_app(
         DetectionBackend(access.cache, tokenizers, settings.max_document_tokens, settings.max_request_blocks),
@@ -84,6 +88,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             lifespan=lifespan,
             registry=registry,
             tracer_provider=open_tracing(settings, "ttmark-detect"),
+            audit=access.audit,
         ),
         readiness=lambda: Readiness({"keys": access.cache.ready}),
         allowance=allowance,
@@ -92,6 +97,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         budget=budget,
         jobs=jobs,
         case_key=settings.load_case_key(),
+        kept_cases=kept_cases,
         examiner=settings.manifest_examiner(workers),
     )
 
@@ -114,4 +120,4 @@ def _allowance(
             ),
         )
     metrics = LimitMetrics(registry)
-    return DocumentAllowance("detect", access.counters, defaults, metrics, log_audit, throttle=throttle)
+    return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit, throttle=throttle)

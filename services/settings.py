@@ -11,6 +11,7 @@ from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.settings_jobs import JobSettings
 from ttmark.services.settings_manifests import SigningSettings, TrustSettings
+from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 
@@ -63,7 +64,7 @@ class ServiceSettings(BaseSettings):
     )
 
 
-class GenerationSettings(SigningSettings, ServiceSettings):
+class GenerationSettings(PolicySettings, SigningSettings, ServiceSettings):
     """Settings of the generation service."""
 
     gen_port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")

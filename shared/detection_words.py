@@ -1,22 +1,35 @@
 """A detection result in words, for people: what was found, how sure that is, and what it does not say."""
 
 import math
+from collections.abc import Sequence
 
-from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Message
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound
+from ttmark.shared.schemas.detection import DetectionResult, Message
+from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
+from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 CHANGED_SINCE = (
-    "It does not show that every word is the model's, or who wrote the rest. Numbers, names and negations "
-    "may have been changed since."
+    "It does not show that every word is the model's, or who wrote the rest. A mark stays when single words "
+    "change: numbers, names and negations may have been changed since."
 )
 PROVES_NOTHING = (
-    "That does not show that a person wrote it, and proves nothing: other systems leave no mark of ours, "
-    "and heavy editing wears a mark off."
+    "This proves nothing. It does not show that a person wrote the text, nor that no model did: other "
+    "systems leave no mark of ours, and heavy editing wears a mark off."
 )
+WHOLE = "The evidence is of the text as a whole, and does not say which parts they are."
+PASSAGE = "Where it begins and ends is an estimate."
+PASSAGES = "Where they begin and end is an estimate."
+NO_FINDING = (
+    "This is no finding: it shows neither that a model of ours wrote the text nor that a person did. Of many "
+    "texts that are checked some show as much by chance."
+)
+NEITHER = "This proves nothing either way. Add the rest of the text if there is more of it."
 SEVERAL_KEYS = (
     "Several keys of a pool were found: passages of several completions, as in a collection of answers, or "
     "in a forgery stitched from stolen pieces."
 )
+
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def message(result: DetectionResult, fpr: float) -> Message:
@@ -27,11 +40,14 @@ def message(result: DetectionResult, fpr: float) -> Message:
         return _too_short(result, fpr)
     if isinstance(result, CombinedResult) and result.weak and result.log10_p is not None:
         explanation = (
-            f"Weak either way: of texts without our watermark {one_in(result.log10_p)} shows as much. "
-            f"A finding is held to {_rate(fpr)}."
+            f"There is some evidence, and too little for a finding: of texts without our watermark "
+            f"{one_in(result.log10_p)} shows as much by chance. A finding is held to {_rate(fpr)}."
         )
-        return Message(headline="Weak evidence, no finding", explanation=explanation, caution=PROVES_NOTHING)
-    explanation = f"Nothing in this text points to the keys that were tried, at a rate of {_rate(fpr)}."
+        return Message(headline="Weak evidence, no finding", explanation=explanation, caution=NO_FINDING)
+    explanation = (
+        "None of the keys that were tried was found. A finding is held to a false alarm rate: no more than "
+        f"{_rate(fpr)} texts without our watermark would get one."
+    )
     return Message(headline="No watermark found", explanation=explanation, caution=PROVES_NOTHING)
 
 
@@ -41,7 +57,7 @@ def one_in(log10_p: float) -> str:
         return "at least 1 in 2"
     if log10_p > -7.0:
         return f"1 in {float(f'{10.0**-log10_p:.2g}'):,.0f}"
-    return f"1 in 10^{math.floor(-log10_p + 1e-9)}"
+    return "1 in 10" + str(math.floor(-log10_p + 1e-9)).translate(_RAISED)
 
 
 def key_name(key: DetectedKey) -> str:
@@ -53,6 +69,7 @@ def key_name(key: DetectedKey) -> str:
 
 
 def _found(result: DetectionResult, fpr: float) -> Message:
+    mark = "such a mark" if result.foreign_marks or result.basis != Basis.WATERMARK else "our watermark"
     passages = result.segments or []
     where = " in one passage" if len(passages) == 1 else f" in {len(passages)} passages" if passages else ""
     shown = [segment.key for segment in passages] or [key for key in (result.key,) if key is not None]
@@ -60,32 +77,71 @@ def _found(result: DetectionResult, fpr: float) -> Message:
     made_with = (
         f"{'our keys' if len(keys) > 1 else 'our key'} {' and '.join(keys)}" if keys else "one of our keys"
     )
-    parts = [f"This text contains passages made with {made_with}."]
+    single = len(passages) == 1
+    parts, start = [], "This text contains " + ("a passage" if single else "passages")
+    if result.basis == Basis.WATERMARK:
+        parts.append(f"{start} made with {made_with}.")
+        start = "It also contains passages"
+    if result.basis != Basis.WATERMARK or result.foreign_marks:
+        carry = "carries" if start.endswith("a passage") else "carry"
+        parts.append(f"{start} that {carry} the mark of {_systems(result.foreign_marks or [])}.")
     if isinstance(result, CombinedResult) and result.marked_share is not None:
-        share = result.marked_share
-        parts.append(f"They hold {_percent(share.low)} to {_percent(share.high)} of its tokens.")
+        parts.append(_share(result.marked_share, "It holds" if single else "They hold"))
+        parts.append(WHOLE if not passages else PASSAGE if single else PASSAGES)
+    if len(keys) > 1:
+        parts.append("Several keys do not mean several authors.")
     parts.append(
-        f"The answer is held to a false alarm rate: no more than {_rate(fpr)} texts without our watermark "
+        f"The answer is held to a false alarm rate: no more than {_rate(fpr)} texts without {mark} "
         "would get it."
     )
     if result.log10_p is not None and result.log10_p <= math.log10(fpr):
-        parts.append(f"Evidence as strong as here: {one_in(result.log10_p)}.")
+        parts.append(f"No more than {one_in(result.log10_p)} of such texts would show evidence as strong.")
     if (result.pool_keys_found or 0) > 1:
         parts.append(SEVERAL_KEYS)
     return Message(headline=f"Watermark found{where}", explanation=" ".join(parts), caution=CHANGED_SINCE)
 
 
+def _share(share: MarkedShare, it_holds: str) -> str:
+    """How much of the text the passages hold. An interval says nothing where it ends at 0 or at the whole."""
+    low, high = share.low >= 0.05, share.high <= 0.95
+    if low and high:
+        return f"{it_holds} {_percent(share.low)} to {_percent(share.high)} of the text's tokens."
+    if low:
+        return f"{it_holds} at least {_percent(share.low)} of the text's tokens."
+    if high:
+        return f"{it_holds} at most {_percent(share.high)} of the text's tokens."
+    return "How much of the text that is cannot be told."
+
+
+def _systems(marks: Sequence[ForeignMarkFound]) -> str:
+    """The systems whose marks were found, with the keys; without evidence neither is known."""
+    named = [f"{_system(mark.key)}, key {key_name(mark.key)}" for mark in marks]
+    return " and of ".join(named) or "another system"
+
+
+def _system(key: DetectedKey) -> str:
+    scheme = FOREIGN_SCHEMES.get(key.scheme or "")
+    return scheme.title if scheme else f"another system ({key.scheme})"
+
+
 def _too_short(result: DetectionResult, fpr: float) -> Message:
-    parts = [f"There is not enough text for an answer held to {_rate(fpr)}. It has {result.tokens:,} tokens."]
+    parts = [
+        f"Nothing was found, and the text has only {_tokens(result.tokens)}: a text with our watermark "
+        f"often shows nothing at that length, at a rate of {_rate(fpr)}."
+    ]
     if result.tokens_typical is not None:
-        parts.append(f"Half of the texts that were measured needed {result.tokens_typical:,}, unedited.")
-    elif result.tokens_needed is not None:
         parts.append(
-            f"Fewer than {result.tokens_needed:,} are never enough; most texts need several times that."
+            f"Half of the texts that were measured needed {result.tokens_typical:,} or more, unedited."
         )
+        if result.tokens_typical <= result.tokens:
+            parts[0] = f"Nothing was found, and too little of the text counts at a rate of {_rate(fpr)}."
+            parts.append("What is repeated counts once.")
     parts.append("A token is a word or a piece of one.")
-    caution = "Add the rest of the text if there is more of it."
-    return Message(headline="Too short to tell", explanation=" ".join(parts), caution=caution)
+    return Message(headline="Too short to tell", explanation=" ".join(parts), caution=NEITHER)
+
+
+def _tokens(number: int) -> str:
+    return f"{number:,} {'token' if number == 1 else 'tokens'}"
 
 
 def _rate(fpr: float) -> str:

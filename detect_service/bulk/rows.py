@@ -6,7 +6,8 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ttmark.shared.schemas.detection import DetectionResult, Document, Segment
+from ttmark.shared.schemas.detected import Segment
+from ttmark.shared.schemas.detection import DetectionResult, Document
 from ttmark.shared.schemas.detection_combined import CombinedResult
 
 
@@ -48,7 +49,17 @@ class InputRow:
             return row_id, f"{where}: {reason}" if where else reason
 
 
-_FIGURES = ("verdict", "p_value", "log10_p", "z", "tokens", "scored_blocks", "hypotheses", "tokens_needed")
+_FIGURES = (
+    "verdict",
+    "p_value",
+    "log10_p",
+    "z",
+    "tokens",
+    "scored_blocks",
+    "hypotheses",
+    "tokens_needed",
+    "tokens_typical",
+)
 """What a row takes of a result as it is."""
 
 

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from ttmark.detect_service.manifests.examiner import Found
 from ttmark.detect_service.manifests.parting import PartedRequest
 from ttmark.shared.manifest_words import with_manifests
+from ttmark.shared.schemas.detected import Basis
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse, DetectionResult
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
-
-METADATA = "metadata"
 
 
 def with_metadata(
@@ -35,7 +34,7 @@ def _with(result: DetectionResult, manifests: Sequence[FoundManifest]) -> Detect
     message = None if result.message is None else with_manifests(result.message, manifests, alone=alone)
     changed: dict[str, object] = {"metadata": list(manifests), "message": message}
     if alone:
-        changed["basis"] = METADATA
+        changed["basis"] = Basis.METADATA
     return result.model_copy(update=changed)
 
 

@@ -6,13 +6,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ttmark.shared.manifests.wrapper import Wrapper, wrappers
-from ttmark.shared.schemas.detection import (
-    BlockEvidence,
-    DetectionRequest,
-    DetectionResult,
-    Document,
-    Segment,
-)
+from ttmark.shared.schemas.detected import BlockEvidence, Segment
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 
 Request = TypeVar("Request", bound=DetectionRequest)
 Spanned = TypeVar("Spanned", Segment, BlockEvidence)
@@ -76,9 +71,14 @@ class PartedRequest(Generic[Request]):
             return result
         moved: dict[str, object] = {}
         if result.segments is not None:
-            moved["segments"] = [_moved(each, text) for each in result.segments]
+            moved["segments"] = _moved(result.segments, text)
         if result.evidence is not None:
-            moved["evidence"] = [_moved(each, text) for each in result.evidence]
+            moved["evidence"] = _moved(result.evidence, text)
+        if result.foreign_marks is not None:
+            moved["foreign_marks"] = [
+                mark.model_copy(update={"segments": _moved(mark.segments, text)})
+                for mark in result.foreign_marks
+            ]
         return result.model_copy(update=moved)
 
 
@@ -95,7 +95,11 @@ def parted(request: Request) -> PartedRequest[Request]:
     return PartedRequest(visible, request, texts)
 
 
-def _moved(part: Spanned, text: PartedText) -> Spanned:
+def _moved(parts: Sequence[Spanned], text: PartedText) -> list[Spanned]:
+    return [_moved_one(part, text) for part in parts]
+
+
+def _moved_one(part: Spanned, text: PartedText) -> Spanned:
     if part.start_char is None or part.end_char is None:
         return part
     start, end = text.original_span(part.start_char, part.end_char)

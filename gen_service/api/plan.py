@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.confinement import without_confined_marks
-from ttmark.gen_service.api.key_selection import MarkingChoice, check_carried, choose_marking
+from ttmark.gen_service.api.key_selection import check_carried, choose_marking
+from ttmark.gen_service.api.marking_choice import MarkingChoice
+from ttmark.gen_service.api.marking_policy import Traffic
 from ttmark.gen_service.api.pool import markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
 from ttmark.gen_service.api.response_grammar import response_grammar
@@ -19,7 +21,7 @@ from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
-from ttmark.shared.schemas.watermark_block import ManifestNote
+from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +186,14 @@ def _plan(
     sampling = sampling_params(
         body, max_tokens=max_tokens, logprobs=logprobs, vocab_size=model.generator.vocab_size
     )
+    traffic = Traffic(
+        caller=caller,
+        options=body.watermark or WatermarkOptions(),
+        model_id=body.model,
+        prompt_tokens=sum(len(prompt.token_ids) for prompt in prompts),
+        most_tokens=len(prompts) * choices * max_tokens,
+    )
+    marking = backend.policy.apply(marking, traffic)
     response_id = f"{kind}{uuid.uuid4().hex}"
     marked_with = [
         one for prompt in prompts for one in markings(marking, sampling.seed, prompt.token_ids, choices)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from ttmark.gen_service.decoding.decoder import Decoder
@@ -66,18 +65,22 @@ class Desk:
         self._tickets.pop(name, None)
 
     def begin(self, request_id: str, arguments: Mapping[str, Any], reused: int) -> None:
-        """vLLM has scheduled a request for the first time; one without a ticket gets fillers."""
+        """vLLM has scheduled a request for the first time; one that is not in hand gets fillers."""
         ticket = self._tickets.pop(arguments[TICKET], None)
         if ticket is None:
             return
+        self._report.started[ticket.name] = reused
         request = ticket.request
         if isinstance(request, ReadingRequest):
             self._in_hand[request_id] = Reading(ticket.name, request)
-        else:
+            return
+        try:
             completion = Completion(ticket.name, request, self._tokenizer, self._eos_token_ids)
-            completion.reused = reused
-            self._in_hand[request_id] = completion
-        self._report.started[ticket.name] = reused
+        except Exception as error:  # an error here would be one of vLLM's step
+            self._report_failure(ticket.name, SequenceFailed.because(error))
+            return
+        completion.reused = reused
+        self._in_hand[request_id] = completion
 
     def leave(self, request_id: str) -> None:
         """vLLM knows the request no more."""
@@ -103,12 +106,10 @@ class Desk:
         """Tokens to tell vLLM, at least one for each request whose prompt is complete.
 
         Args:
-            drafted: tokens that the step computed as drafts; -1 where vLLM made up a row to have as many of
-                each request, which says nothing.
-            logits: [rows, vocab], one row for each request and one for each draft.
+            drafted: tokens that are in the cache as drafts after the step.
+            logits: [requests, vocab] of what comes after them.
         """
         self._meter.forwarded()
-        first = np.cumsum([0, *(len(each) + 1 for each in drafted)])
         places: dict[Completion, int] = {}
         told: list[list[int]] = [[FILLER] for _ in request_ids]
         rows: Rows = {}
@@ -118,17 +119,15 @@ class Desk:
             if inside_prompt[place]:
                 told[place] = []
             elif isinstance(completion, Completion) and not completion.over:
-                own = [token for token in drafted[place] if token >= 0]
                 try:
-                    told[place] = completion.accept(own)
-                except SequenceFailed as error:
-                    self.fail(completion, error)
+                    told[place] = completion.accept(drafted[place])
+                except Exception as error:
+                    self.fail(completion, SequenceFailed.because(error))
                     told[place] = [FILLER]
                     continue
                 places[completion] = place
-                if len(told[place]) == len(own):  # nothing was pending behind the drafts
-                    row = first[place] + len(own)
-                    rows[completion] = logits[row : row + 1].float()
+                if len(told[place]) == len(drafted[place]):  # nothing was pending behind the drafts
+                    rows[completion] = logits[place : place + 1]
         outcomes |= self._rounds(rows, places)
         for completion, outcome in outcomes.items():
             if isinstance(outcome, SequenceFailed):
@@ -145,7 +144,7 @@ class Desk:
     def fail(self, request: Completion | Reading, error: SequenceFailed) -> None:
         """Ends one request; nothing more is decided or read of it."""
         request.failed = True
-        self._report.outcomes[request.ticket] = Failure(str(error), error.origin)
+        self._report_failure(request.ticket, error)
 
     def finish(self, reading: Reading) -> None:
         """A text was read to its end."""
@@ -166,6 +165,9 @@ class Desk:
         report, self._report = self._report, StepReport()
         if self._send is not None:
             self._send(report)
+
+    def _report_failure(self, ticket: str, error: SequenceFailed) -> None:
+        self._report.outcomes[ticket] = Failure(str(error), error.origin)
 
     def _rounds(self, rows: Rows, places: Mapping[Completion, int]) -> Outcomes:
         """Decides and probes until every completion has tokens, or has failed."""

@@ -1,7 +1,7 @@
 """The thread that vLLM's client lives in: hands requests over, and their pieces back."""
 
 import asyncio
-import hashlib
+import os
 import pickle
 import tempfile
 import threading
@@ -15,7 +15,6 @@ from typing import Any
 import structlog
 import zmq
 import zmq.asyncio
-from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
 
 from ttmark.gen_service.decoding.errors import SequenceFailed
@@ -27,9 +26,12 @@ from ttmark.gen_service.engine.stream import Outbox
 from ttmark.gen_service.vllm_engine.job import Job
 from ttmark.gen_service.vllm_engine.levels import Levels
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport
+from ttmark.gen_service.vllm_engine.salts import Salts
+from ttmark.gen_service.vllm_engine.start import start_vllm
 from ttmark.gen_service.vllm_engine.ticket import Opening
 
 _LAST_PIECE_SECONDS = 10.0
+_WATCH_SECONDS = 0.5
 
 
 class Host:
@@ -51,8 +53,8 @@ class Host:
         self._request_seconds = request_seconds
         self._drain_rate = DrainRate()
         self._outbox = Outbox()
-        self._distrusted: Counter[str] = Counter()
-        self._forgetting: set[asyncio.Task[None]] = set()
+        self._salts = Salts()
+        self._chores: set[asyncio.Task[None]] = set()
         self._receiver: asyncio.Task[None] | None = None
         self._llm: Any = None
         self._reports: Any = None
@@ -66,13 +68,15 @@ class Host:
 
     @property
     def died(self) -> bool:
-        """Whether vLLM's engine has ended on its own."""
-        return not self._closed and self._llm is not None and bool(self._llm.errored)
+        """Whether vLLM's engine, or what takes its reports, has ended on its own."""
+        if self._closed or self._llm is None:
+            return False
+        return bool(self._llm.errored) or (self._receiver is not None and self._receiver.done())
 
     def open(self, folder: Path, eos_token_ids: tuple[int, ...], vocab_size: int, max_branches: int) -> None:
         """Starts the thread and vLLM; takes as long as loading the model does."""
         address = f"ipc://{self._folder.name}/reports"
-        opening = Opening(address, folder, eos_token_ids, vocab_size, max_branches)
+        opening = Opening(os.getpid(), address, folder, eos_token_ids, vocab_size, max_branches)
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self._open(opening), self._loop).result()
@@ -84,14 +88,10 @@ class Host:
         self._reports = zmq.asyncio.Context.instance().socket(zmq.PULL)
         self._reports.setsockopt(zmq.RCVHWM, 0)
         self._reports.bind(opening.address)
-        self._llm = AsyncLLM.from_vllm_config(
-            self._config,
-            stat_loggers=[lambda *_: self.levels],
-            enable_log_requests=False,
-            disable_log_stats=True,
-        )
+        self._llm = start_vllm(self._config, self.levels)
         await self._llm.collective_rpc("ttmark_open", args=(pickle.dumps(opening),))
         self._receiver = asyncio.create_task(self._receive())
+        self._chores |= {self._receiver, asyncio.create_task(self._watch())}
 
     def check_queue(self, tenant: str) -> None:
         """See `Generator`.
@@ -120,7 +120,8 @@ class Host:
                 raise Draining("the engine takes no new requests")
             self.check_queue(job.tenant)
             self.jobs[job.ticket.name] = job
-        self._loop.call_soon_threadsafe(self._begin, job)
+        with suppress(RuntimeError):  # the loop is closed, and the job has failed with the others
+            self._loop.call_soon_threadsafe(self._begin, job)
 
     def cancel(self, job: Job) -> None:
         """Ends a request without a further piece."""
@@ -165,7 +166,7 @@ class Host:
         own = sum(other.tenant == job.tenant for other in self.jobs.values())
         try:
             await self._llm.collective_rpc("ttmark_take", args=(job.ticket.sealed(),))
-            prompt = {"prompt_token_ids": job.tokens, "cache_salt": self._salt(job.tenant)}
+            prompt = {"prompt_token_ids": job.tokens, "cache_salt": self._salts.of(job.tenant)}
             async for _ in self._llm.generate(prompt, job.parameters(), name, priority=own):
                 pass
             await asyncio.sleep(_LAST_PIECE_SECONDS)  # its last piece, on another way, cuts this short
@@ -177,39 +178,39 @@ class Host:
         finally:
             if not job.started and not self.died and not self._closed:
                 forgetting = self._loop.create_task(self._forget(name))
-                self._forgetting.add(forgetting)
-                forgetting.add_done_callback(self._forgetting.discard)
+                self._chores.add(forgetting)
+                forgetting.add_done_callback(self._chores.discard)
 
     async def _forget(self, name: str) -> None:
         with suppress(EngineDeadError):
             await self._llm.collective_rpc("ttmark_forget", args=(name,))
 
-    def _salt(self, tenant: str) -> str:
-        """What keeps tenants apart in the prefix cache, and what was before a failure out of it."""
-        return hashlib.sha256(f"{self._distrusted[tenant]} {tenant}".encode()).hexdigest()
+    async def _watch(self) -> None:
+        """Fails what is in hand once vLLM is dead: calls that it has not answered stay without an answer."""
+        while not self.died:  # noqa: ASYNC110 - vLLM tells nobody
+            await asyncio.sleep(_WATCH_SECONDS)
+        for job in list(self.jobs.values()):
+            self._fail(job, EngineDied("vLLM's engine has ended"))
 
     async def _receive(self) -> None:
         while True:
             sent = await self._reports.recv()
             report: StepReport = pickle.loads(sent)  # noqa: S301 - from our own child process
-            for name in report.started:
-                if (job := self.jobs.get(name)) is not None:
-                    job.started = True
+            for name in [name for name in report.started if name in self.jobs]:
+                self.jobs[name].started = True
             self.on_report(report)
-            for name, outcome in report.outcomes.items():
-                if (job := self.jobs.get(name)) is not None:
-                    self._deliver(job, outcome)
-            for name, probabilities in report.readings.items():
-                if (job := self.jobs.get(name)) is not None:
-                    job.probabilities = probabilities
-                    self._deliver(job, Delta((), "", "stop"))
+            for name in [name for name in report.outcomes if name in self.jobs]:
+                self._deliver(self.jobs[name], report.outcomes[name])
+            for name in [name for name in report.readings if name in self.jobs]:
+                self.jobs[name].probabilities = report.readings[name]
+                self._deliver(self.jobs[name], Delta((), "", "stop"))
             self._outbox.send()
 
     def _deliver(self, job: Job, outcome: Delta | Failure) -> None:
         if isinstance(outcome, Failure):
             log = structlog.get_logger("ttmark.engine")
             log.error("completion_failed", request_id=job.ticket.request.request_id, origin=outcome.origin)
-            self._distrusted[job.tenant] += 1
+            self._salts.renew(job.tenant)
             self._fail(job, SequenceFailed(outcome.message))
             return
         if outcome.finish_reason is not None:
@@ -241,8 +242,8 @@ class Host:
         for job in list(self.jobs.values()):
             self._fail(job, end)
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._receiver is not None:
-            self._receiver.cancel()
+        for chore in self._chores:
+            chore.cancel()
         if self._llm is not None:
             self._llm.shutdown()
         if self._reports is not None:

@@ -10,7 +10,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
+from ttmark.services.cli.options import (
+    AskedKeys,
+    AskedMode,
+    AskedRate,
+    DetectUrl,
+    JsonOutput,
+    Normalize,
+    Token,
+    access_token,
+    one_line_errors,
+)
 from ttmark.services.extras import require
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
@@ -20,7 +30,6 @@ if TYPE_CHECKING:
     from ttmark.services.cli.detect_files import Outcome
 
 
-Mode = Literal["combined", "direct", "aligned", "localized"]
 PhaseOption = Literal["0", "any"]
 Method = Literal["scan", "waterseeker"]
 
@@ -35,16 +44,9 @@ def detect(
             "text on standard input."
         ),
     ] = None,
-    mode: Annotated[
-        Mode,
-        typer.Option(
-            help="combined: all; direct: unedited; aligned: edited; localized: passages in a longer text."
-        ),
-    ] = "combined",
-    key: Annotated[
-        list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
-    ] = None,
-    fpr: Annotated[float, typer.Option(help="False positive rate per document.")] = DEFAULT_FPR,
+    mode: AskedMode = "combined",
+    key: AskedKeys = None,
+    fpr: AskedRate = DEFAULT_FPR,
     phase: Annotated[
         PhaseOption | None,
         typer.Option(
@@ -54,9 +56,7 @@ def detect(
     ] = None,
     beta: Annotated[float, typer.Option(help="Price of a skipped token (aligned).")] = 5.0,
     method: Annotated[Method, typer.Option(help="How passages are found (localized).")] = "scan",
-    normalize: Annotated[
-        bool, typer.Option(help="Read texts also without invisible characters and look-alike letters.")
-    ] = True,
+    normalize: Normalize = True,
     bulk: Annotated[
         Path | None, typer.Option(help="JSONL, CSV or Parquet with text or token_ids, and perhaps id.")
     ] = None,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import ValidationError
@@ -17,6 +17,20 @@ GenUrl = Annotated[str, typer.Option(envvar="TTMARK_GEN_URL", help="The generati
 DetectUrl = Annotated[str, typer.Option(envvar="TTMARK_DETECT_URL", help="The detection service.")]
 Token = Annotated[
     str | None, typer.Option(envvar="TTMARK_TOKEN", help="Access token; default: the one of `ttmark up`.")
+]
+Mode = Literal["combined", "direct", "aligned", "localized"]
+AskedMode = Annotated[
+    Mode,
+    typer.Option(
+        help="combined: all; direct: unedited; aligned: edited; localized: passages in a longer text."
+    ),
+]
+AskedKeys = Annotated[
+    list[str] | None, typer.Option("--key", help="Key id to try; may be repeated; default: all.")
+]
+AskedRate = Annotated[float, typer.Option("--fpr", help="False positive rate per document.")]
+Normalize = Annotated[
+    bool, typer.Option(help="Read texts also without invisible characters and look-alike letters.")
 ]
 JsonOutput = Annotated[bool, typer.Option("--json", help="Write JSON for programs to read.")]
 

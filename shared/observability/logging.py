@@ -12,7 +12,9 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from ttmark.shared.observability.redaction import redact
 from ttmark.shared.observability.tracing import add_trace_ids
 
-_KEPT_AS_THEY_ARE = frozenset({"timestamp", "level", "logger", "request_id", "trace_id", "span_id"})
+_KEPT_AS_THEY_ARE = frozenset(
+    {"timestamp", "level", "logger", "request_id", "trace_id", "span_id", "job_id", "case_id"}
+)
 
 
 def configure_logging(level: str = "info", stream: TextIO | None = None) -> None:

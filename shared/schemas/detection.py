@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
+from ttmark.shared.schemas.detected import Basis, BlockEvidence, DetectedKey, ForeignMarkFound, Segment
 from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers, is_none
 from ttmark.shared.schemas.manifests import FoundManifest
 
@@ -120,45 +121,6 @@ class CombinedRequest(DetectionRequest):
     )
 
 
-class DetectedKey(AnswerModel):
-    """The key version that explains the document best."""
-
-    key_id: str
-    version: int
-    profile: str
-    pool_key: int | None = Field(
-        default=None, description="Which key of its pool, from 0 on; null where the pool is one key."
-    )
-    payload: int | None = Field(
-        default=None,
-        description="The number that the request for the text chose, where the key takes payloads; null "
-        "where the service drew it, and for a document in which several keys of the pool were found.",
-    )
-
-
-class BlockEvidence(AnswerModel):
-    """Standardised score of one block; null has mean 0 and variance 1."""
-
-    start_token: int
-    end_token: int
-    start_char: int | None = None
-    end_char: int | None = None
-    score: float
-
-
-class Segment(AnswerModel):
-    """A watermarked passage: half-open ranges of tokens and of characters of the submitted text."""
-
-    start_token: int
-    end_token: int
-    start_char: int | None = None
-    end_char: int | None = None
-    log10_e_value: float | None = Field(
-        description="log10 of how many passages this strong are expected in such a document by chance."
-    )
-    key: DetectedKey
-
-
 class NormalizationReport(AnswerModel):
     """Characters of a text that can hide a watermark, counted by kind."""
 
@@ -187,10 +149,10 @@ class DetectionResult(AnswerModel):
     id: str
     verdict: Verdict
     basis: str = Field(
-        default="watermark",
-        description="What the verdict rests on: `watermark`, that of the keys tried; `metadata`: `verdict` "
-        "is theirs as well, none was found, and a manifest that is valid says that a model wrote the text. "
-        "Later services may know others.",
+        default=Basis.WATERMARK,
+        description="What the verdict rests on: `watermark`, ours, found or not; `foreign_watermark`, that "
+        "of another system, where it was found and ours was not; `metadata`, where no watermark was found "
+        "and a manifest that is valid says that a model wrote the text. Later services may know others.",
     )
     message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
     tokens: int = Field(
@@ -201,12 +163,13 @@ class DetectionResult(AnswerModel):
         "them."
     )
     tokens_needed: int | None = Field(
-        default=None, description="With `too_short`: how many tokens could be enough at this fpr."
+        default=None,
+        description="With `too_short`: fewer tokens are never enough at this fpr, whatever their scores are.",
     )
     tokens_typical: int | None = Field(
         default=None,
-        description="With `too_short`: how many tokens of unedited text half of the texts need at this fpr, "
-        "where that was measured for the scheme of a key.",
+        description="With `too_short`: half of the texts that were measured needed so many tokens at this "
+        "fpr, or more, unedited.",
     )
     p_value: float | None = None
     log10_p: float | None = None
@@ -221,6 +184,11 @@ class DetectionResult(AnswerModel):
     )
     segments: list[Segment] | None = Field(
         default=None, description="Localized detection: the passages found, in order; they do not overlap."
+    )
+    foreign_marks: list[ForeignMarkFound] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Marks of other systems that were found, each at `fpr`; beside ours or alone.",
     )
     evidence: list[BlockEvidence] | None = None
     reading: Literal["as_sent", "normalized"] | None = Field(

@@ -18,6 +18,7 @@ class DetectionKey(AnswerModel):
     key_id: str
     profile: str
     scheme: str
+    foreign: bool = Field(default=False, description="Whether the key is another system's.")
     block_size: int
     pool: int = Field(default=1, description="Keys of each version; one of them made each completion.")
     payloads: bool = Field(default=False, description="Whether requests choose the pool's key: a payload.")
@@ -44,3 +45,6 @@ class DetectionKeys(AnswerModel):
         description="The values of `fpr` that it may ask with, the largest first; null: any.",
     )
     limits: DetectionLimits
+    case_days: float | None = Field(
+        default=None, description="How long a case is kept that is stored here; null: none can be."
+    )

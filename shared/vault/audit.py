@@ -8,6 +8,7 @@ import structlog
 
 Action = Literal[
     "key.create",
+    "key.import",
     "key.rotate",
     "key.limit",
     "key.promote",
@@ -18,8 +19,12 @@ Action = Literal[
     "key.generate",
     "key.generated",
     "key.detect",
+    "policy.deny",
     "job.create",
     "job.delete",
+    "case.store",
+    "case.read",
+    "case.delete",
     "token.create",
     "token.revoke",
     "token.refuse",
@@ -41,7 +46,8 @@ class AuditEvent:
         tenant: whose key or token.
         actor: who did it, where that was not the bearer of a token.
         request_id: the request, or the job, that led to it.
-    job_id: the detection job that it was done to.
+        job_id: the detection job that it was done to.
+        case_id: the stored case that it was done to.
         reason: why it was refused, or why a text carries no watermark.
     route: the route that was asked.
     tokens: of `key.limit` tokens after which a version is due for rotation, of `key.generate` tokens of the
@@ -49,6 +55,7 @@ class AuditEvent:
         tokens that were read.
     keys: `key id/version` of all that a detection tried, or whose PRF keys were exported.
     verdicts: how many documents got each.
+    rule: of the marking policy, that decided.
     """
 
     action: Action
@@ -64,6 +71,8 @@ class AuditEvent:
     keys: tuple[str, ...] | None = None
     verdicts: Mapping[str, int] | None = None
     job_id: str | None = None
+    case_id: str | None = None
+    rule: str | None = None
 
 
 AuditSink = Callable[[AuditEvent], None]

@@ -16,7 +16,7 @@ class Maker:
     """Makes requests for one tokenizer."""
 
     def __init__(self, tokenizer: TextTokenizer, eos_token_ids: tuple[int, ...]) -> None:
-        self._grammar = JsonGrammars(tokenizer, eos_token_ids).compile(SCHEMA)
+        self.grammar = JsonGrammars(tokenizer, eos_token_ids).compile(SCHEMA)
 
     def request(self, number: int, *, tokens: int = 24, prompt: int | None = None) -> GenerationRequest:
         """Every fourth unmarked; r = 1, 2, 3; four schemes; filters, penalties, grammars by turns."""
@@ -43,6 +43,6 @@ class Maker:
             tuple(choose.randint(1, 299) for _ in range(length)),
             sampling,
             marking,
-            grammar=self._grammar if held else None,
+            grammar=self.grammar if held else None,
             tenant=choose.choice(["a", "b"]),
         )

@@ -28,6 +28,7 @@ SHARED_FLOORS = (
     "manifests",
     "observability",
     "vault",
+    "audit",
     "access",
     "keys",
     "http",

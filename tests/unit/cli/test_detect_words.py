@@ -5,7 +5,8 @@ import pytest
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show
 from ttmark.shared.detection_words import message
-from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Document, Verdict
+from ttmark.shared.schemas.detected import DetectedKey
+from ttmark.shared.schemas.detection import DetectionResult, Document, Verdict
 
 
 def in_words(result: DetectionResult) -> DetectionResult:
@@ -22,7 +23,7 @@ def test_a_finding_is_of_passages_that_may_have_been_changed_since(
 ) -> None:
     found = output("watermarked", capsys)
     assert "contains passages made with one of our keys" in found
-    assert "Numbers, names and negations may have been changed since." in found
+    assert "numbers, names and negations may have been changed since." in found
 
 
 @pytest.mark.parametrize("verdict", ["not_detected", "too_short"])

@@ -125,7 +125,8 @@ async def test_a_page_shows_the_case_with_its_text(service) -> None:
     page = answer.json()["page"]
     assert "a &lt;b&gt;bold&lt;/b&gt; start" in page
     assert page.count("<mark>") == len(result["segments"])  # type: ignore[arg-type]
-    assert "contains passages made with" in page
+    assert result["message"]["headline"] in page  # type: ignore[index]
+    assert "made with our key a-one, version 1" in page
     case = verified_case(page.encode(), service.case_key.public)
     assert case == verified_case(str(result["case"]).encode(), service.case_key.public)
 
@@ -139,6 +140,16 @@ async def test_no_page_is_made_of_a_foreign_case_or_another_text(service) -> Non
     ):
         answer = await service.post("/v1/cases/page", body)
         assert (answer.status_code, answer.json()["param"]) == (422, field)
+    answer = await service.post("/v1/cases/page", {"case": case_file({"a": "b" * 2**20}, KEY)})
+    assert (answer.status_code, answer.json()["param"]) == (413, "case")
+
+
+def test_a_line_that_stands_further_out_is_refused() -> None:
+    lines = case_file(CASE, KEY).split("\n")
+    for number, line in enumerate(lines):
+        for changed in (line[2:], f"  {line}"):
+            if changed != line:
+                assert refused("\n".join([*lines[:number], changed, *lines[number + 1 :]]).encode()), line
 
 
 async def test_everybody_gets_the_public_key(service) -> None:

@@ -20,7 +20,7 @@ async def export(service, tmp_path, monkeypatch):
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
     monkeypatch.setenv("TTMARK_KEK", "00" * 32)
     monkeypatch.setenv("TTMARK_LEDGER_FILE", "")
-    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(tmp_path / "audit.jsonl"))
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
 
     async def command(key_id):
         arguments = ["export", key_id, str(tmp_path / f"{key_id}.json"), "--i-understand", key_id]
@@ -57,7 +57,7 @@ async def test_an_exported_key_finds_what_the_service_finds(service, export, mod
     found = await assert_same_answer(service, hidden, [one, two], mode, "full")
     assert (found.verdict, found.key.key_id, found.reading) == ("watermarked", "a-one", "normalized")
     plain = "Nothing is hidden here, and nobody looks for more than that."
-    assert (await assert_same_answer(service, plain, [one, two], mode, "full")).verdict == "not_detected"
+    assert (await assert_same_answer(service, plain, [one, two], mode, "full")).verdict == "too_short"
 
 
 @pytest.mark.parametrize("mode", ["direct", "scan"])

@@ -264,7 +264,7 @@ async def test_texts_are_sealed_in_the_store_and_forgotten_once_answered(desk: D
     told = [(event.action, event.job_id) for event in desk.events if event.action.startswith("job.")]
     assert told == [("job.create", job), ("job.delete", job)]
     (used,) = [event for event in desk.events if event.action == "key.detect"]
-    assert (used.request_id, used.route, used.verdicts) == (job, "/v1/detect/jobs", {"not_detected": 3})
+    assert (used.request_id, used.route, used.verdicts) == (job, "/v1/detect/jobs", {"too_short": 3})
 
 
 @pytest.mark.parametrize(

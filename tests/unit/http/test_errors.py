@@ -21,7 +21,8 @@ def _tree(root: type[ServiceError]) -> Iterator[type[ServiceError]]:
 
 @pytest.mark.parametrize("error_class", list(_tree(ServiceError)))
 def test_each_error_class_states_status_code_type_and_title(error_class: type[ServiceError]) -> None:
-    error = error_class("What happened.", param="field")
+    named = {"rule": "r", "reason": "scope"} if error_class is errors.PolicyDenied else {}
+    error = error_class("What happened.", param="field", **named)
     envelope = openai_envelope(error)["error"]
     assert envelope == {
         "message": "What happened.",

@@ -13,7 +13,7 @@ from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
-from ttmark.gen_service.vllm_engine.completion import FILLER
+from ttmark.gen_service.vllm_engine.completion import FILLER, Completion
 from ttmark.gen_service.vllm_engine.desk import TICKET, Desk
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport
 from ttmark.gen_service.vllm_engine.ticket import Ticket, open_ticket
@@ -81,16 +81,10 @@ class Scheduler:
         names = list(self.lists)
         drafted = [self.desk.drafts(name) for name in names]
         drafted = [each[: self._random.choice([0, 1])] if self._dropped() else each for each in drafted]
-        # vLLM pads some requests to the full number of drafts.
-        padded = [[*each, *[-1] * (2 - len(each))] if self._dropped() else each for each in drafted]
-        rows = [
-            model([*self.lists[name], *own[:count]])
-            for name, own in zip(names, padded, strict=True)
-            for count in range(len(own) + 1)
-        ]
+        rows = [model([*self.lists[name], *own]) for name, own in zip(names, drafted, strict=True)]
         self._computed = [[*self.lists[name], *own] for name, own in zip(names, drafted, strict=True)]
         self.desk.step_begins()
-        told = self.desk.decide(names, padded, [False] * len(names), torch.stack(rows))
+        told = self.desk.decide(names, drafted, [False] * len(names), torch.stack(rows))
         self.desk.step_ends()
         for name, tokens, own in zip(names, told, drafted, strict=True):
             assert 1 <= len(tokens) <= len(own) + 1
@@ -146,11 +140,35 @@ def test_drafts_that_were_not_decided_end_the_completion() -> None:
     for _ in range(6):
         scheduler.step()
     assert scheduler.desk.drafts("r0")
-    scheduler.desk.decide(["r0"], [[VOCAB + 1]], [False], torch.zeros(2, VOCAB))
+    scheduler.desk.decide(["r0"], [[VOCAB + 1]], [False], torch.zeros(1, VOCAB))
     scheduler.desk.step_ends()
     assert isinstance(scheduler.reports[-1].outcomes["ticket-r0"], Failure)
     assert scheduler.desk.drafts("r0") == []
     assert scheduler.desk.decide(["r0"], [[]], [False], torch.zeros(1, VOCAB)) == [[FILLER]]
+
+
+@pytest.mark.parametrize("place", ["__init__", "accept"])
+def test_a_fault_outside_of_the_decisions_ends_the_request_alone(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    original = getattr(Completion, place)
+
+    def fails(self: Completion, *arguments: object) -> object:
+        asked = arguments[1] if place == "__init__" else self.request
+        if asked.request_id == "r2":  # type: ignore[attr-defined]
+            raise RuntimeError("injected")
+        return original(self, *arguments)
+
+    monkeypatch.setattr(Completion, place, fails)
+    scheduler = Scheduler(0.0)
+    for number in (1, 2):
+        scheduler.add(request(number, 2))
+    outcomes = scheduler.run()
+    assert outcomes["r1"] == reference(request(1, 2))
+    *before, last = outcomes["r2"]
+    assert isinstance(last, Failure)
+    assert last.message == "RuntimeError: injected"
+    assert before == []
 
 
 def test_a_request_without_a_ticket_gets_fillers_and_nothing_is_kept_of_those_that_left() -> None:
