@@ -65,7 +65,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             policy=policy,
             receipts=ReceiptRule(settings.detectability_fpr, settings.detectability_for),
             manifests=manifests,
-            labels=LabelRule(settings.load_label(), settings.aigc_producer),
+            labels=LabelRule(settings.load_label(), settings.aigc_producer or None),
         ),
         AppOptions(
             authenticate=access.tokens.authenticate,
