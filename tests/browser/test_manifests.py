@@ -71,7 +71,7 @@ def test_it_is_in_the_file(connected: Page, signed: str, name: str) -> None:
 def test_our_passage_anothers_and_the_manifest_are_all_named(page: Page, site) -> None:
     page.get_by_label("Access token").fill(site.tokens["partners"])
     page.get_by_role("button", name="Connect").click()
-    page.get_by_text("Connected").wait_for()
+    page.get_by_text("Connected · 2 keys · with evidence").wait_for()
     parts = [site.human(200, 1), site.marked("editors", 240), site.human(200, 2), site.partners(240)]
     text = " ".join([*parts, site.human(200, 3)])
     signer = ManifestSigner(site.authority.chain, site.authority.key)
