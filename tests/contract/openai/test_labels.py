@@ -139,3 +139,27 @@ def test_the_model_does_not_read_the_labels_of_its_earlier_answers(
     # What a user writes is the user's.
     [prompt] = {tuple(each) for each in prompts}
     assert WORDS in services[place].generator.tokenizer.decode(list(prompt))
+
+
+@pytest.mark.parametrize("place", ADDED)
+def test_with_echo_it_is_around_the_completion_alone(services: dict[str | None, Any], place: str) -> None:
+    before, after = ADDED[place]
+    [plain] = texts(post(services[None], "completions", **NOT_ASKED).json())
+    whole = "Once" + before + plain + after
+    assert texts(post(services[place], "completions", **NOT_ASKED, echo=True).json()) == [whole]
+    pieces, _ = streamed(services[place], "completions", **NOT_ASKED, echo=True)
+    assert "".join(pieces) == whole
+
+
+@pytest.mark.parametrize("place", ADDED)
+def test_verification_reads_a_text_without_it(services: dict[str | None, Any], place: str) -> None:
+    before, after = ADDED[place]
+    text = "It was a dark and stormy night; the rain fell in torrents."
+    body = {"model": "tiny", "top_k": 4, "temperature": 1.0}
+    client = services[place].http("detector")
+    found = [
+        client.post("/v1/watermark/verify", json=body | {"text": one}).json()
+        for one in (text, before + text + after)
+    ]
+    assert [answer["tokens"] for answer in found] == [len(text.encode())] * 2
+    assert found[0]["log10_p"] == found[1]["log10_p"]
