@@ -6,7 +6,6 @@ import unicodedata
 from datetime import UTC, datetime
 from importlib.metadata import version
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -15,9 +14,6 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from ttmark.shared.manifests.report import manifest_report
 from ttmark.shared.manifests.wrapper import wrapped, wrapper_size
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE
-
-if TYPE_CHECKING:
-    pass
 
 _CURVES = {"secp256r1": "es256", "secp384r1": "es384", "secp521r1": "es512"}
 _SETTINGS = {
