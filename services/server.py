@@ -4,7 +4,7 @@ import asyncio
 import gc
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import uvicorn
 from fastapi import FastAPI
@@ -26,10 +26,12 @@ def serve(
     *,
     drain_seconds: float,
     limits: ConnectionLimits | None = None,
+    proxies: Sequence[str] = (),
 ) -> None:
     """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish.
 
-    Connections that send nothing of use are closed, so that any number of them locks nobody out.
+    Connections that send nothing of use are closed, so that any number of them locks nobody out. Of who the
+    client is the server believes `proxies` alone, addresses and networks.
 
     A `drain` in the application's state is called with the seconds that it may take, while the service still
     answers: it refuses what is new, finishes what it has taken on, and fails what takes longer.
@@ -48,6 +50,8 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
         timeout_graceful_shutdown=max(1, round(drain_seconds * (1 - share))),
     )
     _Server(config, drain, drain_seconds * share).run(sockets=[listener])

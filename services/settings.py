@@ -11,6 +11,7 @@ from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.settings_jobs import JobSettings
 from ttmark.services.settings_policy import PolicySettings
+from ttmark.services.settings_public import PublicSettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 
@@ -177,7 +178,7 @@ class GenerationSettings(PolicySettings, ServiceSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-class DetectionSettings(CaseSettings, ExtractionSettings, JobSettings, ServiceSettings):
+class DetectionSettings(CaseSettings, ExtractionSettings, JobSettings, PublicSettings, ServiceSettings):
     """Settings of the detection service."""
 
     detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")

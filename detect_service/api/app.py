@@ -12,6 +12,7 @@ from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
 from ttmark.detect_service.api.keys import keys_router
 from ttmark.detect_service.api.problems import describe_problems
+from ttmark.detect_service.api.public import public_limits, public_routers
 from ttmark.detect_service.api.routes import detection_router
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
@@ -25,6 +26,7 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.upkeep import JobUpkeep
 from ttmark.detect_service.jobs.worker import JobWorker
+from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.background import beside
@@ -46,6 +48,7 @@ def create_detection_app(
     jobs: Jobs | None = None,
     case_key: CaseKey | None = None,
     kept_cases: KeptCases | None = None,
+    public: PublicTier | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
@@ -54,7 +57,7 @@ def create_detection_app(
     `jobs` are kept in its store and worked on while the application serves; None: there are no such routes.
     `workers` read files; whoever makes them closes them. Left out: with the usual limits.
     `case_key` signs cases; left out: there are none. `kept_cases` says where some are kept;
-    left out: nowhere.
+    left out: nowhere. `public` is what everybody may ask; left out: nothing.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
@@ -63,6 +66,7 @@ def create_detection_app(
     if kept_cases is not None:
         case_desk = CaseDesk(kept_cases, options.audit)
         options = replace(options, lifespan=beside(options.lifespan, [case_desk.expire]))
+    of_path: dict[str, HttpLimits] = {}
     routes = [
         detection_router(backend, metrics, allowance, options.audit, desk, case_key),
         *case_routers(case_key, case_desk, desk.run_long),
@@ -89,8 +93,13 @@ def create_detection_app(
         options = replace(
             options,
             lifespan=beside(options.lifespan, work_of_jobs),
-            limits=replace(options.limits, of_path={JOBS_PATH: _limits_of(jobs, options.limits)}),
         )
+        of_path[JOBS_PATH] = _limits_of(jobs, options.limits)
+    if public is not None:
+        signs = case_key is not None
+        routes += public_routers(public, backend, metrics, options.audit, desk, signs_cases=signs)
+        of_path[PUBLIC_PATH] = public_limits(public, options.limits)
+    options = replace(options, limits=replace(options.limits, of_path=of_path))
     app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
     for router in routes:
         app.include_router(router)
