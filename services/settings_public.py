@@ -78,6 +78,11 @@ class PublicSettings(BaseSettings):
         "X-Forwarded-For says who asks; empty: the address that connects does.",
     )
 
+    @field_validator("public_contact", "public_token_file", mode="before")
+    @classmethod
+    def _left_out(cls, value: object) -> object:
+        return None if value == "" else value
+
     @field_validator("trusted_proxies", mode="before")
     @classmethod
     def _split_proxies(cls, value: object) -> object:
