@@ -15,7 +15,7 @@ class PublicQuestion(StrictModel):
     """One text. The rate and everything else are the deployment's."""
 
     text: str = Field(
-        min_length=1, description="The longer, the surer the answer; at most `limits.characters`."
+        description="The longer, the surer the answer. /.well-known/text-provenance.json says the most."
     )
 
 

@@ -105,7 +105,7 @@ async def test_too_much_work_says_nothing_of_the_keys(service: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"text": ""}, 422),
+        ({"text": ""}, 200),
         ({"text": None}, 422),
         ({"text": "a" * 20_001}, 413),
         ({"text": "\U0001f600" * 20_000}, 200),
