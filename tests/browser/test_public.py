@@ -1,7 +1,5 @@
 """The public page in a real browser."""
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Page, Route, expect
 
@@ -15,7 +13,7 @@ def check(page: Page, site) -> Page:
 
 
 @pytest.fixture
-def with_token(page: Page, site) -> Iterator[Page]:
+def with_token(page: Page, site) -> Page:
     """The page where each visitor needs a token; the service is asked with it."""
     document = page.request.get(f"{site.url}/.well-known/text-provenance.json").json()
     page.route(
@@ -23,7 +21,7 @@ def with_token(page: Page, site) -> Iterator[Page]:
     )
     page.goto(f"{site.url}/check")
     expect(page.locator("#access")).to_be_visible()
-    yield page
+    return page
 
 
 def ask(page: Page, text: str) -> None:
