@@ -39,7 +39,7 @@ from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVer
 from ttmark.shared.vault.audit import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]
-# Answers leave at multiples of this after their request, so that a few milliseconds more tell nothing.
+# Answers leave at multiples of this after their request, so that a few milliseconds more hardly ever show.
 _STEP_SECONDS = 0.1
 _ESCAPED_BYTES = 12  # a character outside the first plane as JSON may write it
 _VERDICTS: dict[str, PublicVerdict] = {"watermarked": "found", "not_detected": "not_found"}

@@ -52,7 +52,11 @@ class PublicTier:
                 words_per_day_without_token=self.guest_words_per_day or None,
                 questions_per_passage=self.questions,
             ),
-            promises=PublicPromises(found=CHANGED_SINCE, not_found=PROVES_NOTHING, too_short=NEITHER),
+            promises=PublicPromises(
+                found=f"The text contains passages that carry a mark. {CHANGED_SINCE}",
+                not_found=f"No mark was found. {PROVES_NOTHING}",
+                too_short=f"Nothing was found, and marked texts of that length often show nothing. {NEITHER}",
+            ),
             case_key=case_key_path,
             description="/openapi.json",
         )

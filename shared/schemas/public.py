@@ -26,7 +26,7 @@ class PublicAnswer(AnswerModel):
     basis: str | None = Field(
         default=None,
         exclude_if=is_none,
-        description="What `found` rests on, where that is not a watermark of this deployment alone: "
+        description="What the answer rests on, where that is not a watermark of this deployment: "
         "`foreign_watermark`, that of another system. Later services may know others.",
     )
     message: Message
