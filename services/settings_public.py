@@ -9,7 +9,6 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from ttmark.services.runtime import StartupError
 from ttmark.shared.access.token_records import parse_token
-from ttmark.shared.limits.variants import MOST_VARIANTS
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
@@ -62,14 +61,14 @@ class PublicSettings(BaseSettings):
     public_variants_per_asker: int = Field(
         default=4,
         ge=1,
-        le=MOST_VARIANTS,
+        le=250,
         description="Public questions that a token, or an address without one, may ask about one passage "
         "in half of TTMARK_VARIANTS_WINDOW_SECONDS.",
     )
     public_variants: int = Field(
         default=12,
         ge=1,
-        le=MOST_VARIANTS,
+        le=250,
         description="The same of all who ask publicly about a tenant's keys, together.",
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
