@@ -106,3 +106,28 @@ def test_the_playground(seen: Page, site) -> None:
     expect(seen.locator("#count")).to_contain_text("carry the mark")
     faultless(seen, "an answer")
     assert seen.evaluate("document.documentElement.scrollWidth") <= seen.evaluate("innerWidth")
+
+
+def test_the_public_page(seen: Page, site) -> None:
+    seen.goto(f"{site.url}/check")
+    expect(seen.locator("#size")).to_contain_text("of 20,000 characters")
+    faultless(seen, "an empty box")
+    seen.get_by_role("button", name="Check the text").click()
+    faultless(seen, "a problem")
+    for text, headline in (
+        ("bade bor", "Too short to tell"),
+        (site.human(400), "No watermark found"),
+        (site.marked("press-room", 200), "Watermark found"),
+    ):
+        seen.get_by_label("Text to check").fill(text)
+        seen.get_by_role("button", name="Check the text").click()
+        expect(seen.locator("#headline")).to_have_text(headline)
+        faultless(seen, headline)
+    document = seen.request.get(f"{site.url}/.well-known/text-provenance.json").json()
+    seen.route(
+        "**/text-provenance.json", lambda route: route.fulfill(json=document | {"token_required": True})
+    )
+    seen.reload()
+    expect(seen.locator("#access")).to_be_visible()
+    faultless(seen, "a token is asked for")
+    assert seen.evaluate("document.documentElement.scrollWidth") <= seen.evaluate("innerWidth")

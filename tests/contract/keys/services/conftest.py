@@ -61,7 +61,7 @@ class Replica:
         self.client = httpx.Client(timeout=30)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none")
+        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", proxy_headers=False)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True
@@ -194,6 +194,7 @@ class Cluster:
             "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
             "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS),
             "TTMARK_LOG_LEVEL": "DEBUG",
+            "TTMARK_PUBLIC": "true",
         }
         patch.setattr(key_access, "KeyCache", HeldCache)
 
