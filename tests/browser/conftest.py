@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
@@ -221,6 +221,7 @@ def page(chromium: Browser, site: Site) -> Iterator[Page]:
         ),
     )
     page.set_default_timeout(20_000)
+    expect.set_options(timeout=20_000)  # else 5 s, which a busy machine takes to read files
     page.goto(site.url)
     yield page
     context.close()

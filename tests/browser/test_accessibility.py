@@ -16,7 +16,13 @@ LOOKS = {
 }
 
 
-@pytest.fixture(params=LOOKS)
+# Each colour scheme and each width once; the slow tier sees the others of the four.
+SLOW = ("dark", "phone")
+
+
+@pytest.fixture(
+    params=[pytest.param(look, marks=pytest.mark.slow) if look in SLOW else look for look in LOOKS]
+)
 def seen(page: Page, request: pytest.FixtureRequest) -> Page:
     """The console as it looks there."""
     scheme, width, height = LOOKS[request.param]

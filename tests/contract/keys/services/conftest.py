@@ -31,6 +31,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.redis_client import RedisClient
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ KEK_TEXT = hashlib.sha256(b"the key-encryption key of these tests").hexdigest()
 KEK = KeyEncryptionKey.from_text(KEK_TEXT)
 MODEL = "tiny-model"
 REFRESH_SECONDS = 0.3
+STORE_SECONDS = 1.0  # that services wait for a store which is away
 
 
 class HeldCache(KeyCache):
@@ -197,6 +199,7 @@ class Cluster:
             "TTMARK_PUBLIC": "true",
         }
         patch.setattr(key_access, "KeyCache", HeldCache)
+        patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
 
     def start(self, name: str, settings: Mapping[str, str] | None = None) -> Replica:
         """Starts `gen-1`, `detect-2` and the like."""

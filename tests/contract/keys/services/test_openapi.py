@@ -23,7 +23,7 @@ NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
 
 @pytest.mark.parametrize(
-    ("examples", "cases"), [(50, 500), pytest.param(300, 50_000, marks=pytest.mark.slow)]
+    ("examples", "cases"), [(20, 250), pytest.param(300, 50_000, marks=pytest.mark.slow)]
 )
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     cluster: Any,
