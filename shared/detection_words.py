@@ -3,16 +3,18 @@
 import math
 
 from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Message
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 
 CHANGED_SINCE = (
-    "It does not show that every word is the model's, or who wrote the rest. Numbers, names and negations "
-    "may have been changed since."
+    "It does not show that every word is the model's, or who wrote the rest. A mark stays when single words "
+    "change: numbers, names and negations may have been changed since."
 )
 PROVES_NOTHING = (
-    "That does not show that a person wrote it, and proves nothing: other systems leave no mark of ours, "
-    "and heavy editing wears a mark off."
+    "This proves nothing. It does not show that a person wrote the text, nor that no model did: other systems "
+    "leave no mark of ours, and heavy editing wears a mark off."
 )
+WHOLE = "The evidence is of the text as a whole, and does not say which parts they are."
+PASSAGES = "Where they begin and end is an estimate."
 SEVERAL_KEYS = (
     "Several keys of a pool were found: passages of several completions, as in a collection of answers, or "
     "in a forgery stitched from stolen pieces."
@@ -27,11 +29,14 @@ def message(result: DetectionResult, fpr: float) -> Message:
         return _too_short(result, fpr)
     if isinstance(result, CombinedResult) and result.weak and result.log10_p is not None:
         explanation = (
-            f"Weak either way: of texts without our watermark {one_in(result.log10_p)} shows as much. "
-            f"A finding is held to {_rate(fpr)}."
+            f"There is some evidence, and too little for a finding: of texts without our watermark "
+            f"{one_in(result.log10_p)} shows as much by chance. A finding is held to {_rate(fpr)}."
         )
         return Message(headline="Weak evidence, no finding", explanation=explanation, caution=PROVES_NOTHING)
-    explanation = f"Nothing in this text points to the keys that were tried, at a rate of {_rate(fpr)}."
+    explanation = (
+        "None of the keys that were tried was found. A finding is held to a false alarm rate: no more than "
+        f"{_rate(fpr)} texts without our watermark would get one."
+    )
     return Message(headline="No watermark found", explanation=explanation, caution=PROVES_NOTHING)
 
 
@@ -62,30 +67,57 @@ def _found(result: DetectionResult, fpr: float) -> Message:
     )
     parts = [f"This text contains passages made with {made_with}."]
     if isinstance(result, CombinedResult) and result.marked_share is not None:
-        share = result.marked_share
-        parts.append(f"They hold {_percent(share.low)} to {_percent(share.high)} of its tokens.")
+        parts.append(_share(result.marked_share))
+        parts.append(PASSAGES if passages else WHOLE)
+    if len(keys) > 1:
+        parts.append("Several keys do not mean several authors.")
     parts.append(
         f"The answer is held to a false alarm rate: no more than {_rate(fpr)} texts without our watermark "
         "would get it."
     )
     if result.log10_p is not None and result.log10_p <= math.log10(fpr):
-        parts.append(f"Evidence as strong as here: {one_in(result.log10_p)}.")
+        parts.append(f"No more than {one_in(result.log10_p)} of them would show evidence as strong.")
     if (result.pool_keys_found or 0) > 1:
         parts.append(SEVERAL_KEYS)
     return Message(headline=f"Watermark found{where}", explanation=" ".join(parts), caution=CHANGED_SINCE)
 
 
+def _share(share: MarkedShare) -> str:
+    """How much of the text the passages hold. An interval says nothing where it ends at 0 or at the whole."""
+    low, high = share.low >= 0.05, share.high <= 0.95
+    if low and high:
+        return f"They hold {_percent(share.low)} to {_percent(share.high)} of its tokens."
+    if low:
+        return f"They hold at least {_percent(share.low)} of its tokens."
+    if high:
+        return f"They hold at most {_percent(share.high)} of its tokens."
+    return "How much of the text they hold cannot be told."
+
+
 def _too_short(result: DetectionResult, fpr: float) -> Message:
-    parts = [f"There is not enough text for an answer held to {_rate(fpr)}. It has {result.tokens:,} tokens."]
+    parts = [
+        f"Nothing was found, and the text has only {_tokens(result.tokens)}: a text with our watermark "
+        f"often shows nothing at that length, at a rate of {_rate(fpr)}."
+    ]
     if result.tokens_typical is not None:
-        parts.append(f"Half of the texts that were measured needed {result.tokens_typical:,}, unedited.")
-    elif result.tokens_needed is not None:
         parts.append(
-            f"Fewer than {result.tokens_needed:,} are never enough; most texts need several times that."
+            f"Half of the texts that were measured needed {result.tokens_typical:,} or more, unedited."
+        )
+        if result.tokens_typical <= result.tokens:
+            parts[0] = f"Nothing was found, and too little of the text counts at a rate of {_rate(fpr)}."
+            parts.append("What is repeated counts once.")
+    if isinstance(result, CombinedResult) and result.weak and result.log10_p is not None:
+        parts.append(
+            "Its evidence is weak either way: of texts without our watermark "
+            f"{one_in(result.log10_p)} shows as much."
         )
     parts.append("A token is a word or a piece of one.")
     caution = "Add the rest of the text if there is more of it."
     return Message(headline="Too short to tell", explanation=" ".join(parts), caution=caution)
+
+
+def _tokens(number: int) -> str:
+    return f"{number:,} {'token' if number == 1 else 'tokens'}"
 
 
 def _rate(fpr: float) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
-from ttmark.detect_service.api.cases import cases_router, public_key_router
+from ttmark.detect_service.api.cases import case_routers, public_key_router
 from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extract import extraction_router
 from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
@@ -15,6 +15,7 @@ from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.routes import detection_router
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
 from ttmark.detect_service.console import console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
@@ -44,6 +45,7 @@ def create_detection_app(
     budget: WorkBudget | None = None,
     jobs: Jobs | None = None,
     case_key: CaseKey | None = None,
+    kept_cases: KeptCases | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
@@ -51,16 +53,21 @@ def create_detection_app(
     for its work; left out: no limit.
     `jobs` are kept in its store and worked on while the application serves; None: there are no such routes.
     `workers` read files; whoever makes them closes them. Left out: with the usual limits.
-    `case_key` signs cases; left out: there are none.
+    `case_key` signs cases; left out: there are none. `kept_cases` says where some are kept;
+    left out: nowhere.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
     options = replace(options, run_long=desk.run_long)
+    case_desk = None
+    if kept_cases is not None:
+        case_desk = CaseDesk(kept_cases, options.audit)
+        options = replace(options, lifespan=beside(options.lifespan, [case_desk.expire]))
     routes = [
         detection_router(backend, metrics, allowance, options.audit, desk, case_key),
-        cases_router(case_key, desk.run_long),
+        *case_routers(case_key, case_desk, desk.run_long),
         public_key_router(case_key),
-        keys_router(backend, options.limits),
+        keys_router(backend, options.limits, case_days=kept_cases.keep_days if kept_cases else None),
         extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long),
         console_router(),
     ]

@@ -1,38 +1,79 @@
-"""What a signed case can become, and the key that it is verified with."""
+"""Signed cases: pages of them, cases that are kept, and the key that they are verified with."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 
-from ttmark.detect_service.api.body_route import body_route
+from ttmark.detect_service.api.body_route import body_route, body_size
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.cases.cases import content_hash
+from ttmark.detect_service.cases.desk import CaseDesk
 from ttmark.detect_service.cases.page import page_around
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.cases.case_file import CaseRefused, case_page, verified_case
+from ttmark.shared.cases.case_file import CASE_START, Case, CaseRefused, case_page, verified_case
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong
-from ttmark.shared.http.service_errors import NotFound, Unprocessable
-from ttmark.shared.schemas.cases import CasePage, CasePageRequest
+from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
+from ttmark.shared.schemas.cases import CasePage, CasePageRequest, CaseStoreRequest, CaseText, StoredCase
 from ttmark.shared.schemas.detection import Document
 
+CASES_PATH = "/v1/cases"
 PUBLIC_KEY_PATH = "/.well-known/ttmark-case-key"
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
+CaseId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+# Reading a case takes the interpreter a tenth of a second for each megabyte. A thousand passages take less.
+_CASE_BYTES = 2**20
+_PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
-def cases_router(key: CaseKey | None, run_long: RunLong) -> APIRouter:
-    """Pages of cases; without a `key` nothing is signed and nothing verified."""
-    router = APIRouter(prefix="/v1/cases", tags=["detection"], route_class=body_route(Scope.DETECT, run_long))
+def case_routers(key: CaseKey | None, desk: CaseDesk | None, run_long: RunLong) -> Sequence[APIRouter]:
+    """Pages of cases, and cases that are kept.
 
-    @router.post("/page", response_model=CasePage, responses=problems(404, *BODY_PROBLEMS))
+    Without a `key` nothing is signed and nothing verified, without a `desk` nothing kept: both are 404.
+    `run_long` does what is long off the event loop.
+    """
+    making = APIRouter(prefix=CASES_PATH, tags=["detection"], route_class=body_route(Scope.DETECT, run_long))
+    kept = APIRouter(prefix=CASES_PATH, tags=["detection"], responses=problems(*_PROBLEMS))
+
+    @making.post("/page", response_model=CasePage, responses=problems(404, *BODY_PROBLEMS))
     async def page(body: CasePageRequest, caller: Caller, request: Request) -> Response:  # noqa: ARG001 body_route
         """A case of this service as a page, signed too."""
-        answer = CasePage(page=_page(body, _existing(key)))
-        return Response(answer.model_dump_json(), media_type="application/json")
+        existing = _existing(key)
+        _check_size(body.case, _CASE_BYTES)
+        made = await run_long(request, body_size(request), lambda: _page(body, existing))
+        return Response(CasePage(page=made).model_dump_json(), media_type="application/json")
 
-    return router
+    @making.post("", status_code=201, response_model=StoredCase, responses=problems(404, *BODY_PROBLEMS))
+    async def store(body: CaseStoreRequest, caller: Caller, request: Request) -> Response:
+        """Keeps a case of this service for the days that `GET /v1/keys` names."""
+        keeping, existing = _keeping(desk), _existing(key)
+        _check_size(body.case, keeping.case_bytes)
+        if not body.case.startswith(CASE_START):
+            raise Unprocessable("Only json cases are kept: a page may hold a text.", param="case")
+        await run_long(request, body_size(request), lambda: _verified(body.case, existing))
+        stored = await keeping.store(body.case, caller, request_id(request.scope))
+        return Response(
+            stored.model_dump_json(),
+            status_code=201,
+            media_type="application/json",
+            headers={"Location": f"{CASES_PATH}/{stored.id}"},
+        )
+
+    @kept.get("/{case_id}")
+    async def read(case_id: CaseId, caller: Caller, request: Request) -> CaseText:
+        """A case that is kept: to the token that stored it, and to its tenant's with `detect:evidence`."""
+        return await _keeping(desk).read(case_id, caller, request_id(request.scope))
+
+    @kept.delete("/{case_id}", status_code=204)
+    async def delete(case_id: CaseId, caller: Caller, request: Request) -> None:
+        """Forgets a case, at the request of the token that stored it."""
+        await _keeping(desk).delete(case_id, caller, request_id(request.scope))
+
+    return making, kept
 
 
 def public_key_router(key: CaseKey | None) -> APIRouter:
@@ -52,11 +93,26 @@ def _existing(key: CaseKey | None) -> CaseKey:
     return key
 
 
-def _page(body: CasePageRequest, key: CaseKey) -> str:
+def _keeping(desk: CaseDesk | None) -> CaseDesk:
+    if desk is None:
+        raise NotFound("This service keeps no cases: it was started without TTMARK_CASES_KEEP_DAYS.")
+    return desk
+
+
+def _check_size(case: str, most: int) -> None:
+    if len(case.encode()) > most:
+        raise TooLarge(f"The case may have {most} bytes.", param="case")
+
+
+def _verified(case: str, key: CaseKey) -> Case:
     try:
-        case = verified_case(body.case.encode(), key.public)
+        return verified_case(case.encode(), key.public)
     except CaseRefused as error:
         raise Unprocessable(f"The case is refused: {error}.", param="case") from error
+
+
+def _page(body: CasePageRequest, key: CaseKey) -> str:
+    case = _verified(body.case, key)
     if body.text is not None and content_hash(Document(text=body.text)) != case["document"]:
         raise Unprocessable("The case is about another text.", param="text")
     before, after = page_around(case, body.text)

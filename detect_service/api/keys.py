@@ -19,8 +19,8 @@ from ttmark.shared.schemas.detection_keys import (
 )
 
 
-def keys_router(backend: DetectionBackend, limits: HttpLimits) -> APIRouter:
-    """The route that lists keys, without secrets."""
+def keys_router(backend: DetectionBackend, limits: HttpLimits, *, case_days: float | None) -> APIRouter:
+    """The route that lists keys, without secrets; `case_days` is how long cases are kept, if they are."""
     router = APIRouter(prefix="/v1", tags=["detection"])
     request_limits = DetectionLimits(
         documents=MAX_DOCUMENTS,
@@ -36,6 +36,7 @@ def keys_router(backend: DetectionBackend, limits: HttpLimits) -> APIRouter:
             scopes=sorted(caller.scopes),
             rates=None if caller.sees_evidence else list(caller.rates),
             limits=request_limits,
+            case_days=case_days,
         )
 
     return router

@@ -72,10 +72,7 @@ class BulkJob:
             BulkError: the output exists or is of no kind that is written, or the lines so far belong to
                 another run.
         """
-        if self.out.suffix not in OUTPUT_ENDINGS:
-            raise BulkError(f"{self.out} is none of {', '.join(OUTPUT_ENDINGS)}")
-        if self.out.exists():
-            raise BulkError(f"{self.out} exists already")
+        check_output(self.out)
         fingerprint = self.fingerprint()
         if self.partial.exists() and _state_of(self.state) != fingerprint:
             raise BulkError(f"{self.partial} belongs to another run; delete it to start anew")
@@ -92,23 +89,37 @@ class BulkJob:
     def finish(self) -> Tally:
         """Turns the lines into the output, in one step that is either done or not."""
         tally = _tally_of(self.partial)
-        if self.out.suffix in (".parquet", ".csv"):
-            unfinished = self.out.with_name(self.out.name + ".unfinished")
-            self._write_as_table(unfinished)
-            unfinished.replace(self.out)
-            self.partial.unlink()
-        else:
-            self.partial.replace(self.out)
+        complete(self.partial, self.out)
         self.state.unlink()
         return tally
 
-    def _write_as_table(self, path: Path) -> None:
-        if self.out.suffix == ".csv":
-            write_csv(self.partial, path)
-            return
+
+def check_output(out: Path) -> None:
+    """Whether an output can be begun there.
+
+    Raises:
+        BulkError: it exists, or is of no kind that is written.
+    """
+    if out.suffix not in OUTPUT_ENDINGS:
+        raise BulkError(f"{out} is none of {', '.join(OUTPUT_ENDINGS)}")
+    if out.exists():
+        raise BulkError(f"{out} exists already")
+
+
+def complete(lines: Path, out: Path) -> None:
+    """Turns the file of all lines into the output that the ending of `out` names, in one step."""
+    if out.suffix not in (".parquet", ".csv"):
+        lines.replace(out)
+        return
+    unfinished = out.with_name(out.name + ".unfinished")
+    if out.suffix == ".csv":
+        write_csv(lines, unfinished)
+    else:
         from ttmark.detect_service.bulk.parquet_file import write_parquet  # needs an optional dependency
 
-        write_parquet(self.partial, path)
+        write_parquet(lines, unfinished)
+    unfinished.replace(out)
+    lines.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -39,6 +39,7 @@ def output_schema() -> pa.Schema:
             ("scored_blocks", pa.int64()),
             ("hypotheses", pa.int64()),
             ("tokens_needed", pa.int64()),
+            ("tokens_typical", pa.int64()),
             ("key_id", pa.string()),
             ("key_version", pa.int64()),
             ("profile", pa.string()),

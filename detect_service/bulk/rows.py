@@ -48,7 +48,17 @@ class InputRow:
             return row_id, f"{where}: {reason}" if where else reason
 
 
-_FIGURES = ("verdict", "p_value", "log10_p", "z", "tokens", "scored_blocks", "hypotheses", "tokens_needed")
+_FIGURES = (
+    "verdict",
+    "p_value",
+    "log10_p",
+    "z",
+    "tokens",
+    "scored_blocks",
+    "hypotheses",
+    "tokens_needed",
+    "tokens_typical",
+)
 """What a row takes of a result as it is."""
 
 

@@ -7,7 +7,7 @@ two sums. Nothing of this expires by itself: Redis would evict it when its memor
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 from ttmark.detect_service.jobs import redis_scripts as scripts
 from ttmark.detect_service.jobs.job_store import (
@@ -19,9 +19,9 @@ from ttmark.detect_service.jobs.job_store import (
     StoreLimits,
     TooManyJobs,
 )
+from ttmark.shared.vault.redis_changes import RedisChanges, script_command
 from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_conversation import Command, Conversation
-from ttmark.shared.vault.redis_durability import Durability
+from ttmark.shared.vault.redis_conversation import Command
 from ttmark.shared.vault.redis_location import HASH_TAG
 
 _JOBS = f"{HASH_TAG}:jobs"
@@ -40,8 +40,7 @@ class RedisJobs:
         self, client: RedisClient, *, lease_seconds: float, now: Callable[[], float] = time.time
     ) -> None:
         self.lease_seconds = lease_seconds
-        self._client = client
-        self._durability = Durability(client.address, wait_seconds=client.reply_seconds)
+        self._redis = RedisChanges(client)
         self._now = now
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
@@ -50,31 +49,28 @@ class RedisJobs:
         names = [_job(job.job_id), _of(job.tenant), _EXPIRY, _BYTES]
         values: list[str | bytes | int] = [job.job_id, job.tenant, job.head, job.documents, job.parts]
         forgotten_at = str(self._now() + _WRITING_SECONDS)
-        reserve = _command(scripts.RESERVE, names, *values, size, limits.jobs, limits.size, forgotten_at)
-        refusal = await self._ask(reserve)
+        reserve = script_command(
+            scripts.RESERVE, names, *values, size, limits.jobs, limits.size, forgotten_at
+        )
+        refusal = await self._redis.ask(reserve)
         if refusal == b"jobs":
             raise TooManyJobs
         if refusal == b"bytes":
             raise JobStoreFull
         for command in _writes(_job(job.job_id) + ":documents", parts):
-            await self._ask(command)
+            await self._redis.ask(command)
         names = [_job(job.job_id), _stream(job.tenant), _TENANTS, _EXPIRY, _WAITING]
-        start = _command(scripts.START, names, job.job_id, job.tenant, str(job.expires_at))
-
-        async def begin(redis: Conversation) -> None:
-            await redis.ask(start)
-            await self._durability.confirm(redis)
-
-        await self._client.run(begin)
+        start = script_command(scripts.START, names, job.job_id, job.tenant, str(job.expires_at))
+        await self._redis.confirmed(start)
 
     async def get(self, tenant: str, job_id: str) -> JobRecord | None:
         job = await self._record(job_id)
         return job if job is not None and job.tenant == tenant else None
 
     async def claim(self, worker: str) -> Claim | None:
-        for tenant in await self._ask(("ZRANGE", _TENANTS, 0, -1)):
+        for tenant in await self._redis.ask(("ZRANGE", _TENANTS, 0, -1)):
             while True:
-                command = _command(
+                command = script_command(
                     scripts.CLAIM,
                     [_stream(tenant.decode()), _TENANTS],
                     worker,
@@ -82,7 +78,7 @@ class RedisJobs:
                     tenant,
                     str(self._now()),
                 )
-                taken = await self._ask(command)
+                taken = await self._redis.ask(command)
                 if taken is None:
                     break
                 entry, job_id, part, attempts = taken
@@ -90,12 +86,14 @@ class RedisJobs:
                 if claim is not None:
                     return claim
                 # Of a job that is gone.
-                await self._ask(_command(scripts.DROP, [_stream(tenant.decode()), _TENANTS], entry, tenant))
+                await self._redis.ask(
+                    script_command(scripts.DROP, [_stream(tenant.decode()), _TENANTS], entry, tenant)
+                )
         return None
 
     async def _opened(self, entry: bytes, job_id: str, part: int, attempts: int, worker: str) -> Claim | None:
         job = await self._record(job_id)
-        documents = await self._ask(("HGET", _job(job_id) + ":documents", str(part)))
+        documents = await self._redis.ask(("HGET", _job(job_id) + ":documents", str(part)))
         if job is None or documents is None:
             return None
         return Claim(job, part, documents, attempts, f"{worker} {entry.decode()}")
@@ -109,23 +107,23 @@ class RedisJobs:
     async def _lease(self, claim: Claim, idle: int) -> bool:
         worker, entry = claim.handle.split(" ")
         names = [_stream(claim.job.tenant), _job(claim.job.job_id)]
-        return bool(await self._ask(_command(scripts.LEASE, names, worker, entry, idle)))
+        return bool(await self._redis.ask(script_command(scripts.LEASE, names, worker, entry, idle)))
 
     async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
         job, entry = _job(claim.job.job_id), claim.handle.split(" ")[1]
         names = [job, f"{job}:documents", f"{job}:results", _stream(claim.job.tenant), _TENANTS, _EXPIRY]
         names += [_BYTES, _WAITING, _CALLS]
-        command = _command(
+        command = script_command(
             scripts.ANSWER,
             names,
             *(claim.part, entry, answer.results, answer.answered, answer.failed),
             *(str(answer.now), str(answer.expires_at), int(answer.calls), claim.job.job_id, claim.job.tenant),
         )
-        return bool(await self._ask(command))
+        return bool(await self._redis.ask(command))
 
     async def results(self, job_id: str, first: int, count: int) -> list[bytes | None]:
         names = [str(part) for part in range(first, first + count)]
-        found = await self._ask(("HMGET", _job(job_id) + ":results", *names)) if names else []
+        found = await self._redis.ask(("HMGET", _job(job_id) + ":results", *names)) if names else []
         return cast(list[bytes | None], found)
 
     async def delete(self, tenant: str, job_id: str) -> bool:
@@ -134,46 +132,42 @@ class RedisJobs:
         return await self._forget(tenant, job_id)
 
     async def expire(self, now: float) -> int:
-        due = await self._ask(("ZRANGEBYSCORE", _EXPIRY, "-inf", str(now)))
+        due = await self._redis.ask(("ZRANGEBYSCORE", _EXPIRY, "-inf", str(now)))
         forgotten = 0
         for job_id in due:
-            tenant = await self._ask(("HGET", _job(job_id.decode()), "tenant"))
+            tenant = await self._redis.ask(("HGET", _job(job_id.decode()), "tenant"))
             forgotten += await self._forget((tenant or b"").decode(), job_id.decode())
         return forgotten
 
     async def _forget(self, tenant: str, job_id: str) -> bool:
         job = _job(job_id)
         names = [job, f"{job}:documents", f"{job}:results", _of(tenant), _EXPIRY, _CALLS, _BYTES, _WAITING]
-
-        async def forget(redis: Conversation) -> bool:
-            (was_there,) = await redis.ask(_command(scripts.FORGET, names, job_id))
-            await self._durability.confirm(redis)
-            return bool(was_there)
-
-        return await self._client.run(forget)
+        return bool(await self._redis.confirmed(script_command(scripts.FORGET, names, job_id)))
 
     async def next_call(self, now: float, *, pause_seconds: float) -> DueCall | None:
-        due = await self._ask(("ZRANGEBYSCORE", _CALLS, "-inf", str(now), "LIMIT", 0, 1))
+        due = await self._redis.ask(("ZRANGEBYSCORE", _CALLS, "-inf", str(now), "LIMIT", 0, 1))
         if not due:
             return None
         job_id = due[0].decode()
         names = [_CALLS, _job(job_id)]
-        attempt = await self._ask(_command(scripts.CALL, names, job_id, str(now), str(pause_seconds)))
+        attempt = await self._redis.ask(
+            script_command(scripts.CALL, names, job_id, str(now), str(pause_seconds))
+        )
         job = await self._record(job_id)
         return DueCall(job, attempt) if attempt and job else None
 
     async def called(self, job_id: str) -> None:
-        await self._ask(("ZREM", _CALLS, job_id))
+        await self._redis.ask(("ZREM", _CALLS, job_id))
 
     async def waiting(self) -> int:
-        return int(await self._ask(("GET", _WAITING)) or 0)
+        return int(await self._redis.ask(("GET", _WAITING)) or 0)
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._redis.close()
 
     async def _record(self, job_id: str) -> JobRecord | None:
         names = ("tenant", "head", "documents", "parts", "expires_at", "answered", "failed", "finished_at")
-        tenant, head, *numbers = await self._ask(("HMGET", _job(job_id), *names))
+        tenant, head, *numbers = await self._redis.ask(("HMGET", _job(job_id), *names))
         documents, parts, expires_at, answered, failed, finished_at = numbers
         if expires_at is None:  # not there, or not wholly written
             return None
@@ -189,12 +183,6 @@ class RedisJobs:
             None if finished_at is None else float(finished_at),
         )
 
-    async def _ask(self, command: Command) -> Any:
-        async def ask(redis: Conversation) -> Any:
-            return (await redis.ask(command))[0]
-
-        return await self._client.run(ask)
-
 
 def _writes(name: str, parts: Sequence[bytes]) -> Iterator[Command]:
     command: list[str | bytes | int] = ["HSET", name]
@@ -207,10 +195,6 @@ def _writes(name: str, parts: Sequence[bytes]) -> Iterator[Command]:
             command, size = ["HSET", name], 0
     if size:
         yield command
-
-
-def _command(script: str, names: Sequence[str], *values: str | bytes | int) -> Command:
-    return ("EVAL", script, len(names), *names, *values)
 
 
 def _job(job_id: str) -> str:

@@ -1,6 +1,5 @@
 """What a job's parts and head look like in the store: sealed under a data key of the job's own."""
 
-import base64
 from dataclasses import dataclass
 
 import orjson
@@ -11,6 +10,7 @@ from ttmark.shared.schemas.jobs import JobOptions, JobResult
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.sealed_record import open_record, seal_record
 
 
 class JobHead(BaseModel):
@@ -79,28 +79,15 @@ class JobSeal(Confidential):
 
 async def seal_head(kek: KeyWrapper, job_id: str, head: JobHead) -> tuple[bytes, JobSeal]:
     """A job's sealed head, and what seals its parts: a new key, which only the head holds, wrapped."""
-    key = DataKey.generate()
-    name = _head_name(job_id)
-    wrapped = await kek.wrap(key.exposed(), name)
-    fields = {
-        "kek": kek.kek_id,
-        "key": base64.b64encode(wrapped).decode(),
-        "head": base64.b64encode(key.seal(head.model_dump_json(exclude_unset=True).encode(), name)).decode(),
-    }
-    return orjson.dumps(fields), JobSeal(job_id, key)
+    plain = head.model_dump_json(exclude_unset=True).encode()
+    sealed, key = await seal_record(kek, _head_name(job_id), plain)
+    return sealed, JobSeal(job_id, key)
 
 
 async def open_head(kek: KeyWrapper, job_id: str, sealed: bytes) -> OpenJob:
-    """The inverse of `seal_head`.
-
-    Raises:
-        RecordTampered: it is not what was sealed.
-        UnknownKek: the key-encryption key that wrapped it is not at hand.
-    """
-    fields, name = orjson.loads(sealed), _head_name(job_id)
-    key = DataKey(await kek.unwrap(fields["kek"], base64.b64decode(fields["key"]), name))
-    head = JobHead.model_validate_json(key.open(base64.b64decode(fields["head"]), name))
-    return OpenJob(head, JobSeal(job_id, key))
+    """The inverse of `seal_head`; raises as `open_record`."""
+    plain, key = await open_record(kek, _head_name(job_id), sealed)
+    return OpenJob(JobHead.model_validate_json(plain), JobSeal(job_id, key))
 
 
 def _head_name(job_id: str) -> bytes:

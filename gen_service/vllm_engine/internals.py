@@ -51,6 +51,7 @@ TOUCHED: Mapping[str, tuple[str, ...]] = {
     "vllm.config.ModelConfig.is_hybrid": (),
     "vllm.config.ModelConfig.is_attention_free": (),
     "vllm.config.ModelConfig.is_encoder_decoder": (),
+    "vllm.config.ModelConfig.use_mla": (),
     "vllm.config.ModelConfig.uses_mrope": (),
     # Worker
     f"{_WORKER}.init_device": (),

@@ -7,6 +7,7 @@ from typing import Annotated
 import httpx
 import typer
 
+from ttmark.services.cli import case_kept
 from ttmark.services.cli.closed_file import new_closed_file
 from ttmark.services.cli.input_text import read_bytes
 from ttmark.services.cli.key_store import print_json
@@ -16,6 +17,8 @@ from ttmark.shared.cases.case_file import Case, CaseRefused, verified_case
 from ttmark.shared.cases.case_key import CaseKey, CasePublicKey, NotACaseKey
 
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
+for command in (case_kept.store, case_kept.show, case_kept.delete):
+    app.command()(command)
 
 _KEY_ROUTE = "/.well-known/ttmark-case-key"
 _KEY_BYTES = 10_000

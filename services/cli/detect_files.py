@@ -16,7 +16,7 @@ Outcome = DetectionResult | NotExamined
 _BYTES_AT_ONCE = 4 * 2**20
 _TOO_LARGE = 413
 _LONGEST_ID = 256
-_CULPRIT = re.compile(r"inputs\[(\d+)\]")
+CULPRIT = re.compile(r"inputs\[(\d+)\]")
 
 
 def detect_files(
@@ -68,7 +68,7 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
         try:
             return [*answered, *client.detect(options.request(documents)).results]
         except Client.Refused as error:
-            named = _CULPRIT.match(error.param or "")
+            named = CULPRIT.match(error.param or "")
             if named is None and error.status != _TOO_LARGE:
                 raise
             if named is None and len(documents) > 1:

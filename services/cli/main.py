@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli import case, detect, evaluate, generate, keys, models, serve, tokens, up, verify
+from ttmark.services.cli import (
+    case,
+    detect,
+    evaluate,
+    generate,
+    jobs,
+    keys,
+    models,
+    serve,
+    tokens,
+    up,
+    verify,
+)
 from ttmark.services.extras import needs
 
 app = typer.Typer(
@@ -37,6 +49,7 @@ app.command()(generate.generate)
 app.command()(detect.detect)
 app.command()(verify.verify)
 app.add_typer(case.app, name="case")
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")
 app.add_typer(tokens.app, name="tokens")

@@ -25,7 +25,7 @@ Open the console, to look at texts in a browser
     -d {body}
 
 Detect
-  curl -s {detect_url}/v1/detect/direct \\
+  curl -s {detect_url}/v1/detect \\
     -H "Authorization: Bearer $(cat {quoted_file})" -H "Content-Type: application/json" \\
     -d '{{"inputs": [{{"text": "paste a text here"}}]}}'
 

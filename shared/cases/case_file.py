@@ -16,7 +16,11 @@ Case = dict[str, Any]
 FORMAT = "ttmark-case/1"
 # Names of what is signed: a signature of one kind of file is none of the other.
 _CASE, _PAGE = b"ttmark case\0", b"ttmark case page\0"
+CASE_START = "{"
+"""Of a json case; a page begins otherwise."""
 _PAGE_START = b"<!doctype html>"
+# What `_spelt` makes of a case and its signature: the case is what it is by itself, two spaces further in.
+_FILE = re.compile(r'\{\n  "case": (.*),\n  "signature": "([0-9a-f]{128})"\n\}\n', re.S)
 _CASE_IN_PAGE = re.compile(r'<script type="application/json" id="case">(.*?)</script>', re.S)
 _SIGNATURE = re.compile(rb"<!-- ttmark-signature ([0-9a-f]{128}) -->\n\Z")
 
@@ -48,17 +52,21 @@ def verified_case(content: bytes, key: CasePublicKey) -> Case:
         return _case_of_page(content, key)
     try:
         text = content.decode()
-        document = json.loads(text)
-        case, signature = document["case"], document["signature"]
-        if _spelt(document) != text or bytes.fromhex(signature).hex() != signature:
-            raise CaseRefused("the file was changed after it was signed, if only in its spacing")
-    except (UnicodeError, ValueError, KeyError, TypeError, RecursionError) as error:
+        parts = _FILE.fullmatch(text)
+        if parts is None:
+            raise CaseRefused(_RESPELT if {"case", "signature"} <= set(json.loads(text)) else _NO_CASE)
+        indented, signature = parts.groups()
+        case = indented.replace("\n  ", "\n")
+        if case.replace("\n", "\n  ") != indented:
+            raise CaseRefused(_RESPELT)
+        # Before anything is spelt: what is not genuine costs next to nothing.
+        if not key.signed(_CASE + case.encode() + b"\n", bytes.fromhex(signature)):
+            raise CaseRefused(_by_whom(json.loads(case), key))
+        return _known(json.loads(case))
+    except (UnicodeError, ValueError, TypeError, RecursionError) as error:
         if isinstance(error, CaseRefused):
             raise
-        raise CaseRefused("this is not a case file") from error
-    if not key.signed(_CASE + _spelt(case).encode(), bytes.fromhex(signature)):
-        raise CaseRefused(_by_whom(case, key))
-    return _known(case)
+        raise CaseRefused(_NO_CASE) from error
 
 
 def _case_of_page(content: bytes, key: CasePublicKey) -> Case:
@@ -73,6 +81,8 @@ def _case_of_page(content: bytes, key: CasePublicKey) -> Case:
     return _known(json.loads(data[1]))
 
 
+_NO_CASE = "this is not a case file"
+_RESPELT = "the file was changed after it was signed, if only in its spacing"
 _CHANGED = "it was not signed with the key {name}, or was changed since"
 
 

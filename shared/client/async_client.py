@@ -8,11 +8,13 @@ import httpx
 
 from ttmark.shared.client import calls, errors
 from ttmark.shared.client.calls import Answer, Call, Fields
+from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest, DetectionResponse
 from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
+from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
@@ -88,6 +90,34 @@ class AsyncClient:
     async def keys(self) -> DetectionKeys:
         """`GET /v1/keys` of the detection service."""
         return await self._answer(calls.KEYS)
+
+    async def submit_job(self, request: JobRequest | Fields) -> JobStatus:
+        """`POST /v1/detect/jobs`: thousands of documents, answered in the background."""
+        return await self._answer(calls.submit_job(request))
+
+    async def job(self, job_id: str) -> JobStatus:
+        """`GET /v1/detect/jobs/{id}`: how many of a job's documents are answered."""
+        return await self._answer(calls.job(job_id))
+
+    async def job_results(self, job_id: str, *, offset: int = 0, limit: int = MOST_RESULTS) -> JobResults:
+        """`GET /v1/detect/jobs/{id}/results`, which end before the first document without an answer."""
+        return await self._answer(calls.job_results(job_id, offset, limit))
+
+    async def delete_job(self, job_id: str) -> None:
+        """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
+        await self._send(calls.delete_job(job_id))
+
+    async def store_case(self, case: str) -> StoredCase:
+        """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days."""
+        return await self._answer(calls.STORE_CASE.of({"case": case}))
+
+    async def stored_case(self, case_id: str) -> CaseText:
+        """`GET /v1/cases/{id}`."""
+        return await self._answer(calls.stored_case(case_id))
+
+    async def delete_case(self, case_id: str) -> None:
+        """`DELETE /v1/cases/{id}`: for the token that stored it."""
+        await self._send(calls.delete_case(case_id))
 
     async def _answer(self, call: Call[Answer]) -> Answer:
         return calls.parsed(call, await self._send(call))

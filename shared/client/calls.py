@@ -4,16 +4,19 @@ import random
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from ttmark.shared.client.errors import ServiceRefused, ServiceUnreachable, UnexpectedAnswer
 from ttmark.shared.schemas import detection
+from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatResponse
 from ttmark.shared.schemas.completions import CompletionResponse
 from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
+from ttmark.shared.schemas.jobs import JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.verification import VerificationResponse
 
@@ -50,6 +53,8 @@ CHAT = Call("POST", "/v1/chat/completions", ChatResponse)
 CHAT_EVENTS = Call("POST", "/v1/chat/completions", ChatChunk)
 KEYS = Call("GET", "/v1/keys", DetectionKeys)
 MODELS = Call("GET", "/v1/models", ModelList)
+_JOBS = "/v1/detect/jobs"
+STORE_CASE = Call("POST", "/v1/cases", StoredCase)
 VERIFY = Call("POST", "/v1/watermark/verify", VerificationResponse)
 
 
@@ -73,6 +78,43 @@ def detect(request: detection.DetectionRequest | str) -> Call[Any]:
         case _:
             raise TypeError(f"no route for {type(request).__name__}")
     return Call("POST", f"/v1/detect/{mode}", detection.DetectionResponse).of(request)
+
+
+def submit_job(request: JobRequest | Fields) -> Call[JobStatus]:
+    """A new job. An option that was not set is not sent: the service refuses those of other modes."""
+    fields = request.model_dump(exclude_unset=True) if isinstance(request, JobRequest) else request
+    return Call("POST", _JOBS, JobStatus).of(fields)
+
+
+def job(job_id: str) -> Call[JobStatus]:
+    """Where a job is."""
+    return Call("GET", _below(_JOBS, job_id), JobStatus)
+
+
+def job_results(job_id: str, offset: int, limit: int) -> Call[JobResults]:
+    """A page of a job's results."""
+    path = f"{_below(_JOBS, job_id)}/results?offset={offset:d}&limit={limit:d}"
+    return Call("GET", path, JobResults)
+
+
+def delete_job(job_id: str) -> Call[BaseModel]:
+    """Its answer is empty."""
+    return Call("DELETE", _below(_JOBS, job_id), BaseModel)
+
+
+def stored_case(case_id: str) -> Call[CaseText]:
+    """A case that the service keeps."""
+    return Call("GET", _below(STORE_CASE.path, case_id), CaseText)
+
+
+def delete_case(case_id: str) -> Call[BaseModel]:
+    """Its answer is empty."""
+    return Call("DELETE", _below(STORE_CASE.path, case_id), BaseModel)
+
+
+def _below(path: str, name: str) -> str:
+    """Below `path` whatever the name is, be it `..` or empty."""
+    return f"{path}/{quote(name, safe='').replace('.', '%2E') or '%20'}"
 
 
 def http_options(base_url: str, token: str, timeout: float) -> dict[str, Any]:

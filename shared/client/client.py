@@ -8,11 +8,13 @@ import httpx
 
 from ttmark.shared.client import calls, errors
 from ttmark.shared.client.calls import Answer, Call, Fields
+from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest, DetectionResponse
 from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
+from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
@@ -97,6 +99,34 @@ class Client:
     def keys(self) -> DetectionKeys:
         """`GET /v1/keys` of the detection service."""
         return self._answer(calls.KEYS)
+
+    def submit_job(self, request: JobRequest | Fields) -> JobStatus:
+        """`POST /v1/detect/jobs`: thousands of documents, answered in the background."""
+        return self._answer(calls.submit_job(request))
+
+    def job(self, job_id: str) -> JobStatus:
+        """`GET /v1/detect/jobs/{id}`: how many of a job's documents are answered."""
+        return self._answer(calls.job(job_id))
+
+    def job_results(self, job_id: str, *, offset: int = 0, limit: int = MOST_RESULTS) -> JobResults:
+        """`GET /v1/detect/jobs/{id}/results`, which end before the first document without an answer."""
+        return self._answer(calls.job_results(job_id, offset, limit))
+
+    def delete_job(self, job_id: str) -> None:
+        """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
+        self._send(calls.delete_job(job_id))
+
+    def store_case(self, case: str) -> StoredCase:
+        """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days."""
+        return self._answer(calls.STORE_CASE.of({"case": case}))
+
+    def stored_case(self, case_id: str) -> CaseText:
+        """`GET /v1/cases/{id}`."""
+        return self._answer(calls.stored_case(case_id))
+
+    def delete_case(self, case_id: str) -> None:
+        """`DELETE /v1/cases/{id}`: for the token that stored it."""
+        self._send(calls.delete_case(case_id))
 
     def _answer(self, call: Call[Answer]) -> Answer:
         return calls.parsed(call, self._send(call))

@@ -136,7 +136,11 @@ class DetectedKey(AnswerModel):
 
 
 class BlockEvidence(AnswerModel):
-    """Standardised score of one block; null has mean 0 and variance 1."""
+    """Standardised score of one block, mean 0 and variance 1 without a watermark.
+
+    Direct detection lists the blocks that it sums, all else those of the best alignment, whose mean
+    is somewhat above 0 without a watermark: 0.15 for pairs.
+    """
 
     start_token: int
     end_token: int
@@ -199,12 +203,13 @@ class DetectionResult(AnswerModel):
         "them."
     )
     tokens_needed: int | None = Field(
-        default=None, description="With `too_short`: how many tokens could be enough at this fpr."
+        default=None,
+        description="With `too_short`: fewer tokens are never enough at this fpr, whatever their scores are.",
     )
     tokens_typical: int | None = Field(
         default=None,
-        description="With `too_short`: how many tokens of unedited text half of the texts need at this fpr, "
-        "where that was measured for the scheme of a key.",
+        description="With `too_short`: half of the texts that were measured needed so many tokens at this "
+        "fpr, or more, unedited.",
     )
     p_value: float | None = None
     log10_p: float | None = None

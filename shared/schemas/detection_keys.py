@@ -44,3 +44,6 @@ class DetectionKeys(AnswerModel):
         description="The values of `fpr` that it may ask with, the largest first; null: any.",
     )
     limits: DetectionLimits
+    case_days: float | None = Field(
+        default=None, description="How long a case is kept that is stored here; null: none can be."
+    )

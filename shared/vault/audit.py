@@ -20,6 +20,9 @@ Action = Literal[
     "key.detect",
     "job.create",
     "job.delete",
+    "case.store",
+    "case.read",
+    "case.delete",
     "token.create",
     "token.revoke",
     "token.refuse",
@@ -41,7 +44,8 @@ class AuditEvent:
         tenant: whose key or token.
         actor: who did it, where that was not the bearer of a token.
         request_id: the request, or the job, that led to it.
-    job_id: the detection job that it was done to.
+        job_id: the detection job that it was done to.
+        case_id: the stored case that it was done to.
         reason: why it was refused, or why a text carries no watermark.
     route: the route that was asked.
     tokens: of `key.limit` tokens after which a version is due for rotation, of `key.generate` tokens of the
@@ -64,6 +68,7 @@ class AuditEvent:
     keys: tuple[str, ...] | None = None
     verdicts: Mapping[str, int] | None = None
     job_id: str | None = None
+    case_id: str | None = None
 
 
 AuditSink = Callable[[AuditEvent], None]

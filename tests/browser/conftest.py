@@ -17,6 +17,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.cases.case_store import CaseRoom
+from ttmark.detect_service.cases.desk import KeptCases
+from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.playground.router import playground_router
@@ -125,13 +128,14 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     }
     cache = KeyCache(ring)
     await cache.start()
-    workers = ExtractionWorkers()
+    workers, cases = ExtractionWorkers(), SqliteCases(folder / "cases.db")
     app = create_detection_app(
         DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=30_000),
         AppOptions(authenticate=registry.authenticate),
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
         case_key=CaseKey.generate(),
+        kept_cases=KeptCases(cases, kek, 30, CaseRoom(2**20, 2**20), 2**18),
     )
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -145,6 +149,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     server.should_exit = True
     await serving
     await workers.close()
+    await cases.close()
     await cache.stop()
     await store.close()
 

@@ -53,6 +53,17 @@ def test_the_console(seen: Page, site) -> None:
     seen.locator("#file").set_input_files([file])
     expect(seen.locator("#text-problem")).to_be_visible()
     faultless(seen, "a rejected file")
+    several = [
+        {"name": "a.txt", "mimeType": "text/plain", "buffer": site.marked("press-room", 160).encode()},
+        {"name": "a.png", "mimeType": "image/png", "buffer": b"x"},
+        {"name": "b.txt", "mimeType": "text/plain", "buffer": b"bade bor"},
+    ]
+    seen.locator("#file").set_input_files(several)  # type: ignore[arg-type]
+    faultless(seen, "several files")
+    seen.locator("#check").click()
+    expect(seen.locator("#batch-title")).to_have_text("3 of 3 files")
+    faultless(seen, "answers to several files")
+    assert seen.evaluate("document.documentElement.scrollWidth") <= seen.evaluate("innerWidth")
     for text, mode, headline in (
         ("bade bor", "Unedited", "Too short to tell"),
         (site.human(200), "Unedited", "No watermark found"),

@@ -146,7 +146,8 @@ def detection_vectors() -> dict[str, Any]:
         chosen = DetectionOptions(keys=None if wanted is None else tuple(wanted), fpr=FPR, **options)
         request = chosen.request([Document(token_ids=texts[name])])
         (result,) = detect(request, CALLER, backend, "golden").results
-        shown = {"verdict", "log10_p", "z", "hypotheses", "scored_blocks", "tokens_needed", "pool_keys_found"}
+        shown = {"verdict", "log10_p", "z", "hypotheses", "scored_blocks", "pool_keys_found"}
+        shown |= {"tokens_needed", "tokens_typical"}
         answer = result.model_dump(mode="json", include=shown, exclude_none=True)
         if result.key is not None:
             answer["key"] = [result.key.key_id, result.key.version, result.key.pool_key]

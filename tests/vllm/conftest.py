@@ -20,7 +20,7 @@ for _name, _value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items(
     os.environ.setdefault(_name, _value)
 
 CONTEXT = 260
-_COMMON: dict[str, Any] = {
+SHAPE: dict[str, Any] = {
     "vocab_size": 300,
     "hidden_size": 64,
     "intermediate_size": 96,
@@ -34,9 +34,9 @@ _COMMON: dict[str, Any] = {
     "eos_token_id": 0,
     "pad_token_id": None,
 }
-LLAMA = LlamaConfig(**_COMMON)
+LLAMA = LlamaConfig(**SHAPE)
 GEMMA = Gemma3TextConfig(
-    **_COMMON | {"num_hidden_layers": 4, "initializer_range": 0.1},
+    **SHAPE | {"num_hidden_layers": 4, "initializer_range": 0.1},
     sliding_window=40,
     layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
     query_pre_attn_scalar=32,

@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -51,6 +52,27 @@ def test_disconnects_leave_nothing_behind_and_no_neighbour_notices(
 
     assert [each.said for each in asyncio.run(together())] == alone
     assert nothing_left(engine)
+
+
+@pytest.mark.timeout(900)
+def test_clients_that_leave_are_not_computed_to_their_end(
+    engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: Counter[str] = Counter()
+    monkeypatch.setattr(engine._host, "on_report", lambda report: rows.update(report.rows))
+
+    def long(number: int) -> Any:
+        asked = maker.request(4 * number + 2, prompt=8)
+        sampling = replace(asked.sampling, max_tokens=240, ignore_eos=True, stop=())
+        return replace(asked, sampling=sampling, grammar=None)
+
+    async def together() -> None:
+        await asyncio.gather(*(leave_after(engine, long(number), 2) for number in range(4)))
+
+    asyncio.run(together())
+    assert nothing_left(engine)
+    # To their end it would be 956.
+    assert 0 < rows["commit"] < 480
 
 
 @pytest.mark.timeout(900)

@@ -21,10 +21,10 @@ export function setUpAccess(onChange) {
     problem.textContent = "";
     form.setAttribute("aria-busy", "true");
     try {
-      const { keys, scopes, rates, limits } = await fetchKeys(candidate);
+      const { keys, scopes, rates, limits, case_days: caseDays } = await fetchKeys(candidate);
       token = candidate;
       sessionStorage.setItem(STORED, token);
-      show({ token, keys, rates, limits, evidence: scopes.includes(EVIDENCE) });
+      show({ token, keys, rates, limits, caseDays, evidence: scopes.includes(EVIDENCE) });
     } catch (error) {
       // A service that is away for a moment ends nothing.
       const refused = error.status === 401 || error.status === 403;

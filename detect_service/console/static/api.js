@@ -1,51 +1,25 @@
-// The detection service's routes, with errors in the service's own words.
+// The detection service's routes.
 
+import { send } from "/console/request.js";
 import { route } from "/console/words.js";
 
-export class ServiceProblem extends Error {
-  /** @param {number} status HTTP status; 0 when no answer came. */
-  constructor(status, detail, code = "", retryAfter = null) {
-    super(detail);
-    this.status = status;
-    this.code = code;
-    this.retryAfter = retryAfter;
-  }
-}
+const answer = async (path, token, body, signal) => (await send(path, token, body, signal)).json();
 
-async function send(path, token, body, signal) {
-  const options = { headers: { Authorization: `Bearer ${token}` }, signal, cache: "no-store", credentials: "omit" };
-  if (body !== undefined) {
-    options.method = "POST";
-    options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(body);
-  }
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ServiceProblem(0, "The service cannot be reached.");
-  }
-  if (response.ok) return response.json();
-  const problem = await response.json().catch(() => ({}));
-  const wait = Number(response.headers.get("Retry-After"));
-  throw new ServiceProblem(
-    response.status,
-    problem.detail ?? `The service answered ${response.status}.`,
-    problem.code,
-    Number.isFinite(wait) && wait > 0 ? wait : null,
-  );
-}
+export const fetchKeys = (token) => answer("/v1/keys", token);
 
-export const fetchKeys = (token) => send("/v1/keys", token);
-
-export const detect = (mode, token, body, signal) => send(route(mode), token, body, signal);
+export const detect = (mode, token, body, signal) => answer(route(mode), token, body, signal);
 
 /** A signed case as a html file. */
 export async function casePage(token, signedCase, text) {
-  const { page } = await send("/v1/cases/page", token, { case: signedCase, text });
+  const { page } = await answer("/v1/cases/page", token, { case: signedCase, text });
   return page;
 }
+
+/** Has the service keep a signed case; its id. */
+export const storeCase = async (token, signedCase) => (await answer("/v1/cases", token, { case: signedCase })).id;
+
+/** A case that the service keeps. */
+export const storedCase = async (token, id) => (await answer(`/v1/cases/${id}`, token)).case;
 
 /** The text of a docx, html or pdf file, read by the service. */
 export async function extract(token, file) {
@@ -54,6 +28,6 @@ export async function extract(token, file) {
   for (let at = 0; at < bytes.length; at += 0x8000) {
     binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
   }
-  const { text } = await send("/v1/extract", token, { filename: file.name, content: btoa(binary) });
+  const { text } = await answer("/v1/extract", token, { filename: file.name, content: btoa(binary) });
   return text;
 }

@@ -1,20 +1,20 @@
-// The form: text or file, mode, keys, rate.
+// The form: text or files, mode, keys, rate.
 
-import { extract } from "/console/api.js";
+import { MOST_FILES } from "/console/batch.js";
 import { codePointCount } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
-import { count, failureWords, rate } from "/console/words.js";
-
-const READ_BY_THE_SERVICE = /\.(docx|html?|pdf)$/i;
-const READ_HERE = /\.(txt|text|md|markdown)$/i;
+import { Unreadable, readFile } from "/console/read_file.js";
+import { count, rate } from "/console/words.js";
 
 export class Composer {
   /**
    * @param {() => object | null} allowed what the token allows now.
-   * @param {() => void} onFile called when a file takes the place of the text.
+   * @param {import("/console/batch.js").Batch} batch the files, where there are several.
+   * @param {() => void} onFile called when files take the place of the text.
    */
-  constructor(allowed, askForToken, onFile) {
+  constructor(allowed, askForToken, batch, onFile) {
     this.allowed = allowed;
+    this.batch = batch;
     this.onFile = onFile;
     this.source = { name: "", text: "" };
     this.askForToken = askForToken;
@@ -54,21 +54,18 @@ export class Composer {
     return name === "" || this.text.value === text ? name : `${name}, edited`;
   }
 
-  /** What to check, or null after saying what is missing. */
-  request() {
+  get #busy() {
+    return this.form.getAttribute("aria-busy") === "true";
+  }
+
+  /** What to check a text with, or null after saying that a token is missing. */
+  options() {
     const allowed = this.allowed();
     if (!allowed) {
       this.askForToken("Enter an access token first.");
       return null;
     }
-    if (this.text.value.trim() === "") {
-      this.complain("Paste a text or open a file first.");
-      this.text.focus();
-      return null;
-    }
-    const mode = this.form.elements.mode.value;
     const body = {
-      inputs: [{ text: this.text.value.toWellFormed() }],
       fpr: Number(byId("fpr").value),
       normalize: byId("normalize").checked,
       evidence: allowed.evidence ? "blocks" : "none",
@@ -76,11 +73,25 @@ export class Composer {
     };
     const keys = this.#chosenKeys();
     if (keys) body.keys = keys;
-    if (new Blob([body.inputs[0].text]).size > allowed.limits.body_bytes * 0.9) {
-      this.complain(`The text is longer than the service takes (${count(allowed.limits.body_bytes)} bytes).`);
+    return { mode: this.form.elements.mode.value, fpr: byId("fpr").value, body };
+  }
+
+  /** The text to check with its file's name and the options, or null after saying what is missing. */
+  request() {
+    const options = this.options();
+    if (!options) return null;
+    const text = this.text.value.toWellFormed();
+    if (text.trim() === "") {
+      this.complain("Paste a text or open a file first.");
+      this.text.focus();
       return null;
     }
-    return { mode, fpr: byId("fpr").value, body, name: this.#name };
+    const most = this.allowed().limits.body_bytes;
+    if (new Blob([text]).size > most * 0.9) {
+      this.complain(`The text is longer than the service takes (${count(most)} bytes).`);
+      return null;
+    }
+    return { options, text, name: this.#name };
   }
 
   /** Shows the rates that the token allows; null: those of the page. */
@@ -117,6 +128,9 @@ export class Composer {
     byId("text-size").textContent = `${count(size)} ${size === 1 ? "character" : "characters"}`;
     byId("clear").hidden = value === "";
     this.complain("");
+    if (this.#busy) return;
+    byId("check-label").textContent = "Check the text";
+    if (this.batch.size) this.batch.set([]);
   }
 
   #setUpPicker() {
@@ -136,7 +150,7 @@ export class Composer {
     const drop = byId("drop");
     const input = byId("file");
     input.addEventListener("change", () => {
-      if (input.files.length) this.#read(input.files[0]);
+      this.#take([...input.files]);
       input.value = "";
     });
     drop.addEventListener("dragover", (event) => {
@@ -149,45 +163,43 @@ export class Composer {
     });
     drop.addEventListener("drop", (event) => {
       drop.classList.remove("over");
-      const [file] = event.dataTransfer.files;
-      if (!file) return;
-      event.preventDefault();
-      this.#read(file);
+      const files = [...event.dataTransfer.files];
+      if (files.length) event.preventDefault();
+      this.#take(files);
     });
   }
 
-  async #read(file) {
+  /** One file goes into the text field, several into a list. */
+  #take(files) {
+    if (files.length === 0 || this.#busy) return;
     this.setText("");
     this.onFile();
+    if (files.length > MOST_FILES) this.#reject(`${count(files.length)} files were not read. Up to ${count(MOST_FILES)} are checked at once.`);
+    else if (files.length > 1) this.#list(files);
+    else this.#read(files[0]);
+  }
+
+  #list(files) {
+    this.batch.set(files);
+    byId("clear").hidden = false;
+    byId("check-label").textContent = `Check the ${count(files.length)} files`;
+    byId("check").focus();
+  }
+
+  async #read(file) {
     try {
-      if (READ_HERE.test(file.name)) this.setText(await plainText(file), file.name);
-      else if (READ_BY_THE_SERVICE.test(file.name)) await this.#readByService(file);
-      else this.#reject(file, "Files can be txt, md, html, docx or pdf.");
+      this.setText(await readFile(file, this.allowed()), file.name);
     } catch (error) {
-      this.#reject(file, error.status === undefined ? "It is not a text in UTF-8." : failureWords(error).join(". "));
+      if (!(error instanceof Unreadable)) throw error;
+      this.#reject(`${file.name} was not read. ${error.message}`);
+      if (!this.allowed()) this.askForToken("Enter an access token first.");
     }
   }
 
-  async #readByService(file) {
-    const allowed = this.allowed();
-    if (allowed) this.setText(await extract(allowed.token, file), file.name);
-    else {
-      this.#reject(file, "The service reads such files: connect first.");
-      this.askForToken("Enter an access token first: the service reads such files.");
-    }
-  }
-
-  #reject(file, reason) {
-    this.complain(`${file.name} was not read. ${reason}`);
+  #reject(reason) {
+    this.complain(reason);
     byId("drop").scrollIntoView({ block: "nearest" });
   }
-}
-
-/** UTF-8, or UTF-16 with a byte order mark. */
-async function plainText(file) {
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  const mark = bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
-  return new TextDecoder(mark, { fatal: true }).decode(bytes);
 }
 
 function keyChoice(key) {

@@ -1,36 +1,33 @@
 // A bar chart of the signal along the text, with the passages below it.
 
+import { countBelow } from "/console/code_points.js";
 import { element, shape } from "/console/dom.js";
-import { heatLevel } from "/console/marked_text.js";
 
 const WIDTH = 1000;
 const BASE = 48;
 const TALLEST = 44;
 const MOST_BARS = 125;
 const LEAST_BLOCKS = 2;
+const WINDOW = 16;
+const FULL = 10; // the z of a window that fills the chart
+const LEAST_HEIGHT = 3;
 
-/** @param {(position: number) => void} goTo called with a character position of the text. */
+/**
+ * Each bar is the strength of a passage: the z of the WINDOW blocks nearest to it. One block says nothing.
+ *
+ * @param {(position: number) => void} goTo called with a character position of the text.
+ */
 export function evidenceMap({ length, blocks, segments }, goTo) {
   const bars = Math.max(1, Math.min(MOST_BARS, Math.floor(blocks.length / LEAST_BLOCKS)));
   const step = WIDTH / bars;
-  const sums = new Float64Array(bars);
-  const sizes = new Float64Array(bars);
-  const inside = new Float64Array(bars);
-  for (const { start, end, score, colored } of blocks) {
-    const bar = Math.min(bars - 1, Math.floor((((start + end) / 2) * bars) / length));
-    sums[bar] += score;
-    sizes[bar] += 1;
-    inside[bar] += colored;
-  }
+  const middles = blocks.map(({ start, end }) => (start + end) / 2);
+  const passages = Array.from({ length: bars }, (_, bar) => around(blocks, middles, ((bar + 0.5) * length) / bars));
   const drawing = shape("svg", { viewBox: `0 0 ${WIDTH} 62`, preserveAspectRatio: "none", role: "img" });
-  drawing.setAttribute("aria-label", describe(sums, sizes, segments));
-  for (let bar = 0; bar < bars; bar += 1) {
-    if (sizes[bar] === 0) continue;
-    const mean = sums[bar] / sizes[bar];
-    const height = Math.max(2, Math.min(1, Math.max(0, mean) / 3) * TALLEST);
-    drawing.append(
-      shape("rect", { class: `bar ${inside[bar] * 2 < sizes[bar] ? "outside" : `heat-${heatLevel(mean)}`}`, x: bar * step + step * 0.1, width: step * 0.8, y: BASE - height, height, rx: 1.5 }),
-    );
+  drawing.setAttribute("aria-label", describe(passages, segments));
+  for (const [bar, { z, colored }] of passages.entries()) {
+    const height = Math.max(LEAST_HEIGHT, Math.min(1, z / FULL) * TALLEST);
+    const kind = colored ? `heat-${Math.max(1, Math.min(4, Math.ceil((z / FULL) * 4)))}` : "outside";
+    drawing.append(shape("rect", { class: `bar ${kind}`, x: bar * step + step * 0.1, width: step * 0.8, y: BASE - height, height, rx: 1.5 }));
   }
   drawing.append(shape("line", { class: "base", x1: 0, x2: WIDTH, y1: BASE, y2: BASE, "vector-effect": "non-scaling-stroke" }));
   for (const { start, end, color } of segments) {
@@ -43,24 +40,46 @@ export function evidenceMap({ length, blocks, segments }, goTo) {
     drawing.append(hit);
   }
   const ends = element("div", { className: "overview-ends", "aria-hidden": "true" });
-  ends.append(element("span", { textContent: "start of the text" }), element("span", { textContent: "end" }));
+  ends.append(
+    element("span", { textContent: "start of the text" }),
+    element("span", { textContent: `each bar: ${Math.min(WINDOW, blocks.length)} steps around it, taken together` }),
+    element("span", { textContent: "end" }),
+  );
   return [drawing, ends];
 }
 
-/** What the chart does not say. */
-export function mapNote({ verdict }) {
-  if (verdict !== "watermarked") return "Chance alone makes such ups and downs. They say nothing about who wrote a part.";
-  return "A low part is not a sign of a human author: one word added or removed can hide the signal of all that follows, and words that could hardly be others carry none.";
+/** The blocks nearest to a position, as many as a window holds: their z, and whether the middle one is coloured. */
+function around(blocks, middles, position) {
+  const nearest = Math.min(blocks.length - 1, countBelow(middles, position));
+  const colored = blocks[nearest].colored;
+  let from = nearest;
+  let to = nearest + 1;
+  // Blocks of a passage and of the rest are not mixed: the ends of a passage are not ramps.
+  const open = (index) => index >= 0 && index < blocks.length && blocks[index].colored === colored;
+  while (to - from < WINDOW && (open(from - 1) || open(to))) {
+    const before = open(from - 1) ? position - middles[from - 1] : Infinity;
+    const after = open(to) ? middles[to] - position : Infinity;
+    if (before <= after) from -= 1;
+    else to += 1;
+  }
+  const sum = blocks.slice(from, to).reduce((total, { score }) => total + score, 0);
+  return { z: sum / Math.sqrt(to - from), colored };
 }
 
-function describe(sums, sizes, segments) {
+/** What the chart does not say. */
+export function mapNote({ verdict }, mode) {
+  if (verdict !== "watermarked") return "Chance alone makes such ups and downs. They say nothing about who wrote a part.";
+  const low = "A low part is not a sign of a human author: words that could hardly be others carry no signal, and heavy editing wears it off.";
+  if (mode !== "direct") return low;
+  return `${low} This check reads the whole text in one rhythm: one word added or removed hides the signal of all that follows. “Any” follows the text.`;
+}
+
+function describe(passages, segments) {
   const quarters = ["first", "second", "third", "last"].map((name, quarter) => {
-    const from = Math.floor((quarter * sums.length) / 4);
-    const to = Math.floor(((quarter + 1) * sums.length) / 4);
-    const total = sums.slice(from, to).reduce((sum, value) => sum + value, 0);
-    const number = sizes.slice(from, to).reduce((sum, value) => sum + value, 0);
-    return `${name} quarter ${number ? (total / number).toFixed(1) : "not scored"}`;
+    const from = Math.floor((quarter * passages.length) / 4);
+    const some = passages.slice(from, Math.max(from + 1, Math.floor(((quarter + 1) * passages.length) / 4)));
+    return `${name} quarter ${(some.reduce((sum, { z }) => sum + z, 0) / some.length).toFixed(1)}`;
   });
-  const passages = segments.length ? ` ${segments.length} passages found.` : "";
-  return `Average strength along the text: ${quarters.join(", ")}.${passages}`;
+  const found = segments.length === 1 ? " One passage found." : segments.length ? ` ${segments.length} passages found.` : "";
+  return `Strength along the text in standard deviations: ${quarters.join(", ")}.${found}`;
 }

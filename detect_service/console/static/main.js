@@ -2,9 +2,12 @@
 
 import { setUpAccess } from "/console/access.js";
 import { detect } from "/console/api.js";
+import { Batch } from "/console/batch.js";
 import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
+import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
+import { Unreadable, readFile } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
 import { setUpTheme } from "/console/theme.js";
@@ -16,12 +19,14 @@ let running = null;
 
 const view = new ResultView();
 const history = new History((check) => {
-  composer.setText(check.text, check.name);
+  if (!running && batch.size === 0) composer.setText(check.text, check.name);
   show(check);
 });
+const batch = new Batch((check) => show(check));
 const composer = new Composer(
   () => allowed,
   (reason) => access.askForToken(reason),
+  batch,
   () => {
     view.hide();
     byId("failure").hidden = true;
@@ -29,17 +34,25 @@ const composer = new Composer(
 );
 const access = setUpAccess((now, forgotten) => {
   allowed = now;
+  if (now !== null) openLinked(now.token);
   composer.showKeys(now?.keys ?? []);
   composer.showRates(now?.rates);
   if (now !== null) history.restore();
-  else view.hide();
-  if (forgotten) history.clear();
+  else {
+    running?.abort();
+    view.hide();
+  }
+  if (forgotten) {
+    history.clear();
+    if (batch.size) batch.set([]);
+  }
 });
 
 function show(check) {
   shown = check;
   byId("failure").hidden = true;
   view.show(check);
+  offerKeeping(check, allowed);
   reveal("result", "headline");
   announce(verdictWords(check).headline);
 }
@@ -61,30 +74,56 @@ function reveal(id, focused) {
 
 function busy(on) {
   byId("check").setAttribute("aria-busy", String(on));
-  byId("check-label").textContent = on ? "Checking – press to stop" : "Check the text";
+  byId("composer").setAttribute("aria-busy", String(on));
+  byId("text").readOnly = on && batch.size > 0;
+  const what = batch.size ? `Check the ${batch.size} files` : "Check the text";
+  byId("check-label").textContent = on ? "Checking – press to stop" : what;
 }
 
-async function check() {
+/** Asks about one text, and keeps the answer. */
+async function examine(options, text, name) {
+  running.signal.throwIfAborted();
+  const answer = await detect(options.mode, allowed.token, { ...options.body, inputs: [{ text }] }, running.signal);
+  const check = {
+    mode: options.mode,
+    fpr: options.fpr,
+    name,
+    options: options.body,
+    text,
+    result: answer.results[0],
+    requestId: answer.request_id,
+    skippedKeys: answer.skipped_keys,
+    at: new Date(),
+  };
+  history.add(check);
+  return check;
+}
+
+async function checkText() {
   const request = composer.request();
   if (!request) return;
+  await whileBusy(async () => show(await examine(request.options, request.text, request.name)));
+}
+
+async function checkFiles() {
+  const options = composer.options();
+  if (!options) return;
+  view.hide();
+  byId("failure").hidden = true;
+  await whileBusy((signal) =>
+    batch.run(async (file) => {
+      const text = (await readFile(file, allowed)).toWellFormed();
+      if (text.trim() === "") throw new Unreadable("It holds no text.");
+      return examine(options, text, file.name);
+    }, signal),
+  );
+}
+
+async function whileBusy(work) {
   running = new AbortController();
   busy(true);
   try {
-    const answer = await detect(request.mode, allowed.token, request.body, running.signal);
-    const { inputs, ...options } = request.body;
-    const outcome = {
-      mode: request.mode,
-      fpr: request.fpr,
-      name: request.name,
-      options,
-      text: inputs[0].text,
-      result: answer.results[0],
-      requestId: answer.request_id,
-      skippedKeys: answer.skipped_keys,
-      at: new Date(),
-    };
-    history.add(outcome);
-    show(outcome);
+    await work(running.signal);
   } catch (error) {
     if (error.name === "AbortError") announce("Stopped.");
     else if (error.status === undefined) throw error;
@@ -98,11 +137,16 @@ async function check() {
 byId("composer").addEventListener("submit", (event) => {
   event.preventDefault();
   if (running) running.abort();
-  else check();
+  else if (batch.size) checkFiles();
+  else checkText();
 });
 setUpReport(
   () => shown,
   () => allowed?.token,
+);
+setUpKeeping(
+  () => shown,
+  () => allowed,
 );
 setUpTheme();
 

@@ -12,7 +12,7 @@ const PARAGRAPHS_IN_A_CHUNK = 24;
 const LONGEST_PIECE = 4000;
 
 /** The class of a score: none (negative), 1 to 4. */
-export const heatLevel = (score) => (score < 0 ? "none" : score < 1 ? "1" : score < 2 ? "2" : score < 3 ? "3" : "4");
+const heatLevel = (score) => (score < 0 ? "none" : score < 1 ? "1" : score < 2 ? "2" : score < 3 ? "3" : "4");
 
 /**
  * Blocks and segments of a result with positions in the string and a colour for each key.

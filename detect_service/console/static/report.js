@@ -31,7 +31,7 @@ export function setUpReport(current, token) {
   });
 }
 
-async function write(text) {
+export async function write(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -40,7 +40,7 @@ async function write(text) {
   }
 }
 
-function flash(button, text) {
+export function flash(button, text) {
   const label = button.dataset.label ?? button.textContent;
   button.dataset.label = label;
   button.textContent = text;
@@ -54,7 +54,7 @@ function flash(button, text) {
 export function summary(check) {
   const { result, mode, fpr, at, requestId } = check;
   const words = verdictWords(check);
-  const lines = [...(check.name ? [check.name] : []), words.headline, words.explanation];
+  const lines = [...(check.name ? [check.name] : []), words.headline, words.explanation, words.caution];
   for (const [index, segment] of (result.segments ?? []).entries()) {
     lines.push(`Passage ${index + 1}: ${keyName(segment.key)}, characters ${segment.start_char} to ${segment.end_char}`);
   }
@@ -75,6 +75,7 @@ export function report(check) {
     request_id: check.requestId,
     headline: verdictWords(check).headline,
     explanation: verdictWords(check).explanation,
+    caution: verdictWords(check).caution,
     route: route(check.mode),
     options: check.options,
     skipped_keys: check.skippedKeys,

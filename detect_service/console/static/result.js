@@ -28,29 +28,30 @@ export class ResultView {
     byId("source").hidden = !check.name;
     byId("headline").textContent = words.headline;
     byId("explanation").textContent = words.explanation;
-    byId("advice").textContent = words.advice;
-    byId("advice").hidden = words.advice === "";
+    byId("caution").textContent = words.caution;
     const note = hiddenNote(result.normalization);
     byId("hidden-note").textContent = note;
     byId("hidden-note").hidden = note === "";
     byId("facts").replaceChildren(...facts(check).map(([term, value]) => definition(term, value)));
     for (const id of ["save-case", "save-page"]) byId(id).hidden = !result.case;
     byId("result").hidden = false;
-    this.#showText(text, result);
+    this.#showText(check);
     this.#showNumbers(check);
   }
 
-  #showText(text, result) {
+  #showText(check) {
+    const { text, result } = check;
     const placed = place(text, result);
     const hasEvidence = placed.blocks.length > 0;
     byId("where").hidden = !hasEvidence && placed.segments.length === 0;
     if (byId("where").hidden) return;
     byId("where").dataset.verdict = result.verdict;
-    byId("where-note").textContent = hasEvidence ? mapNote(result) : "";
+    byId("where-note").textContent = hasEvidence ? mapNote(result, check.mode) : "";
     byId("where-title").textContent = result.verdict === "watermarked" ? "Where the signal is" : "Strength along the text";
     byId("heat-switch").hidden = !hasEvidence;
     byId("legend").hidden = !hasEvidence || !byId("heat").checked;
-    byId("overview").replaceChildren(...evidenceMap(placed, (position) => this.markedText.goTo(position)));
+    byId("outside-passages").hidden = placed.segments.length === 0;
+    byId("overview").replaceChildren(...(hasEvidence ? evidenceMap(placed, (position) => this.markedText.goTo(position)) : []));
     byId("passages").replaceChildren(...placed.segments.map((segment) => this.#passage(segment, text)));
     this.markedText.show(text, placed, hasEvidence && byId("heat").checked);
   }
@@ -61,7 +62,7 @@ export class ResultView {
       "button",
       { type: "button" },
       element("span", { className: `badge key-${segment.color}`, textContent: segment.number }),
-      element("span", { textContent: `${segment.name} · ${count(words)} words` }),
+      element("span", { textContent: `${segment.name} · about ${count(words)} words` }),
     );
     button.addEventListener("click", () => this.markedText.goTo(segment.start));
     return element("li", {}, button);

@@ -6,19 +6,17 @@ const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 export const count = (number) => whole.format(number);
 
 export const MODES = {
-  combined: "Any of the three",
+  combined: "Any kind of text",
   direct: "Unedited text",
   aligned: "Edited text",
   localized: "Mixed text",
 };
 
-/** A probability as "1 in 100,000", given its decimal logarithm. */
+/** A probability as "1 in 100,000", given its decimal logarithm; as the service's sentences put it. */
 export function oneIn(log10) {
-  if (log10 > -0.3) return "no less than chance";
+  if (log10 > -0.3) return "at least 1 in 2";
   if (log10 > -7) return `1 in ${whole.format(Number((10 ** -log10).toPrecision(2)))}`;
-  const power = Math.floor(-log10);
-  const lead = 10 ** (-log10 - power);
-  return `1 in ${lead.toFixed(1)} × 10${superscript(power)}`;
+  return `1 in 10${superscript(Math.floor(-log10 + 1e-9))}`;
 }
 
 function superscript(power) {
@@ -35,10 +33,10 @@ const RATES = { "1e-3": "1 in 1,000", "1e-5": "1 in 100,000", "1e-7": "1 in 10 m
 
 export const rate = (fpr) => RATES[fpr] ?? oneIn(Math.log10(Number(fpr)));
 
-/** Headline and explanation for one check, in the service's words. */
+/** Headline, explanation and what it does not say, in the service's words. */
 export function verdictWords({ result }) {
   const { headline, explanation, caution } = result.message;
-  return { headline, explanation: `${explanation} ${caution}`, advice: "" };
+  return { headline, explanation, caution };
 }
 
 /** What the normalisation found, or an empty string. */

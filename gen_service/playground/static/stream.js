@@ -1,23 +1,6 @@
 // The generation service's routes: its models, and an answer as it is written.
 
-async function send(path, token, body, signal) {
-  const options = { headers: { Authorization: `Bearer ${token}` }, signal, cache: "no-store", credentials: "omit" };
-  if (body !== undefined) {
-    options.method = "POST";
-    options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(body);
-  }
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Error("The service cannot be reached.");
-  }
-  if (response.ok) return response;
-  const problem = await response.json().catch(() => ({}));
-  throw new Error(problem.error?.message ?? `The service answered ${response.status}.`);
-}
+import { send } from "/playground/request.js";
 
 export const fetchModels = async (token) => (await (await send("/v1/models", token)).json()).data;
 

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import redis
 
+from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
+from ttmark.services.cases import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.cache import KeyCache
@@ -34,7 +36,7 @@ COMMON = {"ping", "hget", "hgetall", "hset", "watch", "unwatch", "multi", "exec"
 COMMON |= {"cluster|slots", "cluster|keyslot"}
 NEWER = {"waitaof", "client|setinfo"}  # since Redis 7.2
 ALLOWED = {
-    "operator": COMMON,
+    "operator": COMMON | {"eval", "hmget", "zrem", "del", "incrby"},
     "gen": COMMON | {"subscribe", "incrby", "pexpire", "hincrby"},
     "detect": COMMON
     | {"subscribe", "incrby", "pexpire", "eval", "bitfield", "getrange", "setrange", "hincrby"}
@@ -135,21 +137,23 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("name", ["key", "token", "replica", "volume", "count:x", "job:x", "jobs:x", "other"])
+@pytest.mark.parametrize(
+    "name", ["key", "token", "replica", "volume", "count:x", "job:x", "jobs:x", "case:x", "cases:x", "other"]
+)
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_role_reaches_only_its_own_records(
     secured: SecuredRedis, role: str, name: str, access: str
 ) -> None:
-    records = {"key", "token", "replica"}
+    records, cases = {"key", "token", "replica"}, {"case:x", "cases:x"}
     reads = {
-        "operator": records | {"volume"},
+        "operator": records | {"volume"} | cases,
         "gen": records | {"volume", "count:x"},
-        "detect": records | {"count:x", "job:x", "jobs:x"},
+        "detect": records | {"count:x", "job:x", "jobs:x"} | cases,
     }
     writes = {
-        "operator": {"key", "token"},
+        "operator": {"key", "token"} | cases,
         "gen": {"replica", "volume", "count:x"},
-        "detect": {"replica", "count:x", "job:x", "jobs:x"},
+        "detect": {"replica", "count:x", "job:x", "jobs:x"} | cases,
     }
     rights = (reads if access == "read" else writes)[role]
     command = (
@@ -243,9 +247,23 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
         for role in ("operator", "detect"):
             with pytest.raises(StoreUnavailable, match="refused"):
                 await stores[role].add({f"{key_id}/3": 5})
+        await operator_forgets_a_case(secured)
     finally:
         for store in stores.values():
             await store.close()
+
+
+async def operator_forgets_a_case(secured: SecuredRedis) -> None:
+    cases = {role: open_case_store(secured.url(role)) for role in ROLES}
+    kept = KeptCase("c", "t", b"sealed", 9.0)
+    await cases["detect"].keep(kept, CaseRoom(100, 100))
+    with pytest.raises(StoreUnavailable, match="refused"):
+        await cases["gen"].get("t", "c")
+    assert await cases["operator"].get("t", "c") == kept
+    assert await cases["operator"].delete("t", "c")
+    assert await cases["detect"].get("t", "c") is None
+    for store in cases.values():
+        await store.close()
 
 
 async def serve_as(store: RecordStore, kek: KeyEncryptionKey, plain: str, key_id: str) -> None:

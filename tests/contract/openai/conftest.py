@@ -205,6 +205,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", default="embedded", choices=("embedded", "vllm"), help="The real engine.")
 
 
+def _over_vllm(config: pytest.Config) -> bool:
+    return bool(config.getoption("--engine", "embedded") == "vllm")
+
+
+def _reaches_an_engine(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    if callspec is not None and "service" in callspec.params:
+        return bool(callspec.params["service"] != "fake")
+    return bool({"engine", "smollm2_engine"} & set(getattr(item, "fixturenames", ())))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Over vLLM: what does not reach an engine is the same with every engine, and left out."""
+    if not _over_vllm(config):
+        return
+    here = Path(__file__).parent
+    left_out = [item for item in items if here in item.path.parents and not _reaches_an_engine(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """How much of the contract holds over vLLM."""
+    if not _over_vllm(config):
+        return
+    count = {
+        outcome: sum("contract/openai/" in report.nodeid for report in terminalreporter.getreports(outcome))
+        for outcome in ("passed", "skipped", "failed", "error")
+    }
+    said = ", ".join(f"{number} {outcome}" for outcome, number in count.items())
+    terminalreporter.write_line(f"Contract suite over vLLM, tests that reach an engine: {said}")
+
+
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The real engine, embedded or vLLM's, over a tiny model with random weights."""
@@ -215,7 +248,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
     byte_tokenizer().backend.save(str(Path(folder) / "tokenizer.json"))
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    vllm = pytestconfig.getoption("--engine", "embedded") == "vllm"
+    vllm = _over_vllm(pytestconfig)
     config = LlamaConfig(
         vocab_size=257,
         hidden_size=32,
@@ -230,7 +263,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
         pad_token_id=None,
     )
     LlamaForCausalLM(config).save_pretrained(folder)
-    running = _load_vllm(folder) if vllm else _load_embedded(folder)
+    running = _load_vllm(folder, max_branches=512) if vllm else _load_embedded(folder)
     running.start()
     yield running
     running.stop(0)
@@ -240,24 +273,28 @@ def _load_embedded(folder: Path) -> Any:
     return Engine.load(str(folder), EngineSettings(model_id=MODEL, threads=1, device="cpu"))
 
 
-def _load_vllm(folder: Path) -> Any:
+def _load_vllm(folder: Path, **more: Any) -> Any:
     for name, value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items():
         os.environ.setdefault(name, value)
     from ttmark.gen_service.vllm_engine.engine import VllmEngine
     from ttmark.gen_service.vllm_engine.settings import VllmSettings
 
-    arguments = {"block_size": 32, "num_gpu_blocks_override": 400}
-    settings = VllmSettings(model_id=MODEL, dtype="float32", max_branches=512, arguments=arguments)
+    context = CONTEXT_LENGTH + _VLLM_SPARE
+    arguments = {"block_size": 32, "num_gpu_blocks_override": 400, "max_model_len": context}
+    settings = VllmSettings(model_id=MODEL, dtype="float32", arguments=arguments, **more)
     return VllmEngine.load(str(folder), settings)
 
 
 @pytest.fixture(scope="session")
-def smollm2_engine(smollm2_folder: Path) -> Iterator[Engine]:
+def smollm2_engine(smollm2_folder: Path, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The real engine over a real language model, with the context of the tiny one."""
-    settings = EngineSettings(
-        model_id=MODEL, threads=1, device="cpu", context_length=CONTEXT_LENGTH, max_branches=8
-    )
-    engine = Engine.load(str(smollm2_folder), settings)
+    if _over_vllm(pytestconfig):
+        engine = _load_vllm(smollm2_folder, max_sequences=8)
+    else:
+        settings = EngineSettings(
+            model_id=MODEL, threads=1, device="cpu", context_length=CONTEXT_LENGTH, max_branches=8
+        )
+        engine = Engine.load(str(smollm2_folder), settings)
     engine.start()
     yield engine
     engine.stop(0)

@@ -95,11 +95,11 @@ class Traffic:
 
     def _detect(self) -> None:
         ids = [[self._random.randrange(4000) for _ in range(300)] for _ in range(16)]
-        for mode in ("direct", "direct", "direct", "aligned", "localized"):
+        for mode in ("", "/direct", "/direct", "/direct", "/aligned", "/localized"):
             documents: list[dict[str, Any]] = [{"token_ids": tokens} for tokens in ids]
-            if mode == "direct":
+            if mode in ("", "/direct"):
                 documents.append({"text": self._random.choice(self._texts)})
-            self._post(self._detection, f"/v1/detect/{mode}", {"inputs": documents[-17:]})
+            self._post(self._detection, f"/v1/detect{mode}", {"inputs": documents[-17:]})
 
     def _read_files(self) -> None:
         page = f"<p>{self._random.choice(self._texts)}"

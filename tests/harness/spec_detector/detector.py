@@ -20,6 +20,13 @@ from tests.harness.spec_detector.scores import (
 
 Mode = Literal["direct", "aligned", "scan"]
 
+TYPICAL = {
+    ("exponential", 2): (9, 18, 30, 53, 66, 77, 97, 115, 125, 133, 161, 181),
+    ("binomial-30-0.5", 2): (12, 23, 35, 50, 67, 78, 93, 107, 121, 143, 164, 175, 192),
+    ("binomial-12-0.5", 2): (10, 24, 36, 59, 84, 100, 126, 141, 163, 184),
+}
+"""Tokens for 1, 2, ... decades by the score of a block and its size (docs/spec.md, Verdicts)."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -27,7 +34,8 @@ class Answer:
 
     Attributes:
         fired: keys of the version's pool that reach the rate by themselves.
-        tokens_needed: where no profile could have reached the rate, else None.
+        tokens_needed: where the document is too short under every profile, else None.
+        tokens_typical: likewise.
         segments: of `scan`, first and exclusive last token and log10 E.
     """
 
@@ -38,6 +46,7 @@ class Answer:
     pool_key: int
     fired: int
     tokens_needed: int | None
+    tokens_typical: int | None
     segments: list[tuple[int, int, float]]
 
 
@@ -83,6 +92,7 @@ def detect(
     best = min(every, key=lambda one: min(one.of_keys))
     corrected = [min(0.0, p + others) for p in best.of_keys]
     counts = next(tries for tries in by_reading if best in tries)
+    needed, typical = _too_short(every, limit - others) or (None, None)
     spans = disjoint([(e + others, start, end) for one in counts for e, start, end in one.spans])
     return Answer(
         log10_p=min(corrected),
@@ -91,7 +101,8 @@ def detect(
         version=best.version,
         pool_key=corrected.index(min(corrected)),
         fired=sum(p <= limit for p in corrected),
-        tokens_needed=_tokens_needed(every, limit - others),
+        tokens_needed=needed,
+        tokens_typical=typical,
         segments=sorted((start, end, e) for e, start, end in spans if e <= limit),
     )
 
@@ -126,13 +137,29 @@ def _versions(
         yield _Try(exported["key_id"], version["version"], of_keys, count, scheme, blocks, found_spans)
 
 
-def _tokens_needed(every: Sequence[_Try], limit: float) -> int | None:
-    tokens = []
+def _too_short(every: Sequence[_Try], limit: float) -> tuple[int, int] | None:
+    """The least tokens that could be enough and that half of marked texts need, or None."""
+    needed, typical = [], []
     for one in every:
         scheme, null, blocks = one.scheme, one.scheme.null, 1
         while null.tail(blocks * null.best, blocks) + math.log10(one.count) > limit:
             blocks += 1
-        if one.blocks >= blocks:
+        decades = max(1, math.ceil(math.log10(one.count) - limit))
+        usual = min(
+            _entry(row, decades) for name, row in TYPICAL.items() if _measured(scheme) in (name, None)
+        )
+        before = -(-scheme.width // scheme.size)
+        if one.blocks >= blocks and one.blocks >= usual // scheme.size - before:
             return None
-        tokens.append(scheme.size * (-(-scheme.width // scheme.size) + blocks))
-    return min(tokens)
+        needed.append(scheme.size * (before + blocks))
+        typical.append(usual)
+    return min(needed), min(typical)
+
+
+def _measured(scheme: Scheme) -> tuple[str, int] | None:
+    name = (scheme.null.name, scheme.size)
+    return name if name in TYPICAL else None
+
+
+def _entry(row: Sequence[int], decades: int) -> int:
+    return row[decades - 1] if decades <= len(row) else row[-1]

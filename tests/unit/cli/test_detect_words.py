@@ -22,7 +22,7 @@ def test_a_finding_is_of_passages_that_may_have_been_changed_since(
 ) -> None:
     found = output("watermarked", capsys)
     assert "contains passages made with one of our keys" in found
-    assert "Numbers, names and negations may have been changed since." in found
+    assert "numbers, names and negations may have been changed since." in found
 
 
 @pytest.mark.parametrize("verdict", ["not_detected", "too_short"])

@@ -369,6 +369,6 @@ def test_secrets_come_from_files_and_each_pod_sees_its_own_alone(objects: list[d
         seen[name] = {item["key"] for item in secret["items"]}
     assert seen == {
         "generation": {"kek", "gen.url", "ca.crt"},
-        "detection": {"kek", "detect.url", "ca.crt"},
+        "detection": {"kek", "detect.url", "ca.crt", "case.pem", "webhook"},
         "canary": {"canary-token"},
     }

@@ -139,6 +139,16 @@ async def test_no_page_is_made_of_a_foreign_case_or_another_text(service) -> Non
     ):
         answer = await service.post("/v1/cases/page", body)
         assert (answer.status_code, answer.json()["param"]) == (422, field)
+    answer = await service.post("/v1/cases/page", {"case": case_file({"a": "b" * 2**20}, KEY)})
+    assert (answer.status_code, answer.json()["param"]) == (413, "case")
+
+
+def test_a_line_that_stands_further_out_is_refused() -> None:
+    lines = case_file(CASE, KEY).split("\n")
+    for number, line in enumerate(lines):
+        for changed in (line[2:], f"  {line}"):
+            if changed != line:
+                assert refused("\n".join([*lines[:number], changed, *lines[number + 1 :]]).encode()), line
 
 
 async def test_everybody_gets_the_public_key(service) -> None:

@@ -110,6 +110,25 @@ async def test_a_verdict_alone_does_not_say_that_evidence_is_weak(service) -> No
     assert "Weak" not in verdict.message.headline
 
 
+async def test_the_evidence_follows_the_text_over_an_inserted_word(service) -> None:
+    """Read at one boundary, all that follows the word would look like text without a watermark."""
+    tokens = service.tokenizer.encode(service.marked("a-one", tokens=400))
+    edited = [*tokens[:251], tokens[0], *tokens[251:]]
+    body = {"inputs": [{"token_ids": edited}], "keys": ["a-one"], "evidence": "blocks"}
+    (result,) = await results(service, body)
+    response = await service.post("/v1/detect/direct", body)
+    (direct,) = response.json()["results"]
+    assert result.verdict == direct["verdict"] == "watermarked"
+    assert result.evidence is not None
+
+    def after(blocks: list[tuple[int, float]]) -> float:
+        return float(np.mean([score for start, score in blocks if start > 260]))
+
+    followed = after([(block.start_token, block.score) for block in result.evidence])
+    fixed = after([(block["start_token"], block["score"]) for block in direct["evidence"]])
+    assert fixed < 0.5 < 1.0 < followed
+
+
 async def test_a_short_text_is_told_what_is_usual_where_that_was_measured(service) -> None:
     (short,) = await results(service, {"inputs": [{"text": HUMAN[:7]}], "keys": ["a-one"], "fpr": 1e-12})
     assert short.verdict == "too_short"

@@ -1,4 +1,6 @@
-"""A document is too short for a verdict when the correction that was applied leaves nothing possible."""
+"""A document is too short for a verdict where the correction leaves nothing possible, or nothing usual."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,16 +10,20 @@ from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import Tokens
 from ttmark.detect_service.direct_detector import direct
 from ttmark.detect_service.pipeline import Finding, best_findings
+from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.watermark import Watermark
 
-BLOCKS = 20
+# More than any typical length that was measured: what is possible decides.
+BLOCKS = 400
+LONGEST = 181
 CONTEXT = 4
 
 
 def key(name: str, block_size: int) -> UnlockedKey:
-    """A key whose blocks have one fair bit each: 20 of them reach 2^-20 and no less."""
+    """A key whose blocks have one fair bit each: N of them reach 2^-N and no less."""
     profile = Profile.model_validate(
         {
             "scheme": "synthid",
@@ -47,14 +53,14 @@ def test_a_key_that_could_have_been_found_makes_a_text_long_enough(tokens: Token
     found = finding([key("one", 1), key("two", 2)], tokens)
     assert found.hypotheses == 3
     assert decide(found, 2.5 * 2.0**-BLOCKS) == Decision("not_detected", None)
-    assert decide(found, 1.9 * 2.0**-BLOCKS) == Decision("too_short", BLOCKS + CONTEXT + 1)
+    assert decide(found, 1.9 * 2.0**-BLOCKS) == Decision("too_short", BLOCKS + CONTEXT + 1, LONGEST)
 
 
 def test_a_key_that_could_not_have_been_found_is_corrected_for_its_own_phases(tokens: Tokens) -> None:
-    # Ten blocks at either phase; their p-values are multiplied by 2.
+    # Half as many blocks at either phase; their p-values are multiplied by 2.
     found = finding([key("two", 2)], tokens)
     assert decide(found, 2.1 * 2.0 ** -(BLOCKS // 2)).verdict == "not_detected"
-    assert decide(found, 1.9 * 2.0 ** -(BLOCKS // 2)) == Decision("too_short", BLOCKS + CONTEXT + 2)
+    assert decide(found, 1.9 * 2.0 ** -(BLOCKS // 2)) == Decision("too_short", BLOCKS + CONTEXT + 2, LONGEST)
 
 
 def test_a_second_reading_is_part_of_the_correction(tokens: Tokens) -> None:
@@ -63,3 +69,45 @@ def test_a_second_reading_is_part_of_the_correction(tokens: Tokens) -> None:
     _, both = best_reading([found, found], 1e-2)
     assert decide(both, 1.5 * 2.0**-BLOCKS).verdict == "too_short"
     assert decide(both, 2.1 * 2.0**-BLOCKS).verdict == "not_detected"
+
+
+def gumbel_pairs(keys: int) -> list[UnlockedKey]:
+    """Keys under which one block can reach any usual rate."""
+    profile = Profile.model_validate(
+        {"scheme": "gumbel", "block_size": 2, "context_width": 2, "tokenizer_fingerprint": "0" * 64}
+    )
+    versions = (UnlockedVersion(1, KeyState.PRIMARY, bytes(16)),)
+    return [UnlockedKey(f"key-{n}", "a", profile, 1, versions) for n in range(keys)]
+
+
+# Two phases, so 1e-3 takes p = 5e-4 of a boundary: four decades. Eight keys: five.
+@pytest.mark.parametrize(("keys", "fpr", "typical"), [(1, 1e-3, 53), (8, 1e-3, 66), (1, 1e-30, 181)])
+def test_a_text_is_too_short_where_half_of_marked_texts_are_not_found(
+    keys: int, fpr: float, typical: int
+) -> None:
+    tokens = np.random.default_rng(3).integers(0, 1000, size=typical)
+    shorter = decide(finding(gumbel_pairs(keys), tokens[: typical // 2 * 2 - 1]), fpr)
+    assert (shorter.verdict, shorter.tokens_typical) == ("too_short", typical)
+    assert shorter.tokens_needed is not None
+    assert shorter.tokens_needed < typical // 3
+    assert decide(finding(gumbel_pairs(keys), tokens), fpr) == Decision("not_detected", None)
+
+
+def test_evidence_that_is_enough_is_a_finding_at_any_length(tokens: Tokens) -> None:
+    found = finding(gumbel_pairs(1), tokens[:4])
+    assert decide(found, 1e-3).verdict == "too_short"
+    assert decide(replace(found, log10_p=-3.5), 1e-3) == Decision("watermarked", None)
+
+
+def test_one_key_that_reads_enough_is_enough(tokens: Tokens) -> None:
+    """Single fair bits were not measured and count as what needs the fewest; pairs need 53 tokens."""
+    both = finding([key("one", 1), *gumbel_pairs(1)], tokens[:100])
+    assert decide(both, 1e-3).verdict == "not_detected"
+
+
+def test_typical_lengths_grow_with_the_decades_and_none_is_without() -> None:
+    for scheme, size in (("gumbel", 2), ("synthid", 2), ("synthid", 3), ("mcmark", 1)):
+        watermark = Watermark(scheme, size)
+        lengths = [typical_tokens(watermark, -decades / 4) for decades in range(80)]
+        assert lengths == sorted(lengths)
+        assert lengths[0] >= 9

@@ -78,6 +78,7 @@ def test_golden_answers_follow_from_the_specification_alone(case):
         assert answer.fired == expected.get("pool_keys_found", 1)
     else:
         assert answer.tokens_needed == expected.get("tokens_needed")
+        assert answer.tokens_typical == expected.get("tokens_typical")
         assert (answer.tokens_needed is None) == (expected["verdict"] == "not_detected")
 
 

@@ -29,13 +29,14 @@ BODIES = {
     "/v1/detect/aligned": {"inputs": [{"text": "a"}]},
     "/v1/detect/localized": {"inputs": [{"text": "a"}]},
     "/v1/detect/jobs": {"mode": "direct", "inputs": [{"text": "a"}]},
+    "/v1/cases": {"case": "{}"},
     "/v1/cases/page": {"case": "{}"},
     "/v1/extract": {"filename": "a.txt", "content": "YQ=="},
 }
 # The tiny model has no chat template, and three tokens are too few to verify: 400 to whoever gets in.
 REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses", "/v1/watermark/verify"}
-NO_JOB = "0" * 32
-CASE_PAGE = "/v1/cases/page"  # 404 to whoever gets in: these replicas sign no cases
+NO_ID = "0" * 32
+CASES = "/v1/cases"  # 404 to whoever gets in: these replicas sign and keep no cases
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
 NEEDED_BY = {"/v1/watermark/verify": Scope.DETECT_EVIDENCE}
 OTHERS = {
@@ -63,7 +64,12 @@ def routes_of(replica: Any) -> Iterator[tuple[str, str]]:
 
 def protected(replica: Any) -> list[tuple[str, str]]:
     return [
-        (method, path.replace("{model_id:path}", "tiny-model").replace("{job_id}", NO_JOB))
+        (
+            method,
+            path.replace("{model_id:path}", "tiny-model")
+            .replace("{job_id}", NO_ID)
+            .replace("{case_id}", NO_ID),
+        )
         for method, path in routes_of(replica)
         if path not in OPEN
     ]
@@ -137,8 +143,9 @@ def test_every_route_is_open_on_purpose_or_protected(replica: Any) -> None:
         "/v1/models",
         "/v1/models/tiny-model",
         "/v1/keys",
-        f"/v1/detect/jobs/{NO_JOB}",
-        f"/v1/detect/jobs/{NO_JOB}/results",
+        f"/v1/detect/jobs/{NO_ID}",
+        f"/v1/detect/jobs/{NO_ID}/results",
+        f"/v1/cases/{NO_ID}",
     }
 
 
@@ -170,7 +177,7 @@ def test_a_good_token_opens_every_route(replica: Any, tokens: dict[str, str]) ->
             {200, 400}
             if path in REFUSED_INSIDE
             else {404}
-            if NO_JOB in path or path == CASE_PAGE
+            if NO_ID in path or path.startswith(CASES)
             else {200, 202}
         )
         assert response.status_code in expected, path

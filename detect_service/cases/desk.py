@@ -1,0 +1,172 @@
+"""Keeps cases for a time, and shows them to whom they concern."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+from pydantic import BaseModel, ConfigDict
+
+from ttmark.detect_service.cases.case_store import (
+    CaseRoom,
+    CaseStore,
+    CaseStoreFull,
+    KeptCase,
+    TenantStoreFull,
+)
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.service_errors import Forbidden, NotFound, StoreDown, TooManyRequests
+from ttmark.shared.schemas.cases import CaseText, StoredCase
+from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.sealed_record import open_record, seal_record
+
+_DAY_SECONDS = 86_400.0
+_EXPIRE_SECONDS = 30.0
+_FULL_RETRY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCases:
+    """Given by the composition root where cases are kept.
+
+    Attributes:
+        keep_days: how long each is kept.
+        case_bytes: of the largest case, as its file has it.
+    """
+
+    store: CaseStore
+    kek: KeyWrapper
+    keep_days: float
+    room: CaseRoom
+    case_bytes: int
+
+
+class _Content(BaseModel):
+    """What is sealed. `stored_at` is Unix time."""
+
+    model_config = ConfigDict(frozen=True)
+
+    token_id: str
+    stored_at: float
+    case: str
+
+
+class CaseDesk:
+    """Between the routes and the store."""
+
+    def __init__(self, kept: KeptCases, audit: AuditSink, *, now: Callable[[], float] = time.time) -> None:
+        self._kept = kept
+        self._audit = audit
+        self._now = now
+
+    @property
+    def case_bytes(self) -> int:
+        """Of the largest case that is kept."""
+        return self._kept.case_bytes
+
+    async def store(self, case: str, caller: Principal, request_id: str) -> StoredCase:
+        """Keeps a case that was found to be genuine, under a new id of 128 random bits.
+
+        Raises:
+            TooManyRequests: there is no room.
+            StoreDown: the store is away.
+        """
+        case_id, now = secrets.token_hex(16), self._now()
+        content = _Content(token_id=caller.token_id, stored_at=now, case=case)
+        room, expires_at = self._kept.room, now + self._kept.keep_days * _DAY_SECONDS
+        try:
+            sealed, _ = await seal_record(
+                self._kept.kek, _name(caller.tenant, case_id), content.model_dump_json().encode()
+            )
+            await self._kept.store.keep(KeptCase(case_id, caller.tenant, sealed, expires_at), room)
+        except TenantStoreFull:
+            raise TooManyRequests(
+                f"The tenant's cases may take {room.of_tenant} bytes, and with this one they would take "
+                "more. Delete one that is no longer needed.",
+                retry_after=_FULL_RETRY_SECONDS,
+            ) from None
+        except CaseStoreFull:
+            raise TooManyRequests(
+                f"All cases together may take {room.of_all} bytes, and with this one they would take more.",
+                retry_after=_FULL_RETRY_SECONDS,
+            ) from None
+        except KeyStoreError:
+            raise _away() from None
+        self._tell("case.store", caller, request_id, case_id)
+        return StoredCase(id=case_id, stored_at=now, expires_at=expires_at)
+
+    async def read(self, case_id: str, caller: Principal, request_id: str) -> CaseText:
+        """A case that the caller may see: one that it stored, and with `detect:evidence` those of its tenant.
+
+        Raises:
+            NotFound: there is none.
+            StoreDown: the store is away, or the case was sealed under a key that is not at hand.
+        """
+        kept, content = await self._opened(case_id, caller)
+        self._tell("case.read", caller, request_id, case_id)
+        return CaseText(
+            id=case_id, stored_at=content.stored_at, expires_at=kept.expires_at, case=content.case
+        )
+
+    async def delete(self, case_id: str, caller: Principal, request_id: str) -> None:
+        """Forgets a case that the caller stored. Raises as `read`, and
+
+        Raises:
+            Forbidden: another token of the tenant stored it.
+        """
+        _, content = await self._opened(case_id, caller)
+        if content.token_id != caller.token_id:
+            raise Forbidden("Another token stored this case: its bearer or an operator can delete it.")
+        try:
+            await self._kept.store.delete(caller.tenant, case_id)
+        except KeyStoreError:
+            raise _away() from None
+        self._tell("case.delete", caller, request_id, case_id)
+
+    async def expire(self) -> None:
+        """Goes on forgetting cases whose time is over, until it is cancelled."""
+        while True:
+            try:
+                await self._kept.store.expire(self._now())
+            except Exception as error:
+                structlog.get_logger("ttmark.cases").warning("case_upkeep_failed", error=type(error).__name__)
+            await asyncio.sleep(_EXPIRE_SECONDS)
+
+    async def _opened(self, case_id: str, caller: Principal) -> tuple[KeptCase, _Content]:
+        try:
+            kept = await self._kept.store.get(caller.tenant, case_id)
+            if kept is None or kept.expires_at <= self._now():
+                raise NotFound("There is no such case.")
+            plain, _ = await open_record(self._kept.kek, _name(caller.tenant, case_id), kept.sealed)
+        except KeyStoreError:
+            raise _away() from None
+        content = _Content.model_validate_json(plain)
+        if caller.token_id != content.token_id and not caller.sees_evidence:
+            raise NotFound("There is no such case.")
+        return kept, content
+
+    def _tell(
+        self,
+        action: Literal["case.store", "case.read", "case.delete"],
+        caller: Principal,
+        request_id: str,
+        case_id: str,
+    ) -> None:
+        self._audit(
+            AuditEvent(
+                action, token_id=caller.token_id, tenant=caller.tenant, request_id=request_id, case_id=case_id
+            )
+        )
+
+
+def _name(tenant: str, case_id: str) -> bytes:
+    return b"ttmark case %b %b" % (tenant.encode(), case_id.encode())
+
+
+def _away() -> StoreDown:
+    return StoreDown("Cases cannot be reached at the moment.", retry_after=1)

@@ -1,0 +1,87 @@
+"""The documents of a job: rows as bulk runs read them, or texts of files and folders; how they are sent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ttmark.services.cli.detect_files import CULPRIT
+from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
+from ttmark.services.extras import require
+from ttmark.services.runtime import no_start_after
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.jobs import JobRequest, JobStatus
+
+_OF_ROWS = (".jsonl", ".ndjson", ".csv", ".parquet")
+_LONGEST_ID = 256
+# All documents are sent again for each that the service refuses.
+_MOST_REFUSED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class JobDocuments:
+    """What can be sent, what cannot be read, and how many files in folders were passed over."""
+
+    readable: list[Document]
+    unreadable: list[NotExamined]
+    skipped: int
+
+
+def job_documents(sources: Sequence[str]) -> JobDocuments:
+    """The rows of one file of rows; else each file is a document, and of each folder those in it.
+
+    A document is called by its row's id or number, or by its file.
+
+    Raises:
+        StartupError: a file of rows cannot be read.
+    """
+    if len(sources) == 1 and Path(sources[0]).suffix in _OF_ROWS:
+        named, skipped = _rows(Path(sources[0])), 0
+    else:
+        files, skipped = named_files(sources)
+        names = [file.name if isinstance(file, NotExamined) else file for file in files]
+        named = list(zip(names, read_texts(files), strict=True))
+    documents = JobDocuments([], [], skipped)
+    for name, content in named:
+        match content:
+            case NotExamined():
+                documents.unreadable.append(content)
+            case str():
+                documents.readable.append(Document(id=name[-_LONGEST_ID:], text=content))
+            case Document():
+                documents.readable.append(content.model_copy(update={"id": name[-_LONGEST_ID:]}))
+    return documents
+
+
+def submitted(
+    client: Client, documents: Sequence[Document], options: Mapping[str, object]
+) -> tuple[JobStatus, list[NotExamined]]:
+    """A job without the documents that the service finds fault with, and those.
+
+    Raises:
+        ClientError: the service refuses what is no document's fault, or finds fault with too many.
+    """
+    left, refused = list(documents), list[NotExamined]()
+    while True:
+        try:
+            return client.submit_job(JobRequest.model_validate({"inputs": left, **options})), refused
+        except Client.Refused as error:
+            named = CULPRIT.match(error.param or "")
+            if named is None or len(left) == 1 or len(refused) == _MOST_REFUSED:
+                raise
+            refused.append(NotExamined(left[int(named[1])].id or "", str(error)))
+            del left[int(named[1])]
+
+
+def _rows(path: Path) -> list[tuple[str, str | Document | NotExamined]]:
+    require("bulk" if path.suffix == ".parquet" else "detect")
+    from ttmark.detect_service.bulk import BulkError  # has the service, which other commands start without
+    from ttmark.detect_service.bulk.source import open_source
+
+    rows: list[tuple[str, str | Document | NotExamined]] = []
+    with no_start_after(BulkError):
+        for row in open_source(path).rows(0):
+            row_id, document = row.parse()
+            name = row_id or str(row.number)
+            rows.append((name, document if isinstance(document, Document) else NotExamined(name, document)))
+    return rows

@@ -1,0 +1,200 @@
+"""`ttmark jobs`: thousands of documents to a detection service, answered in the background."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import orjson
+import typer
+
+from ttmark.services.cli.confirmation import Yes, confirm
+from ttmark.services.cli.detect import Mode
+from ttmark.services.cli.key_store import print_json
+from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
+from ttmark.services.extras import require
+from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.schemas.jobs import JobResult, JobStatus
+
+if TYPE_CHECKING:
+    from ttmark.services.cli.input_files import NotExamined
+
+app = typer.Typer(
+    help="Detection jobs: thousands of documents, answered in the background.", no_args_is_help=True
+)
+
+_POLL_SECONDS = 1.0
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+Out = Annotated[Path | None, typer.Option(help="New file for the results: .jsonl, .csv or .parquet.")]
+
+
+@app.command()
+def submit(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="One .jsonl, .csv or .parquet file with text or token_ids, and perhaps id, in each row; or "
+            "files (txt, md, html, docx, pdf) and folders.",
+        ),
+    ],
+    out: Out = None,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            help="combined: all; direct: unedited; aligned: edited; localized: passages in a longer text."
+        ),
+    ] = "combined",
+    key: Annotated[
+        list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
+    ] = None,
+    fpr: Annotated[float, typer.Option(help="False positive rate per document.")] = DEFAULT_FPR,
+    normalize: Annotated[
+        bool, typer.Option(help="Read texts also without invisible characters and look-alike letters.")
+    ] = True,
+    webhook: Annotated[
+        str | None, typer.Option(help="Address to be told of the end; the service must allow its host.")
+    ] = None,
+    url: DetectUrl = "http://127.0.0.1:8001",
+    token: Token = None,
+) -> None:
+    """Send documents as a job and print its id; with --out wait for the results and write them.
+
+    A document that cannot be read is named on standard error and stops no other. Exit codes: 0: every
+    document was sent, and with --out examined. 1: one was not, or nothing could start. 2: bad usage.
+    """
+    from ttmark.services.cli.job_documents import job_documents, submitted  # has settings
+
+    with one_line_errors(), Client(url, access_token(token)) as client:
+        _check(out)
+        documents = job_documents(sources)
+        for one in documents.unreadable:
+            _name(one)
+        if documents.skipped:
+            typer.echo(f"{documents.skipped} of other kinds in folders were passed over", err=True)
+        if not documents.readable:
+            raise StartupError("there is no document to send")
+        options = {"mode": mode, "keys": key or None, "fpr": fpr, "normalize": normalize, "webhook": webhook}
+        made, refused = submitted(client, documents.readable, options)
+        for one in refused:
+            _name(one)
+        typer.echo(made.id)
+        failed = _results(client, made.id, out, wait=True) if out is not None else 0
+    if failed or refused or documents.unreadable:
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(
+    job: JobId, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None, as_json: JsonOutput = False
+) -> None:
+    """Say how many documents of a job are answered."""
+    with one_line_errors(), Client(url, access_token(token)) as client:
+        now = client.job(job)
+    if as_json:
+        print_json(now.model_dump())
+    else:
+        typer.echo(_said(now))
+
+
+@app.command()
+def results(
+    job: JobId,
+    out: Out = None,
+    now: Annotated[bool, typer.Option("--now", help="Do not wait: what is answered so far.")] = False,
+    url: DetectUrl = "http://127.0.0.1:8001",
+    token: Token = None,
+) -> None:
+    """Wait for a job's end and write a row for each document, as `ttmark detect --bulk` does.
+
+    Rows go to standard output as JSON, or to --out. Exit code 1 where a document was not examined.
+    """
+    with one_line_errors(), Client(url, access_token(token)) as client:
+        _check(out)
+        failed = _results(client, job, out, wait=not now)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def cancel(
+    job: JobId, yes: Yes = False, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None
+) -> None:
+    """End a job, and forget its documents and results."""
+    confirm(f"The results of the job {job} will be gone.", yes=yes)
+    with one_line_errors(), Client(url, access_token(token)) as client:
+        client.delete_job(job)
+    typer.echo(f"cancelled {job}")
+
+
+def _name(one: "NotExamined") -> None:
+    typer.echo(f"ttmark: {one.name}: {one.reason}", err=True)
+
+
+def _check(out: Path | None) -> None:
+    require("bulk" if out is not None and out.suffix == ".parquet" else "detect")
+    from ttmark.detect_service.bulk import BulkError  # has the service, which other commands start without
+    from ttmark.detect_service.bulk.job import check_output
+
+    if out is not None:
+        with no_start_after(BulkError):
+            check_output(out)
+
+
+def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> int:
+    """How many of the documents whose rows were written were not examined."""
+    if wait:
+        _wait(client, job_id)
+    failed = 0
+    if out is None:
+        for one in _answers(client, job_id):
+            failed += one.error is not None
+            typer.echo(_row(one))
+        return failed
+    from ttmark.detect_service.bulk.job import complete
+
+    rows = out.with_name(out.name + ".rows")
+    with no_start_after(OSError):
+        with rows.open("wb") as file:
+            for one in _answers(client, job_id):
+                failed += one.error is not None
+                file.write(_row(one) + b"\n")
+        complete(rows, out)
+    return failed
+
+
+def _wait(client: Client, job_id: str) -> None:
+    from ttmark.detect_service.bulk import Progress
+    from ttmark.services.cli.bulk import ProgressLine
+
+    with ProgressLine() as line:
+        while True:
+            now = client.job(job_id)
+            line.update(Progress(now.answered, now.answered, now.answered / now.documents))
+            if now.status == "finished":
+                break
+            time.sleep(_POLL_SECONDS)
+    typer.echo(_said(now), err=True)
+
+
+def _answers(client: Client, job_id: str) -> Iterator[JobResult]:
+    offset: int | None = 0
+    while offset is not None:
+        page = client.job_results(job_id, offset=offset)
+        yield from page.results
+        offset = page.next_offset if page.results else None
+
+
+def _row(one: JobResult) -> bytes:
+    from ttmark.detect_service.bulk.rows import error_row, result_row
+
+    if one.result is not None:
+        return orjson.dumps(result_row(one.index, one.id, one.result))
+    return orjson.dumps(error_row(one.index, one.id, one.error.message if one.error else "no answer"))
+
+
+def _said(now: JobStatus) -> str:
+    failed = f", {now.failed} not examined" if now.failed else ""
+    return f"{now.id} {now.status}: {now.answered} of {now.documents} documents answered{failed}"

@@ -1,0 +1,142 @@
+"""Several files at once in the console: an answer for each, whatever becomes of the others."""
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.modes import choose
+
+
+def file(name: str, content: bytes | str) -> dict[str, object]:
+    raw = content.encode() if isinstance(content, str) else content
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": raw}
+
+
+def row(page: Page, name: str):
+    return page.locator("#batch-list li").filter(has_text=name)
+
+
+@pytest.fixture
+def five(connected: Page, site) -> Page:
+    """The console with five files that were chosen and not checked yet."""
+    files = [
+        file("found.txt", site.marked("press-room", 160)),
+        file("picture.png", b"x"),
+        file("broken.docx", b"none"),
+        file("page.html", f"<p>{site.human(160)}</p>"),
+        file("empty.md", " \n"),
+    ]
+    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    return connected
+
+
+def test_each_file_gets_an_answer_with_its_name_and_one_that_fails_stops_none(five: Page) -> None:
+    expect(five.locator("#batch-list li")).to_have_count(5)
+    expect(five.locator("#check")).to_be_focused()  # the keyboard goes on from here
+    five.keyboard.press("Enter")
+    expect(five.locator("#batch-title")).to_have_text("5 of 5 files")
+    expect(row(five, "found.txt")).to_contain_text("Watermark found")
+    expect(row(five, "picture.png")).to_contain_text("Not read. Files can be txt, md, html, docx or pdf.")
+    expect(row(five, "broken.docx")).to_contain_text("Not read. ")
+    expect(row(five, "page.html")).to_contain_text("No watermark found")
+    expect(row(five, "empty.md")).to_contain_text("Not read. It holds no text.")
+    assert five.locator("#batch-progress").evaluate("bar => [bar.value, bar.max]") == [5, 5]
+    expect(five.locator("#announce")).to_have_text(
+        "Finished. Watermark found in 1 of 5 files; 3 without an answer."
+    )
+    expect(five.locator("#history .excerpt")).to_have_text(["page.html", "found.txt"])
+
+
+def test_an_answer_opens_from_the_list_and_the_list_stays(five: Page) -> None:
+    five.locator("#check").click()
+    expect(five.locator("#batch-title")).to_have_text("5 of 5 files")
+    for name, headline in (("page.html", "No watermark found"), ("found.txt", "Watermark found")):
+        row(five, name).get_by_role("button").press("Enter")
+        expect(five.locator("#headline")).to_have_text(headline)
+        expect(five.locator("#source")).to_have_text(name)
+    expect(row(five, "picture.png").get_by_role("button")).to_have_count(0)
+    expect(five.locator("#batch-list li")).to_have_count(5)
+
+
+def test_a_run_can_be_stopped_and_keeps_its_answers(five: Page) -> None:
+    asked: list[Route] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route)
+        if len(asked) == 1:
+            route.continue_()
+
+    five.route("**/v1/detect", answer)
+    five.locator("#check").click()
+    expect(row(five, "page.html")).to_contain_text("Checking")
+    expect(five.get_by_label("Text to check")).not_to_be_editable()
+    five.locator("#check").click()
+    expect(row(five, "found.txt")).to_contain_text("Watermark found")
+    expect(row(five, "page.html")).to_contain_text("Not checked")
+    expect(five.locator("#check-label")).to_have_text("Check the 5 files")
+
+
+def test_a_service_that_refuses_one_file_is_asked_about_the_others(connected: Page, site) -> None:
+    files = [file(f"{name}.txt", site.human(150, seed)) for seed, name in enumerate(["a", "b", "c"])]
+    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    asked: list[Route] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route)
+        if len(asked) == 2:
+            route.fulfill(status=500, json={"detail": "It broke."})
+        else:
+            route.continue_()
+
+    connected.route("**/v1/detect", answer)
+    connected.locator("#check").click()
+    expect(row(connected, "b.txt")).to_contain_text("The check did not go through. It broke.")
+    expect(row(connected, "c.txt")).to_contain_text("No watermark found")
+
+
+def test_too_many_and_too_large_files_are_refused_in_words(connected: Page) -> None:
+    connected.locator("#file").set_input_files([file(f"{n}.txt", "x") for n in range(51)])  # type: ignore[arg-type]
+    expect(connected.locator("#text-problem")).to_have_text(
+        "51 files were not read. Up to 50 are checked at once."
+    )
+    expect(connected.locator("#batch")).to_be_hidden()
+    large = [file("large.txt", b"a" * 6_000_000), file("small.txt", "bade bor")]
+    connected.locator("#file").set_input_files(large)  # type: ignore[arg-type]
+    connected.locator("#check").click()
+    expect(row(connected, "large.txt")).to_contain_text("Not read. It is larger than the service takes")
+    expect(row(connected, "small.txt")).to_contain_text("Too short to tell")
+
+
+def test_typing_or_clearing_puts_the_list_away(five: Page) -> None:
+    five.get_by_role("button", name="Clear").click()
+    expect(five.locator("#batch")).to_be_hidden()
+    expect(five.locator("#check-label")).to_have_text("Check the text")
+
+
+def test_files_are_dropped_together(connected: Page, site) -> None:
+    connected.evaluate(
+        """([marked, human]) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([marked], "one.txt"));
+            transfer.items.add(new File([human], "two.txt"));
+            document.getElementById("drop").dispatchEvent(
+                new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+        }""",
+        [site.marked("press-room", 160), site.human(160)],
+    )
+    choose(connected, "Unedited")
+    connected.locator("#check").click()
+    expect(row(connected, "one.txt")).to_contain_text("Watermark found")
+    expect(row(connected, "two.txt")).to_contain_text("No watermark found")
+
+
+def test_an_inserted_word_does_not_make_the_rest_look_unmarked(connected: Page, site) -> None:
+    words = site.marked("press-room", 400).split(" ")
+    words[200:200] = [words[1]]
+    connected.get_by_label("Text to check").fill(" ".join(words))
+    connected.locator("#check").click()
+    expect(connected.locator("#headline")).to_contain_text("Watermark found")
+    quarters = connected.locator("#overview svg").evaluate(
+        "svg => [...svg.getAttribute('aria-label').matchAll(/quarter (-?[0-9.]+)/g)].map(m => Number(m[1]))"
+    )
+    assert len(quarters) == 4
+    assert min(quarters) > 3

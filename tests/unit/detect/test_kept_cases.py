@@ -1,0 +1,244 @@
+"""Cases that the service keeps, over HTTP: for whom they concern, for their time, within their room."""
+
+import json
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.cases.case_store import CaseRoom
+from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
+from ttmark.detect_service.cases.sqlite_cases import SqliteCases
+from ttmark.services.cases import open_kept_cases
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings_cases import CaseSettings
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.cases.case_file import case_file, case_page, verified_case
+from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.kek import KeyEncryptionKey
+
+EVIDENCE = frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})
+CALLERS = {
+    "mine": Principal("t1", "a", EVIDENCE),
+    "second": Principal("t2", "a", EVIDENCE),
+    "verdict": Principal("t3", "a", frozenset({Scope.DETECT})),
+    "verdict2": Principal("t4", "a", frozenset({Scope.DETECT})),
+    "stranger": Principal("t5", "b", EVIDENCE),
+}
+KEY = CaseKey.generate()
+NAME = "<img src=x onerror=alert(1)>.txt"
+CASE = {"format": "ttmark-case/1", "signing_key": KEY.public.name, "result": {"id": NAME}}
+FILE = case_file(CASE, KEY)
+
+
+@dataclass
+class Desk:
+    """A client, and what the service leaves behind."""
+
+    client: httpx.AsyncClient
+    database: Path
+    events: list[AuditEvent]
+    store: SqliteCases
+
+    async def ask(self, method: str, path: str = "", who: str = "mine", **options: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {who}"}
+        return await self.client.request(method, f"/v1/cases{path}", headers=headers, **options)
+
+    async def keep(self, case: str = FILE, who: str = "mine") -> str:
+        response = await self.ask("POST", "", who, json={"case": case})
+        assert response.status_code == 201, response.text
+        assert response.headers["Location"] == f"/v1/cases/{response.json()['id']}"
+        return str(response.json()["id"])
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def open_desk(service, tmp_path: Path) -> Open:
+    @asynccontextmanager
+    async def opened(*, keeps: bool = True, days: float = 2.0, **room: int) -> AsyncIterator[Desk]:
+        events: list[AuditEvent] = []
+
+        async def authenticate(plain: str) -> Principal:
+            return CALLERS[plain]
+
+        store = SqliteCases(tmp_path / "cases.db")
+        limits = CaseRoom(**{"of_tenant": 20_000, "of_all": 50_000, **room})
+        kept = KeptCases(store, KeyEncryptionKey(bytes(32)), days, limits, 5_000)
+        app = create_detection_app(
+            service.backend,
+            AppOptions(authenticate=authenticate, registry=CollectorRegistry(), audit=events.append),
+            readiness=lambda: Readiness({}),
+            case_key=KEY,
+            kept_cases=kept if keeps else None,
+        )
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://cases") as client:
+            yield Desk(client, tmp_path / "cases.db", events, store)
+        await store.close()
+
+    return opened
+
+
+@pytest.fixture
+async def desk(open_desk: Open) -> AsyncIterator[Desk]:
+    async with open_desk() as desk:
+        yield desk
+
+
+async def test_a_case_is_read_as_it_was_stored(desk: Desk) -> None:
+    case_id = await desk.keep()
+    answer = await desk.ask("GET", f"/{case_id}")
+    assert answer.json()["case"] == FILE
+    assert verified_case(answer.json()["case"].encode(), KEY.public) == CASE
+    assert answer.json()["expires_at"] - answer.json()["stored_at"] == pytest.approx(2 * 86_400)
+    assert answer.headers["content-type"] == "application/json"  # what a name holds is no page
+    listed = await desk.client.get("/v1/keys", headers={"Authorization": "Bearer mine"})
+    assert listed.json()["case_days"] == 2
+
+
+@pytest.mark.parametrize(
+    ("maker", "statuses"),
+    [
+        ("mine", {"mine": 200, "second": 200, "verdict": 404, "stranger": 404}),
+        ("verdict", {"verdict": 200, "verdict2": 404, "second": 200, "stranger": 404}),
+    ],
+)
+async def test_only_the_tenant_sees_a_case_and_without_evidence_only_its_maker(
+    desk: Desk, maker: str, statuses: dict[str, int]
+) -> None:
+    case_id = await desk.keep(who=maker)
+    for who, status in statuses.items():
+        assert (await desk.ask("GET", f"/{case_id}", who)).status_code == status, who
+
+
+async def test_only_who_stored_a_case_deletes_it(desk: Desk) -> None:
+    case_id = await desk.keep()
+    for who, status in (("second", 403), ("verdict", 404), ("stranger", 404), ("mine", 204), ("mine", 404)):
+        assert (await desk.ask("DELETE", f"/{case_id}", who)).status_code == status, who
+    assert (await desk.ask("GET", f"/{case_id}")).status_code == 404
+
+
+async def test_ids_are_not_guessed(desk: Desk) -> None:
+    ids = {await desk.keep() for _ in range(8)}
+    assert len(ids) == 8
+    assert all(len(case_id) == 32 for case_id in ids)
+    case_id = ids.pop()
+    guesses = [secrets.token_hex(16) for _ in range(200)]
+    guesses += [case_id[:-1] + digit for digit in "0123456789abcdef" if digit != case_id[-1]]
+    assert {(await desk.ask("GET", f"/{guess}")).status_code for guess in guesses} == {404}
+    for odd in (case_id.upper(), case_id[:-1], f"{case_id}0", "..%2fkeys", "%00" * 32, "*" * 32, "page"):
+        assert (await desk.ask("GET", f"/{odd}")).status_code in (404, 405, 422), odd
+
+
+async def test_each_act_leaves_a_trace_and_a_refused_one_none(desk: Desk) -> None:
+    case_id = await desk.keep()
+    await desk.ask("GET", f"/{case_id}", "second")
+    await desk.ask("GET", f"/{case_id}", "stranger")
+    await desk.ask("DELETE", f"/{case_id}", "second")
+    await desk.ask("DELETE", f"/{case_id}")
+    traces = [(event.action, event.token_id, event.tenant, event.case_id) for event in desk.events]
+    assert traces == [
+        ("case.store", "t1", "a", case_id),
+        ("case.read", "t2", "a", case_id),
+        ("case.delete", "t1", "a", case_id),
+    ]
+    assert all(event.request_id for event in desk.events)
+
+
+@pytest.mark.parametrize(
+    ("case", "status"),
+    [
+        (FILE.replace("ttmark", "ttmarc"), 422),
+        (FILE + " ", 422),
+        (case_file(CASE, CaseKey.generate()), 422),
+        (case_page("<!doctype html>\n", CASE, "", KEY), 422),  # genuine, but it may hold a text
+        ("{}", 422),
+        ("", 422),
+        ("{" * 4_000, 422),
+        (case_file({**CASE, "padding": "x" * 5_000}, KEY), 413),
+        (case_file({**CASE, "padding": "\u00e9" * 2_500}, KEY), 413),  # bytes count, not characters
+    ],
+)
+async def test_only_genuine_cases_of_some_size_are_kept(desk: Desk, case: str, status: int) -> None:
+    answer = await desk.ask("POST", json={"case": case})
+    assert (answer.status_code, answer.json()["param"]) == (status, "case")
+    assert [event.action for event in desk.events] == []
+
+
+async def test_a_greedy_tenant_fills_its_own_room(open_desk: Open) -> None:
+    async with open_desk(of_tenant=2_000, of_all=3_000) as desk:
+        kept = []
+        while (answer := await desk.ask("POST", json={"case": FILE})).status_code == 201:
+            kept.append(answer.json()["id"])
+        assert answer.status_code == 429
+        assert "The tenant's cases may take 2000 bytes" in answer.json()["detail"]
+        await desk.keep(who="stranger")
+        await desk.ask("DELETE", f"/{kept[0]}")
+        await desk.keep()
+
+
+async def test_an_expired_case_is_gone_before_it_is_swept(open_desk: Open) -> None:
+    async with open_desk(days=1e-9) as desk:
+        case_id = await desk.keep()
+        assert (await desk.ask("GET", f"/{case_id}")).status_code == 404
+        assert (await desk.ask("DELETE", f"/{case_id}")).status_code == 404
+        assert await desk.store.get("a", case_id) is not None
+        assert await desk.store.expire(4e9) == 1
+
+
+async def test_a_store_sees_no_case_and_what_was_altered_or_moved_is_not_shown(desk: Desk) -> None:
+    first, second = await desk.keep(), await desk.keep(case_file({**CASE, "number": 2}, KEY))
+    files = [*desk.database.parent.glob("cases.db*")]
+    assert not any(part in file.read_bytes() for file in files for part in (b"onerror", b"ttmark-case"))
+
+    async def write(case_id: str, sealed: bytes) -> None:
+        statement = "UPDATE cases SET sealed = ? WHERE case_id = ?"
+        await desk.store._file.run(lambda connection: connection.execute(statement, (sealed, case_id)))
+
+    kept = await desk.store.get("a", first)
+    assert kept is not None
+    await write(second, kept.sealed)
+    fields = json.loads(kept.sealed)
+    fields["sealed"] = fields["sealed"][:-4] + "AAA="
+    await write(first, json.dumps(fields).encode())
+    for case_id in (first, second):
+        assert (await desk.ask("GET", f"/{case_id}")).status_code == 503
+
+
+async def test_by_default_nothing_is_kept(open_desk: Open) -> None:
+    async with open_desk(keeps=False) as desk:
+        for method, path, body in (("POST", "", {"case": FILE}), ("GET", f"/{'0' * 32}", None)):
+            answer = await desk.ask(method, path, json=body)
+            assert answer.status_code == 404
+            assert "TTMARK_CASES_KEEP_DAYS" in answer.json()["detail"]
+    assert open_kept_cases(CaseSettings(), None) is None  # type: ignore[arg-type]
+    with pytest.raises(StartupError, match="needs TTMARK_CASE_KEY_FILE"):
+        open_kept_cases(CaseSettings(cases_keep_days=1), None)  # type: ignore[arg-type]
+
+
+async def test_sweeping_outlives_a_store_that_is_away(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "no folder").write_text("")
+    store = SqliteCases(tmp_path / "no folder" / "cases.db")
+    kept = KeptCases(store, KeyEncryptionKey(bytes(32)), 1, CaseRoom(1, 1), 1)
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            raise InterruptedError
+
+    monkeypatch.setattr("asyncio.sleep", sleep)
+    with pytest.raises(InterruptedError):
+        await CaseDesk(kept, [].append).expire()
+    assert slept == [30.0, 30.0]
