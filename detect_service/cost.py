@@ -7,8 +7,9 @@ blocks as well; `tests/integration/detect/cost_figures.py` measures how well tha
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from ttmark.detect_service.foreign_cost import foreign_cost
 from ttmark.shared.http.service_errors import TooMuchWork
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import ForeignKey, HeldKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -57,8 +58,8 @@ DocumentCost = Callable[[int, int], float]
 def request_cost(
     request: DetectionRequest,
     documents: Sequence[Document],
-    keys: Sequence[UnlockedKey],
-    tokens: Callable[[UnlockedKey], Sequence[int]],
+    keys: Sequence[HeldKey],
+    tokens: Callable[[HeldKey], Sequence[int]],
 ) -> int:
     """The work of a request in hashed blocks.
 
@@ -70,6 +71,9 @@ def request_cost(
     total = _REQUEST
     known: dict[tuple[object, ...], float] = {}  # keys with one profile cost the same
     for key in keys:
+        if isinstance(key, ForeignKey):
+            total += foreign_cost(request, key, tokens(key))
+            continue
         watermark, lengths = key.profile.watermark(), tuple(tokens(key))
         pool = key.profile.pool
         name = (watermark.null.name, watermark.block_size, watermark.context_width, pool, lengths)

@@ -9,9 +9,11 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.best_reading import best_reading
 from ttmark.detect_service.combined_detector import combined
 from ttmark.detect_service.cost import check_cost, request_cost
-from ttmark.detect_service.decision import decide
+from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import BatchDetector, Tokens
 from ttmark.detect_service.direct_detector import direct
+from ttmark.detect_service.foreign_detector import foreign_findings
+from ttmark.detect_service.foreign_results import with_foreign
 from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.pipeline import Finding, best_findings
 from ttmark.detect_service.position_detectors import aligned, localized
@@ -21,7 +23,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import message
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import TooLarge
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -41,7 +43,7 @@ from ttmark.shared.watermark.pauses import pause
 class DetectionObserver(Protocol):
     """Hears how a request goes."""
 
-    def keys(self, keys: Sequence[UnlockedKey]) -> None:
+    def keys(self, keys: Sequence[HeldKey]) -> None:
         """The keys that are tried."""
 
     def document(self, result: DetectionResult, finding: Finding | None) -> None:
@@ -93,7 +95,7 @@ def detect(
             )
         )
 
-    def token_ids(key: UnlockedKey) -> list[Tokens]:
+    def token_ids(key: HeldKey) -> list[Tokens]:
         return [
             _checked(index, reader.token_ids(key), backend)
             for index, readers in enumerate(readings)
@@ -105,8 +107,11 @@ def detect(
         lengths = {key.key_id: [tokens.size for tokens in token_ids(key)] for key in selection.keys}
         blocks = request_cost(request, documents, selection.keys, lambda key: lengths[key.key_id])
         check_cost(blocks, backend.max_request_blocks)
-    detector = detector_for(request, documents, sum(len(key.detectable) for key in selection.keys))
-    findings = iter(best_findings(token_ids, selection.keys, detector) or ())
+    for key in selection.foreign:
+        token_ids(key)
+    detector = detector_for(request, documents, selection.versions)
+    others = sum(len(key.detectable) for key in selection.foreign)
+    findings = iter(best_findings(token_ids, selection.own, detector, others) or ())
     shows_evidence = principal.sees_evidence
     results = []
     for index, readers in enumerate(readings):
@@ -114,12 +119,20 @@ def detect(
         of_readings = list(islice(findings, len(readers)))
         best, finding = best_reading(of_readings, request.fpr) if of_readings else (0, None)
         # Which key came closest is evidence: others are told the tokens of the first.
-        shown = finding.key if finding and shows_evidence else selection.keys[0]
-        result = _verdict(index, request, readers[0], shown, finding)
+        shown = finding.key if finding and shows_evidence else (selection.own or selection.keys)[0]
+        decision = decide(finding, request.fpr)
+        result = _verdict(index, request, readers[0], shown, finding, decision)
         if finding is not None and shows_evidence:
             beta = request.beta if isinstance(request, AlignedRequest) else BETA
             block_beta = beta if request.evidence == "blocks" else None
             result = with_evidence(result, finding, readers[best], request.fpr, block_beta=block_beta)
+        result = with_foreign(
+            result,
+            request,
+            decision if selection.own else None,
+            foreign_findings(request, selection.foreign, readers, selection.versions),
+            evidence=shows_evidence,
+        )
         results.append(result.model_copy(update={"message": message(result, request.fpr)}))
         if observer is not None:
             observer.document(results[-1], finding)
@@ -144,15 +157,16 @@ def _verdict(
     index: int,
     request: DetectionRequest,
     as_sent: DocumentReader,
-    first: UnlockedKey,
+    first: HeldKey,
     finding: Finding | None,
+    decision: Decision,
 ) -> DetectionResult:
     document_id = request.inputs[index].id
     return verdict_only(
         str(index) if document_id is None else document_id,
         len(as_sent.token_ids(finding.key if finding else first)),
         finding,
-        decide(finding, request.fpr),
+        decision,
         as_sent.normalization(undone=request.normalize),
         CombinedResult if isinstance(request, CombinedRequest) else DetectionResult,
     )

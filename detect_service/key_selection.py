@@ -6,14 +6,14 @@ from typing import Protocol
 
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.http.service_errors import KeyNotFound, Unprocessable
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import ForeignKey, HeldKey, UnlockedKey, foreign_keys, own_keys
 from ttmark.shared.schemas.detection import DetectionRequest
 
 
 class TenantKeys(Protocol):
     """Where keys come from: a `KeyCache`, or keys that were read once."""
 
-    def for_tenant(self, tenant: str) -> Sequence[UnlockedKey]:
+    def for_tenant(self, tenant: str) -> Sequence[HeldKey]:
         """The tenant's keys, ordered by id."""
 
 
@@ -21,8 +21,23 @@ class TenantKeys(Protocol):
 class KeySelection:
     """Keys to try, and keys that were left out because their tokenizer is not installed."""
 
-    keys: Sequence[UnlockedKey]
+    keys: Sequence[HeldKey]
     skipped: Sequence[str]
+
+    @property
+    def own(self) -> list[UnlockedKey]:
+        """Those of this system."""
+        return own_keys(self.keys)
+
+    @property
+    def foreign(self) -> list[ForeignKey]:
+        """Those of other systems."""
+        return foreign_keys(self.keys)
+
+    @property
+    def versions(self) -> int:
+        """Key versions that are tried on each document."""
+        return sum(len(key.detectable) for key in self.keys)
 
 
 def select_keys(

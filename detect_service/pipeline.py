@@ -90,6 +90,7 @@ def best_findings(
     token_ids: Callable[[UnlockedKey], Sequence[Tokens]],
     keys: Sequence[UnlockedKey],
     detector: BatchDetector,
+    others: int = 0,
 ) -> list[Finding] | None:
     """Tries every detectable version of every key on every document.
 
@@ -97,6 +98,7 @@ def best_findings(
         token_ids: the documents' tokens as the key's profile reads them.
         keys: keys to try.
         detector: a detector with its options bound.
+        others: versions of foreign keys that are tried on each document as well.
 
     Returns:
         For each document the finding with the smallest p-value; None when no key has a detectable version.
@@ -108,17 +110,18 @@ def best_findings(
         by_document = detector(key.profile.watermark(), pools, token_ids(key))
         for index, version in enumerate(versions):
             attempts.append([(tried[index], key, version) for tried in by_document])
-    return [_best(tried) for tried in zip(*attempts, strict=True)] if attempts else None
+    return [_best(tried, others) for tried in zip(*attempts, strict=True)] if attempts else None
 
 
-def _best(tried: Sequence[Attempt]) -> Finding:
-    """What one document's attempts amount to, corrected for their number."""
+def _best(tried: Sequence[Attempt], others: int) -> Finding:
+    """What one document's attempts amount to, corrected for their number and that of `others`."""
+    versions = len(tried) + others
     best, key, version = min(tried, key=lambda attempt: attempt[0].evidence.log10_p)
     evidence = best.evidence
     segments = None
     if isinstance(evidence, LocalizedEvidence | CombinedEvidence):
         found = [
-            FoundSegment(one.start, one.end, one.log10_e + math.log10(len(tried)), key, version, one.pool_key)
+            FoundSegment(one.start, one.end, one.log10_e + math.log10(versions), key, version, one.pool_key)
             for attempt, key, version in tried
             if isinstance(attempt.evidence, LocalizedEvidence | CombinedEvidence)
             for one in attempt.evidence.segments
@@ -130,12 +133,12 @@ def _best(tried: Sequence[Attempt]) -> Finding:
         key=key,
         version=version,
         pool_key=best.pool_key,
-        fired=tuple(log10_p + math.log10(len(tried)) for log10_p in best.fired),
+        fired=tuple(log10_p + math.log10(versions) for log10_p in best.fired),
         evidence=evidence,
-        log10_p=corrected(evidence.log10_p, len(tried)),
+        log10_p=corrected(evidence.log10_p, versions),
         hypotheses=sum(attempt.evidence.hypotheses for attempt, _, _ in tried),
         segments=segments,
-        reach=tuple(_reach(tried)),
+        reach=tuple(_reach(tried, versions)),
         null_log10_p=tried[0][0].first_log10_p,
     )
 
@@ -147,8 +150,8 @@ def _apart(found: Sequence[FoundSegment]) -> Iterator[FoundSegment]:
         yield replace(one, end=one.end + widths[one.key.key_id])
 
 
-def _reach(tried: Sequence[Attempt]) -> Iterator[Reach]:
+def _reach(tried: Sequence[Attempt], versions: int) -> Iterator[Reach]:
     by_profile = {key.profile.profile_id: (attempt, key) for attempt, key, _ in tried}
     for attempt, key in by_profile.values():
         for way in attempt.ways:
-            yield Reach(key.profile.watermark(), way.blocks, len(tried) * way.correction)
+            yield Reach(key.profile.watermark(), way.blocks, versions * way.correction)

@@ -11,7 +11,7 @@ from ttmark.detect_service.letters import letters_of
 from ttmark.shared.access.rates import allowed_rate
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import Unprocessable
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.limits.allowances import AskedDocuments
 from ttmark.shared.limits.near_duplicates import Content
 from ttmark.shared.schemas.detection import (
@@ -96,7 +96,7 @@ def check_vocabulary(documents: Sequence[Document], tokenizers: Sequence[TextTok
             )
 
 
-def _tokenizers(keys: Sequence[UnlockedKey], backend: DetectionBackend) -> list[TextTokenizer | None]:
+def _tokenizers(keys: Sequence[HeldKey], backend: DetectionBackend) -> list[TextTokenizer | None]:
     fingerprints = dict.fromkeys(key.profile.tokenizer_fingerprint for key in keys)
     return [backend.tokenizers.get(fingerprint) for fingerprint in fingerprints]
 

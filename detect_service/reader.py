@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
 from ttmark.detect_service.tokenizers import TokenizerSet
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.schemas.detection import Document, NormalizationReport
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.pauses import aside
@@ -82,11 +82,11 @@ class DocumentReader:
             return None
         return NormalizationReport(**self._normalized.counts._asdict(), undone=undone)
 
-    def token_ids(self, key: UnlockedKey) -> NDArray[np.int64]:
+    def token_ids(self, key: HeldKey) -> NDArray[np.int64]:
         """Token ids [tokens] of the document under the key's tokenizer."""
         return self._reading(key).ids
 
-    def characters(self, key: UnlockedKey, start: int, end: int) -> Span | None:
+    def characters(self, key: HeldKey, start: int, end: int) -> Span | None:
         """The half-open span of the submitted text that tokens start..end cover; None without a text."""
         offsets = self._reading(key).offsets
         if offsets is None or self._normalized is None:
@@ -105,7 +105,7 @@ class DocumentReader:
             last += 1
         return last
 
-    def _reading(self, key: UnlockedKey) -> _Reading:
+    def _reading(self, key: HeldKey) -> _Reading:
         fingerprint = key.profile.tokenizer_fingerprint if self._normalized else ""
         if fingerprint not in self._readings:
             self._readings[fingerprint] = self._read(fingerprint)

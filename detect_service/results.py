@@ -12,14 +12,8 @@ from ttmark.detect_service.detectors import CombinedEvidence
 from ttmark.detect_service.marked_share import marked_share
 from ttmark.detect_service.pipeline import Finding, FoundSegment
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.shared.schemas.detection import (
-    BlockEvidence,
-    DetectedKey,
-    DetectionResponse,
-    DetectionResult,
-    NormalizationReport,
-    Segment,
-)
+from ttmark.shared.schemas.detected import BlockEvidence, DetectedKey, Segment
+from ttmark.shared.schemas.detection import DetectionResponse, DetectionResult, NormalizationReport
 from ttmark.shared.watermark.pauses import pause
 
 # Answered blocks between two pauses.
@@ -70,7 +64,7 @@ def with_evidence(
         if found:
             combined, finding = _where(finding, finding.evidence, reader)
         else:
-            combined = {"weak": finding.log10_p <= min(math.log10(fpr) + _WEAK_DECADES, _WEAKEST)}
+            combined = {"weak": is_weak(finding.log10_p, fpr)}
             finding = replace(finding, segments=())
     segments = finding.segments
     return result.model_copy(
@@ -88,6 +82,11 @@ def with_evidence(
             **combined,
         }
     )
+
+
+def is_weak(log10_p: float, fpr: float) -> bool:
+    """Whether a p-value that reaches no finding is more than chance usually gives."""
+    return log10_p <= min(math.log10(fpr) + _WEAK_DECADES, _WEAKEST)
 
 
 def _where(

@@ -21,6 +21,7 @@ from ttmark.services.runtime import StartupError
 from ttmark.services.settings import DetectionSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.audit.trail_metrics import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.limits import HttpLimits
@@ -32,7 +33,6 @@ from ttmark.shared.limits.variants import VariantRule
 from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing
-from ttmark.shared.vault.audit import log_audit
 
 # How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
 _SWITCH_SECONDS = 0.0001
@@ -59,6 +59,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     )
     registry = CollectorRegistry()
     watch_keys(access.cache, registry)
+    watch_trail(access.trail, registry)
     allowance = _allowance(settings, access, registry)
     workers = ExtractionWorkers(settings.extraction_limits())
     jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
@@ -87,6 +88,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             lifespan=lifespan,
             registry=registry,
             tracer_provider=open_tracing(settings, "ttmark-detect"),
+            audit=access.audit,
         ),
         readiness=lambda: Readiness({"keys": access.cache.ready}),
         allowance=allowance,
@@ -117,4 +119,4 @@ def _allowance(
             ),
         )
     metrics = LimitMetrics(registry)
-    return DocumentAllowance("detect", access.counters, defaults, metrics, log_audit, throttle=throttle)
+    return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit, throttle=throttle)

@@ -15,6 +15,7 @@ from ttmark.services.models import Models
 from ttmark.services.settings import GenerationSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.audit.trail_metrics import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_volume
@@ -23,28 +24,29 @@ from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.near_duplicates import EVIDENCE_RULE, NearDuplicateThrottle
 from ttmark.shared.observability.logging import configure_logging
-from ttmark.shared.vault.audit import log_audit
 
 
 def build_generation_service(settings: GenerationSettings) -> FastAPI:
     """The generation service with its models loaded and warm, ready to be served.
 
     Raises:
-        StartupError: a model cannot be served, or the key store's settings are not usable.
+        StartupError: a model cannot be served, the marking policy or the key store's settings are not usable.
     """
     configure_logging(settings.log_level)
+    policy = settings.load_policy()
     access = KeyAccess.open(
         settings, service="gen", port=settings.gen_port, max_age_seconds=settings.key_max_age_seconds
     )
     registry = CollectorRegistry()
     models = Models.load(settings, EngineMetrics(registry))
     watch_keys(access.cache, registry)
+    watch_trail(access.trail, registry)
     volume = access.count_volume()
     watch_volume(volume, registry)
     defaults = TokenLimits(
         requests_per_minute=settings.requests_per_minute, tokens_per_minute=settings.tokens_per_minute
     )
-    allowance = TokenAllowance("gen", access.counters, defaults, LimitMetrics(registry), log_audit)
+    allowance = TokenAllowance("gen", access.counters, defaults, LimitMetrics(registry), access.audit)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -58,6 +60,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             models.served,
             access.cache,
             settings.default_key,
+            policy=policy,
             receipts=ReceiptRule(settings.detectability_fpr, settings.detectability_for),
         ),
         AppOptions(
@@ -68,7 +71,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             lifespan=lifespan,
             registry=registry,
             tracer_provider=open_tracing(settings, "ttmark-gen"),
-            audit=volume.audited(log_audit),
+            audit=volume.audited(access.audit),
         ),
         allowance,
         # Each replica counts for itself: the role's Redis user runs no scripts.

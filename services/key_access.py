@@ -2,31 +2,40 @@
 
 import os
 import socket
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from typing import Self
 
 from ttmark.services.settings import ServiceSettings
 from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.vault.audit import log_audit
+from ttmark.shared.vault.audit import AuditEvent, AuditSink, log_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import RecordStore
 
 
 @dataclass(frozen=True)
 class KeyAccess:
-    """Key cache and token registry over one store, and counters beside it; runs as an async context."""
+    """Key cache and token registry over one store, and counters beside it; runs as an async context.
+
+    Attributes:
+        audit: writes to the log, and to the audit trail where there is one.
+    """
 
     store: RecordStore
     counters: Counters
     kek: KeyEncryptionKey
     cache: KeyCache
     tokens: TokenRegistry
+    trail: AuditTrail | None
+    audit: AuditSink
+    _running: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @classmethod
     def open(cls, settings: ServiceSettings, *, service: str, port: int, max_age_seconds: float) -> Self:
@@ -37,13 +46,17 @@ class KeyAccess:
             max_age_seconds: how long keys and tokens are used while the store is away.
 
         Raises:
-            StartupError: the store's URL, the key-encryption key or the ledger file is not usable.
+            StartupError: the store's URL, the key-encryption key, the ledger file or the folder of the audit
+                trail is not usable.
         """
         stored = KeyStoreSettings()
         store, kek, ledger = stored.open_store(), stored.load_kek(), stored.open_ledger()
+        replica_id = settings.replica_id or _replica_id(service, port)
+        trail = stored.open_trail(replica_id, store, kek)
+        audit = log_audit if trail is None else _to_both(log_audit, trail.hear)
         reporter = ReplicaReporter(
             store,
-            settings.replica_id or _replica_id(service, port),
+            replica_id,
             max_age_seconds=max_age_seconds,
             every_seconds=settings.key_refresh_seconds,
         )
@@ -52,7 +65,7 @@ class KeyAccess:
             refresh_seconds=settings.key_refresh_seconds,
             max_age_seconds=max_age_seconds,
             reporter=reporter,
-            audit=log_audit,
+            audit=audit,
         )
         tokens = TokenRegistry(
             store,
@@ -60,22 +73,33 @@ class KeyAccess:
             fresh_seconds=settings.token_refresh_seconds,
             outage_seconds=max_age_seconds,
             ledger=ledger,
-            audit=log_audit,
+            audit=audit,
         )
-        return cls(store, stored.open_counters(), kek, cache, tokens)
+        return cls(store, stored.open_counters(), kek, cache, tokens, trail, audit)
 
     def count_volume(self) -> VolumeCounter:
         """Counts what this replica marks, in the same store."""
         return VolumeCounter(self.store, lambda: self.cache.keys)
 
     async def __aenter__(self) -> Self:
+        if self.trail is not None:
+            await self._running.enter_async_context(self.trail)
         await self.cache.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.cache.stop()
+        await self._running.aclose()
         await self.counters.close()
         await self.store.close()
+
+
+def _to_both(first: AuditSink, second: AuditSink) -> AuditSink:
+    def hear(event: AuditEvent) -> None:
+        first(event)
+        second(event)
+
+    return hear
 
 
 def _replica_id(service: str, port: int) -> str:

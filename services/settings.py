@@ -10,6 +10,7 @@ from ttmark.services.origins import Origins
 from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.settings_jobs import JobSettings
+from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 
@@ -23,10 +24,7 @@ class ServiceSettings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="INFO", description="Least severe log events that are written."
     )
-    state: Path = Field(
-        default=STATE_FOLDER,
-        description=STATE_MEANING,
-    )
+    state: Path = Field(default=STATE_FOLDER, description=STATE_MEANING)
     key_refresh_seconds: float = Field(
         default=15.0, gt=0, description="How often keys are read again from the store."
     )
@@ -65,7 +63,7 @@ class ServiceSettings(BaseSettings):
     )
 
 
-class GenerationSettings(ServiceSettings):
+class GenerationSettings(PolicySettings, ServiceSettings):
     """Settings of the generation service."""
 
     gen_port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")

@@ -1,5 +1,6 @@
 """Where keys and tokens are kept and what opens them (`TTMARK_STORE_URL`, `TTMARK_KEK`, also from files)."""
 
+from datetime import timedelta
 from pathlib import Path
 
 from pydantic import Field, SecretStr
@@ -7,6 +8,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
+from ttmark.shared.audit.chain import Chain
+from ttmark.shared.audit.heads import Heads
+from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.limits.counters import Counters, open_counters
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError
@@ -44,8 +48,13 @@ class KeyStoreSettings(BaseSettings):
         description="File that remembers what was seen of each record, so that a cold start notices a store "
         "that went back in time. Left out: a file for each store in the state folder; empty: none.",
     )
-    audit_file: Path | None = Field(
-        default=None, description="File to which the command line adds a line for each change and export."
+    audit_folder: Path | None = Field(
+        default=None,
+        description="Folder in which services and commands keep the audit trail, beside their logs; should "
+        "outlive them. Left out: services write it to their logs alone, commands not at all.",
+    )
+    audit_keep_days: float = Field(
+        default=365.0, ge=0, description="Days after which a part of the audit trail is removed; 0: never."
     )
 
     def open_ledger(self) -> Ledger:
@@ -54,6 +63,18 @@ class KeyStoreSettings(BaseSettings):
             return Ledger()
         with no_start_after(KeyStoreError):
             return LedgerFile(self.ledger_file or ledger_path(self.state, self.url()))
+
+    def open_trail(self, writer: str, store: RecordStore, kek: KeyEncryptionKey) -> AuditTrail | None:
+        """The audit trail in its folder, as continued by `writer`; None where there is to be none."""
+        if self.audit_folder is None:
+            return None
+        try:
+            chain = Chain(self.audit_folder, writer)
+        except OSError as error:
+            reason = f"{self.audit_folder} ({error.strerror})"
+            raise StartupError(f"cannot write the audit trail to {reason}") from error
+        keep = timedelta(days=self.audit_keep_days) if self.audit_keep_days else None
+        return AuditTrail(chain, Heads(store, kek), keep=keep)
 
     def open_counters(self) -> Counters:
         """Counters for rate limits, beside the store."""

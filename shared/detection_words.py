@@ -1,17 +1,20 @@
 """A detection result in words, for people: what was found, how sure that is, and what it does not say."""
 
 import math
+from collections.abc import Sequence
 
-from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Message
+from ttmark.shared.schemas.detected import DetectedKey, ForeignMarkFound
+from ttmark.shared.schemas.detection import DetectionResult, Message
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
+from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 CHANGED_SINCE = (
     "It does not show that every word is the model's, or who wrote the rest. A mark stays when single words "
     "change: numbers, names and negations may have been changed since."
 )
 PROVES_NOTHING = (
-    "This proves nothing. It does not show that a person wrote the text, nor that no model did: other systems "
-    "leave no mark of ours, and heavy editing wears a mark off."
+    "This proves nothing. It does not show that a person wrote the text, nor that no model did: other "
+    "systems leave no mark of ours, and heavy editing wears a mark off."
 )
 WHOLE = "The evidence is of the text as a whole, and does not say which parts they are."
 PASSAGES = "Where they begin and end is an estimate."
@@ -58,6 +61,7 @@ def key_name(key: DetectedKey) -> str:
 
 
 def _found(result: DetectionResult, fpr: float) -> Message:
+    mark = "such a mark" if result.foreign_marks or result.basis != "watermark" else "our watermark"
     passages = result.segments or []
     where = " in one passage" if len(passages) == 1 else f" in {len(passages)} passages" if passages else ""
     shown = [segment.key for segment in passages] or [key for key in (result.key,) if key is not None]
@@ -65,14 +69,19 @@ def _found(result: DetectionResult, fpr: float) -> Message:
     made_with = (
         f"{'our keys' if len(keys) > 1 else 'our key'} {' and '.join(keys)}" if keys else "one of our keys"
     )
-    parts = [f"This text contains passages made with {made_with}."]
+    parts, start = [], "This text contains passages"
+    if result.basis == "watermark":
+        parts.append(f"{start} made with {made_with}.")
+        start = "It also contains passages"
+    if result.basis != "watermark" or result.foreign_marks:
+        parts.append(f"{start} that carry the mark of {_systems(result.foreign_marks or [])}.")
     if isinstance(result, CombinedResult) and result.marked_share is not None:
         parts.append(_share(result.marked_share))
         parts.append(PASSAGES if passages else WHOLE)
     if len(keys) > 1:
         parts.append("Several keys do not mean several authors.")
     parts.append(
-        f"The answer is held to a false alarm rate: no more than {_rate(fpr)} texts without our watermark "
+        f"The answer is held to a false alarm rate: no more than {_rate(fpr)} texts without {mark} "
         "would get it."
     )
     if result.log10_p is not None and result.log10_p <= math.log10(fpr):
@@ -92,6 +101,17 @@ def _share(share: MarkedShare) -> str:
     if high:
         return f"They hold at most {_percent(share.high)} of its tokens."
     return "How much of the text they hold cannot be told."
+
+
+def _systems(marks: Sequence[ForeignMarkFound]) -> str:
+    """The systems whose marks were found, with the keys; without evidence neither is known."""
+    named = [f"{_system(mark.key)}, key {key_name(mark.key)}" for mark in marks]
+    return " and of ".join(named) or "another system"
+
+
+def _system(key: DetectedKey) -> str:
+    scheme = FOREIGN_SCHEMES.get(key.scheme or "")
+    return scheme.title if scheme else f"another system ({key.scheme})"
 
 
 def _too_short(result: DetectionResult, fpr: float) -> Message:

@@ -12,7 +12,7 @@ COPY ttmark ttmark
 RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect]"
 
 FROM python:3.11.13-slim-bookworm
-RUN useradd --uid 10001 --no-create-home ttmark && mkdir /state && chown ttmark /state
+RUN useradd --uid 10001 --no-create-home ttmark && mkdir /state /audit && chown ttmark /state /audit
 COPY --from=build /opt/ttmark /opt/ttmark
 ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001

@@ -20,7 +20,7 @@ RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen,de
     && /opt/ttmark/bin/python -P -m ttmark.gen_service.engine.native
 
 FROM python:3.11.13-slim-bookworm
-RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models /state && chown ttmark /models /state
+RUN useradd --uid 10001 --no-create-home ttmark && mkdir /models /state /audit && chown ttmark /models /state /audit
 COPY --from=build /opt/ttmark /opt/ttmark
 ENV PATH=/opt/ttmark/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001

@@ -17,7 +17,7 @@ RUN uv pip freeze --system | grep '==' > /tmp/there.txt \
     && uv pip install --system --no-cache -c /tmp/constraints.txt ".[gen,detect]" ray \
     && rm -r /src/* /tmp/there.txt /tmp/constraints.txt
 # A user with a name, whom torch asks for, and a home for compiled kernels: /cache is a volume that programs may run from.
-RUN useradd --uid 10001 --home-dir /cache ttmark && mkdir /models /state /cache && chown ttmark /models /state /cache
+RUN useradd --uid 10001 --home-dir /cache ttmark && mkdir /models /state /cache /audit && chown ttmark /models /state /cache /audit
 COPY deploy/vllm/engine.yaml /etc/ttmark/engine.yaml
 ENV TTMARK_ENGINE=vllm TTMARK_ENGINE_FILE=/etc/ttmark/engine.yaml HOME=/cache TORCHINDUCTOR_CACHE_DIR=/cache/torchinductor \
     TRITON_HOME=/cache VLLM_NO_USAGE_STATS=1 RAY_USAGE_STATS_ENABLED=0 PYTHONUNBUFFERED=1

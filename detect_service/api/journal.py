@@ -8,7 +8,7 @@ from ttmark.detect_service.api.detection_metrics import DetectionMetrics
 from ttmark.detect_service.options import route_of
 from ttmark.detect_service.pipeline import Finding
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.schemas.detection import DetectionResult
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 
@@ -30,7 +30,7 @@ class Journal:
         self._tokens = 0
         self._verdicts: Counter[str] = Counter()
 
-    def keys(self, keys: Sequence[UnlockedKey]) -> None:
+    def keys(self, keys: Sequence[HeldKey]) -> None:
         """All versions of these are tried."""
         self._keys = tuple(f"{key.key_id}/{version.version}" for key in keys for version in key.detectable)
 

@@ -9,7 +9,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.limits import HttpLimits
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import ForeignKey, HeldKey
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS
 from ttmark.shared.schemas.detection_keys import (
     DetectionKey,
@@ -42,14 +42,16 @@ def keys_router(backend: DetectionBackend, limits: HttpLimits, *, case_days: flo
     return router
 
 
-def _shown(key: UnlockedKey, backend: DetectionBackend) -> DetectionKey:
+def _shown(key: HeldKey, backend: DetectionBackend) -> DetectionKey:
+    own = None if isinstance(key, ForeignKey) else key.profile
     return DetectionKey(
         key_id=key.key_id,
         profile=key.profile.profile_id,
         scheme=key.profile.scheme,
-        block_size=key.profile.block_size,
-        pool=key.profile.pool,
-        payloads=key.profile.payloads,
+        foreign=own is None,
+        block_size=own.block_size if own else 1,
+        pool=own.pool if own else 1,
+        payloads=own is not None and own.payloads,
         tokenizer_fingerprint=key.profile.tokenizer_fingerprint,
         tokenizer_available=key.profile.tokenizer_fingerprint in backend.tokenizers,
         versions=[

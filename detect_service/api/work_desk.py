@@ -14,7 +14,7 @@ from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import TooManyRequests, TooMuchWork
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest
 
@@ -123,7 +123,7 @@ class WorkDesk:
         most = self._backend.max_document_tokens
         lengths = [estimated_tokens(document, most) for document in body.inputs]
 
-        def of_each(_: UnlockedKey) -> list[int]:
+        def of_each(_: HeldKey) -> list[int]:
             return lengths
 
         return request_cost(body, body.inputs, keys, of_each)

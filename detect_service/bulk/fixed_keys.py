@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 import orjson
 
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 
 
 @dataclass(frozen=True, slots=True)
 class FixedKeys:
     """A `TenantKeys` over the keys of one moment."""
 
-    keys: Sequence[UnlockedKey]
+    keys: Sequence[HeldKey]
 
     @classmethod
-    def of(cls, keys: Iterable[UnlockedKey]) -> "FixedKeys":
+    def of(cls, keys: Iterable[HeldKey]) -> "FixedKeys":
         """The keys in order of their ids."""
         return cls(sorted(keys, key=lambda key: key.key_id))
 
-    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
+    def for_tenant(self, tenant: str) -> list[HeldKey]:
         """The tenant's keys, ordered by id."""
         return [key for key in self.keys if key.tenant == tenant]
 

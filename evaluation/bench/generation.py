@@ -13,8 +13,9 @@ import typer
 
 from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.ours import OurEngine
-from ttmark.evaluation.bench.peers import Transformers, continuous_batching, vllm
+from ttmark.evaluation.bench.peers import Transformers, continuous_batching
 from ttmark.evaluation.bench.random_model import LIKE_A_LANGUAGE_MODEL, llama_135m, save_random_model
+from ttmark.evaluation.bench.vllm_process import vllm
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
 from ttmark.evaluation.options import Json, model_path
 from ttmark.gen_service.engine import Engine, EngineSettings

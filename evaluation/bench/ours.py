@@ -1,6 +1,7 @@
 """Our engine under a benchmark's workload."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Protocol
@@ -45,7 +46,8 @@ class OurEngine:
         """Throughput with blocks of `block_size` tokens, or without a watermark for 0."""
         before = self._seen()
         watch = Stopwatch()
-        completions = asyncio.run(self._generate(workload, block_size, scheme, max_branches))
+        made = asyncio.run(self._generate(workload, block_size, scheme, max_branches))
+        completions = [ids for ids, _ in made]
         rates = watch.rates(sum(map(len, completions)))
         spent = self._seen()
         spent.subtract(before)
@@ -56,6 +58,8 @@ class OurEngine:
             "share_outside_forward": 1 - spent["forward"] / steps,
             "share_of_reweighting": spent["reweight"] / steps,
         }
+        if between := [seconds for _, seconds in made if seconds is not None]:
+            details["seconds_per_token"] = sum(between) / len(between)
         if block_size:
             watermark = Watermark(scheme, block_size)
             details["mean_z"] = sum(detect_direct(watermark, _KEY, ids).z for ids in completions) / len(
@@ -68,11 +72,12 @@ class OurEngine:
 
     async def _generate(
         self, workload: Workload, block_size: int, scheme: str, max_branches: int | None
-    ) -> list[list[int]]:
+    ) -> list[tuple[list[int], float | None]]:
+        """Tokens of each completion, and seconds for each token after its first piece, if there are some."""
         prompts = workload.prompts(self._engine.tokenizer)
         marking = Marking("bench", 1, "bench", Watermark(scheme, block_size), _KEY) if block_size else None
 
-        async def one(index: int, prompt: list[int]) -> list[int]:
+        async def one(index: int, prompt: list[int]) -> tuple[list[int], float | None]:
             filters = workload.filters
             sampling = SamplingParams(
                 max_tokens=workload.tokens,
@@ -84,7 +89,14 @@ class OurEngine:
                 max_branches=max_branches,
             )
             request = GenerationRequest(str(index), tuple(prompt), sampling, marking)
-            return [token async for delta in self._engine.generate(request) for token in delta.token_ids]
+            tokens: list[int] = []
+            begun, first = 0.0, 0
+            async for delta in self._engine.generate(request):
+                if not tokens:
+                    begun, first = time.perf_counter(), len(delta.token_ids)
+                tokens += delta.token_ids
+            later = len(tokens) - first
+            return tokens, (time.perf_counter() - begun) / later if later else None
 
         return await asyncio.gather(*(one(index, prompt) for index, prompt in enumerate(prompts)))
 

@@ -1,11 +1,7 @@
-"""Peers under the same workload: transformers' `generate`, with SynthID, continuous batching; vLLM."""
+"""Peers under the same workload: transformers' `generate`, with SynthID, continuous batching."""
 
-import json
 import multiprocessing
-import subprocess
-from pathlib import Path
 from queue import Empty
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -16,21 +12,11 @@ from transformers import (
     SynthIDTextWatermarkingConfig,
 )
 
-from ttmark.evaluation.bench.workload import VLLM, Measurement, Rates, Stopwatch, Workload
+from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
 from ttmark.shared.tokenization import TextTokenizer
 
 CONTINUOUS_BATCHING = "transformers continuous batching"
 _PAGE = 64  # tokens of a page of the cache of continuous batching
-_VLLM_VERSION = "0.32.0"
-_VLLM = {
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # one process, whose processor time is all there is
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_HOST_IP": "127.0.0.1",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "HF_HUB_OFFLINE": "1",
-}
 _SYNTHID_KEYS = list(range(1, 31))  # depth 30, as ours
 
 
@@ -118,48 +104,3 @@ def _batch_in_process(model: str, dtype: str, threads: int | None, workload: Wor
     except Exception as error:  # it is young: what it cannot do here is a result too
         line = f"{type(error).__name__}: {error}".splitlines()[0]
         answers.put(Measurement(CONTINUOUS_BATCHING, workload, error=line))
-
-
-def vllm(
-    python: Path, model: str, dtype: str, threads: int | None, workload: Workload, patience_seconds: float
-) -> Measurement:
-    """vLLM in the interpreter `python`, without a watermark."""
-    job = {
-        "model": model,
-        "dtype": dtype,
-        "prompts": workload.prompts(TextTokenizer.load(model)),
-        "tokens": workload.tokens,
-        "filters": workload.filters | {"top_k": int(workload.filters["top_k"])},
-    }
-    try:
-        with TemporaryDirectory() as scratch:
-            _make_importable(Path(scratch))
-            threading = {"OMP_NUM_THREADS": str(threads or torch.get_num_threads()), "PYTHONPATH": scratch}
-            assignments = [f"{name}={value}" for name, value in (_VLLM | threading).items()]
-            ended = subprocess.run(
-                ["/usr/bin/env", *assignments, python, "-P", Path(__file__).with_name("vllm_peer.py")],
-                input=json.dumps(job),
-                capture_output=True,
-                text=True,
-                timeout=patience_seconds,
-                check=True,
-            )
-        made = json.loads(ended.stdout.splitlines()[-1])
-    except subprocess.CalledProcessError as error:
-        return Measurement(VLLM, workload, error=error.stderr.strip().splitlines()[-1])
-    except (subprocess.TimeoutExpired, OSError) as error:
-        return Measurement(VLLM, workload, error=str(error))
-    rates = Rates(made["tokens"] / made["seconds"], made["tokens"] / made["cpu_seconds"])
-    return Measurement(VLLM, workload, rates)
-
-
-def _make_importable(folder: Path) -> None:
-    """What the package `vllm-cpu` needs on the path, in its own processes too.
-
-    Metadata under the name `vllm`, and nothing under the names of torchvision and its like, which break it.
-    """
-    metadata = folder / f"vllm-{_VLLM_VERSION}+cpu.dist-info" / "METADATA"
-    metadata.parent.mkdir()
-    metadata.write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {_VLLM_VERSION}+cpu\n")
-    hidden = dict.fromkeys(("torchvision", "torchaudio", "torchcodec"))
-    (folder / "sitecustomize.py").write_text(f"import sys\n\nsys.modules.update({hidden})\n")

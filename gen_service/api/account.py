@@ -15,6 +15,7 @@ from ttmark.gen_service.api.receipt import ReceiptRule, scored
 from ttmark.gen_service.api.watermark_block import watermark_block
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.service_errors import PolicyDenied
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.schemas.sampling import PromptTokensDetails, Usage
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
@@ -46,9 +47,25 @@ class Accounting:
         if self.allowance is not None:
             await self.allowance.take(caller, plan.most_tokens)
         self.metrics.tokens(prompt=plan.prompt_tokens)
+        self.metrics.policy(plan.marking.rule, "marked" if plan.marking.marking else "unmarked")
         use = _key_use(plan, caller, request)
         self.audit(use)
         return Account(self, plan, caller, use)
+
+    def denied(self, denial: PolicyDenied, caller: Principal, request: Request) -> None:
+        """Records that the marking policy refused a request."""
+        self.metrics.policy(denial.rule, "denied")
+        self.audit(
+            AuditEvent(
+                "policy.deny",
+                token_id=caller.token_id,
+                tenant=caller.tenant,
+                request_id=request_id(request.scope),
+                reason=denial.reason,
+                route=request.scope["route"].path,
+                rule=denial.rule,
+            )
+        )
 
 
 class Account:
@@ -138,6 +155,7 @@ def _key_use(plan: Plan, caller: Principal, request: Request) -> AuditEvent:
         tenant=caller.tenant,
         request_id=request_id(request.scope),
         reason=plan.marking.unmarked_reason,
+        rule=plan.marking.rule,
         route=request.scope["route"].path,
         tokens=plan.prompt_tokens,
     )

@@ -35,7 +35,7 @@ def create_generation_app(
     app = create_app(
         options, title="TTMark generation", error_style="openai", readiness=lambda: _readiness(backend)
     )
-    metrics = GenerationMetrics(options.registry, backend.models)
+    metrics = GenerationMetrics(options.registry, backend.models, backend.policy.rule_names)
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
     accounting = Accounting(metrics, options.audit, allowance, backend.receipts)
     observer = Observer(metrics, tracer)

@@ -8,11 +8,12 @@ from typing import Protocol
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.api.token_text import TokenText
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.shared.http.service_errors import ModelNotFound
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 
 
 class KeyProvider(Protocol):
@@ -22,10 +23,10 @@ class KeyProvider(Protocol):
     def ready(self) -> bool:
         """Whether there are keys, fresh enough to be used."""
 
-    def get(self, key_id: str) -> UnlockedKey | None:
+    def get(self, key_id: str) -> HeldKey | None:
         """The key of any tenant, or None."""
 
-    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
+    def for_tenant(self, tenant: str) -> Sequence[HeldKey]:
         """The keys of one tenant."""
 
 
@@ -85,6 +86,7 @@ class GenerationBackend:
     Attributes:
         default_keys: key ids used when a request names none and the key is the caller's tenant's and fits the
             model's tokenizer; the first that does.
+        policy: which texts are marked.
         receipts: what is said of the detectability of completions, and to whom.
     """
 
@@ -92,6 +94,7 @@ class GenerationBackend:
     keys: KeyProvider
     default_keys: Sequence[str] = ()
     limits: RequestLimits = field(default_factory=RequestLimits)
+    policy: MarkingPolicy = field(default_factory=MarkingPolicy)
     receipts: ReceiptRule = field(default_factory=ReceiptRule)
 
     def model(self, model_id: str) -> ServedModel:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ttmark.gen_service.api.key_selection import MarkingChoice
+from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import Forbidden
 

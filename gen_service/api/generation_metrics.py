@@ -16,15 +16,20 @@ _LENGTHS_FROM = (50, 100, 200, 400)
 LENGTHS = ("0-49", "50-99", "100-199", "200-399", "400-")
 DETECTABILITIES: tuple[Detectability, ...] = ("strong", "weak", "none")
 OUTCOMES = frozenset({"stop", "length", "cancelled", "failed", "rejected"})
-REASONS = frozenset({"warm_up", "repeated_context", "greedy", "odd_end", "disabled", "too_short", "confined"})
+REASONS = frozenset(
+    {"warm_up", "repeated_context", "greedy", "odd_end", "disabled", "too_short", "confined", "policy"}
+)
+DECISIONS = ("marked", "unmarked", "denied")
 _OTHER = "other"
 
 
 class GenerationMetrics:
     """Completions by outcome, tokens, latencies as a client sees them, and what became of the watermark."""
 
-    def __init__(self, registry: CollectorRegistry, models: Collection[str] = ()) -> None:
-        """`models` are the names under which models are served."""
+    def __init__(
+        self, registry: CollectorRegistry, models: Collection[str] = (), rules: Collection[str] = ()
+    ) -> None:
+        """`models` are the names under which models are served, `rules` those of the marking policy."""
         counter = partial(Counter, registry=registry)
         histogram = partial(Histogram, registry=registry)
         self._completions = counter("ttmark_gen_completions", "Completions by how they ended.", ["outcome"])
@@ -62,7 +67,15 @@ class GenerationMetrics:
             "Completions by length in tokens and by how detectable they are.",
             ["model", "length", "detectability"],
         )
+        self._policy = counter(
+            "ttmark_gen_policy_decisions",
+            "Requests by the rule of the marking policy that decided, and by what was to become of them.",
+            ["rule", "decision"],
+        )
 
+        for rule in rules:
+            for decision in DECISIONS:
+                self._policy.labels(rule, decision)
         for model in models:
             self._evidence.labels(model)
             for length in LENGTHS:
@@ -105,6 +118,10 @@ class GenerationMetrics:
         self._blocks.labels("watermarked").inc(watermarked_blocks)
         for reason, blocks in reasons.items():
             self._blocks.labels(reason if reason in REASONS else _OTHER).inc(blocks)
+
+    def policy(self, rule: str, decision: str) -> None:
+        """A rule of the marking policy decided on a request; `decision` is one of DECISIONS."""
+        self._policy.labels(rule, decision).inc()
 
     def receipt(self, model: str, tokens: int, word: Detectability, log10_p: float | None) -> None:
         """A completion of so many tokens ended; `log10_p` is None where it was not to be marked."""

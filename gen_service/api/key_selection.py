@@ -1,14 +1,13 @@
 """Which key, if any, a request's completions are watermarked with."""
 
-from dataclasses import dataclass, field
-
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.gen_service.engine import Marking
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import BadRequest, KeyNotFound, NotReady, NoUsableKey
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import ForeignKey, UnlockedKey, own_keys
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
@@ -16,23 +15,6 @@ GREEDY = "greedy"
 DISABLED = "disabled"
 _KEY_FIELD = "watermark.key_id"
 _PAYLOAD_FIELD = "watermark.payload"
-
-
-@dataclass(frozen=True, slots=True)
-class MarkingChoice:
-    """The marking, or why there is none.
-
-    Attributes:
-        marking: with the first of `pool`.
-        block_size: tokens of a block: those of the key, even where it is not used, else one.
-        pool: the keys one of which each completion is marked with: those of the version's pool, or that of
-            the payload alone.
-    """
-
-    marking: Marking | None
-    unmarked_reason: str | None = None
-    block_size: int = 1
-    pool: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 def choose_marking(
@@ -96,7 +78,7 @@ def usable_keys(tenant: str, backend: GenerationBackend, generator: Generator) -
     fingerprint = generator.tokenizer.fingerprint
     return [
         key
-        for key in backend.keys.for_tenant(tenant)
+        for key in own_keys(backend.keys.for_tenant(tenant))
         if key.primary is not None and key.profile.tokenizer_fingerprint == fingerprint
     ]
 
@@ -105,6 +87,12 @@ def _named(key_id: str, caller: Principal, backend: GenerationBackend, generator
     key = backend.keys.get(key_id)
     if key is None or key.tenant != caller.tenant:
         raise KeyNotFound("There is no such watermark key.", param=_KEY_FIELD)
+    if isinstance(key, ForeignKey):
+        raise BadRequest(
+            f"This key is another system's ({key.profile.scheme}): it is for detection, and no text is made "
+            "with it.",
+            param=_KEY_FIELD,
+        )
     if key.profile.tokenizer_fingerprint != generator.tokenizer.fingerprint:
         raise BadRequest(
             "The watermark key's profile is for another tokenizer than the model's.", param=_KEY_FIELD

@@ -18,7 +18,7 @@ from ttmark.gen_service.api.outcome import Ending
 from ttmark.gen_service.api.plan import Plan
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.disconnect import unless_disconnected
-from ttmark.shared.http.service_errors import InternalError, ServiceError
+from ttmark.shared.http.service_errors import InternalError, PolicyDenied, ServiceError
 from ttmark.shared.schemas.sampling import SamplingFields
 
 Body = TypeVar("Body", bound=SamplingFields)
@@ -52,7 +52,11 @@ class Pipeline:
         """
         # What would find the queue full is refused before anything is spent on it.
         self._observer.check_queue(self._backend.model(body.model).generator, caller.tenant)
-        plan = await make_plan(body, caller, self._backend)
+        try:
+            plan = await make_plan(body, caller, self._backend)
+        except PolicyDenied as denial:
+            self._accounting.denied(denial, caller, request)
+            raise
         form = make_format(plan, body)
         account = await self._accounting.open(plan, caller, request)
         completions = [self._observer.observe(plan.model.generator, each) for each in plan.requests]

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.confinement import without_confined_marks
-from ttmark.gen_service.api.key_selection import MarkingChoice, check_carried, choose_marking
+from ttmark.gen_service.api.key_selection import check_carried, choose_marking
+from ttmark.gen_service.api.marking_choice import MarkingChoice
+from ttmark.gen_service.api.marking_policy import Traffic
 from ttmark.gen_service.api.pool import markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
 from ttmark.gen_service.api.response_grammar import response_grammar
@@ -19,6 +21,7 @@ from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
+from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,9 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     _check_count(len(body.prompts), body.choices, backend.limits.max_completions)
     prompts = await completion_prompts(body, model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
-    return _plan("cmpl-", body, model, marking, prompts, max_tokens, body.logprobs, tenant=caller.tenant)
+    return _plan(
+        "cmpl-", body, model, marking, prompts, max_tokens, body.logprobs, caller=caller, backend=backend
+    )
 
 
 async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -89,7 +94,16 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
     grammar = await response_grammar(body, model)
     return _plan(
-        "chatcmpl-", body, model, marking, [prompt], max_tokens, logprobs, grammar, tenant=caller.tenant
+        "chatcmpl-",
+        body,
+        model,
+        marking,
+        [prompt],
+        max_tokens,
+        logprobs,
+        grammar,
+        caller=caller,
+        backend=backend,
     )
 
 
@@ -111,7 +125,8 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         [prompt],
         max_tokens,
         None,
-        tenant=caller.tenant,
+        caller=caller,
+        backend=backend,
         limit_field="max_output_tokens",
     )
 
@@ -157,7 +172,8 @@ def _plan(
     logprobs: int | None,
     grammar: Grammar | None = None,
     *,
-    tenant: str,
+    caller: Principal,
+    backend: GenerationBackend,
     limit_field: str = "max_tokens",
 ) -> Plan:
     choices, include_usage = 1, False
@@ -168,6 +184,14 @@ def _plan(
     sampling = sampling_params(
         body, max_tokens=max_tokens, logprobs=logprobs, vocab_size=model.generator.vocab_size
     )
+    traffic = Traffic(
+        caller=caller,
+        options=body.watermark or WatermarkOptions(),
+        model_id=body.model,
+        prompt_tokens=sum(len(prompt.token_ids) for prompt in prompts),
+        most_tokens=len(prompts) * choices * max_tokens,
+    )
+    marking = backend.policy.apply(marking, traffic)
     response_id = f"{kind}{uuid.uuid4().hex}"
     marked_with = [
         one for prompt in prompts for one in markings(marking, sampling.seed, prompt.token_ids, choices)
@@ -181,7 +205,7 @@ def _plan(
             unmarked_reason=marking.unmarked_reason,
             unmarked_block_size=marking.block_size,
             grammar=grammar,
-            tenant=tenant,
+            tenant=caller.tenant,
             repeatable=sampling.seed is not None,
         )
         for index in range(len(prompts) * choices)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ttmark.gen_service.api.key_selection import MarkingChoice
+from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.gen_service.engine import Marking
 
 _PERSON = b"ttmark.pool.v1"

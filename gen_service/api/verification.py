@@ -24,7 +24,7 @@ from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.limits.near_duplicates import Content, NearDuplicateThrottle
 from ttmark.shared.limits.refusal_words import refusal_words
-from ttmark.shared.schemas.detection import DetectedKey
+from ttmark.shared.schemas.detected import DetectedKey
 from ttmark.shared.schemas.verification import PlainSum, VerificationRequest, VerificationResponse
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 from ttmark.shared.watermark import corrected

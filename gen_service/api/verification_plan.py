@@ -17,7 +17,7 @@ from ttmark.shared.http.service_errors import (
     NotReady,
     TooMuchWork,
 )
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import UnlockedKey, foreign_keys, own_keys
 from ttmark.shared.schemas.verification import VerificationRequest
 from ttmark.shared.watermark import Watermark
 
@@ -122,9 +122,15 @@ def _keys(
     body: VerificationRequest, caller: Principal, backend: GenerationBackend, model: ServedModel
 ) -> list[UnlockedKey]:
     fingerprint = model.generator.tokenizer.fingerprint
-    mine = {key.key_id: key for key in backend.keys.for_tenant(caller.tenant) if key.detectable}
+    held = backend.keys.for_tenant(caller.tenant)
+    foreign = {key.key_id for key in foreign_keys(held)}
+    mine = {key.key_id: key for key in own_keys(held) if key.detectable}
     wanted = list(mine) if body.keys is None else list(dict.fromkeys(body.keys))
     for index, key_id in enumerate(wanted):
+        if key_id in foreign:
+            raise BadRequest(
+                "keys: a key of another system is for the detection service.", param=f"keys[{index}]"
+            )
         if key_id not in mine:
             raise KeyNotFound("There is no such watermark key.", param=f"keys[{index}]")
     usable = [mine[key_id] for key_id in wanted if mine[key_id].profile.tokenizer_fingerprint == fingerprint]

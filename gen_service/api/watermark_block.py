@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ttmark.gen_service.api.key_selection import MarkingChoice
+from ttmark.gen_service.api.marking_choice import DEFAULT_RULE, MarkingChoice
 from ttmark.gen_service.api.receipt import Receipts
 from ttmark.gen_service.engine import MarkReport
 from ttmark.shared.schemas.watermark_block import WatermarkBlock, WatermarkStatus
@@ -28,6 +28,7 @@ def watermark_block(
         key_id=marking.key_id if marking else None,
         key_version=marking.key_version if marking else None,
         profile=marking.profile_id if marking else None,
+        policy=None if choice.rule == DEFAULT_RULE else choice.rule,
         blocks=blocks,
         watermarked_blocks=marked,
         detectability=receipts.hardest.detectability,

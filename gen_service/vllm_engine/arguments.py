@@ -53,6 +53,7 @@ def engine_config(folder: Path, settings: VllmSettings) -> Any:
     cpu = current_platform.is_cpu()
     if cpu:  # compiled for one shape after the other, a probe takes longer than it saves
         arguments.setdefault("enforce_eager", True)
+        arguments.setdefault("block_size", 32)  # instead of 128: each branch copies a block
         if not {"tensor_parallel_size", "pipeline_parallel_size"} & arguments.keys():
             arguments.setdefault("distributed_executor_backend", _ONE_PROCESS)
     try:

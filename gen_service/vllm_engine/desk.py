@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from ttmark.gen_service.decoding.decoder import Decoder
@@ -107,12 +106,10 @@ class Desk:
         """Tokens to tell vLLM, at least one for each request whose prompt is complete.
 
         Args:
-            drafted: tokens that the step computed as drafts; -1 where vLLM made up a row to have as many of
-                each request, which says nothing.
-            logits: [rows, vocab], one row for each request and one for each draft.
+            drafted: tokens that are in the cache as drafts after the step.
+            logits: [requests, vocab] of what comes after them.
         """
         self._meter.forwarded()
-        first = np.cumsum([0, *(len(each) + 1 for each in drafted)])
         places: dict[Completion, int] = {}
         told: list[list[int]] = [[FILLER] for _ in request_ids]
         rows: Rows = {}
@@ -122,17 +119,15 @@ class Desk:
             if inside_prompt[place]:
                 told[place] = []
             elif isinstance(completion, Completion) and not completion.over:
-                own = [token for token in drafted[place] if token >= 0]
                 try:
-                    told[place] = completion.accept(own)
+                    told[place] = completion.accept(drafted[place])
                 except Exception as error:
                     self.fail(completion, SequenceFailed.because(error))
                     told[place] = [FILLER]
                     continue
                 places[completion] = place
-                if len(told[place]) == len(own):  # nothing was pending behind the drafts
-                    row = first[place] + len(own)
-                    rows[completion] = logits[row : row + 1].float()
+                if len(told[place]) == len(drafted[place]):  # nothing was pending behind the drafts
+                    rows[completion] = logits[place : place + 1]
         outcomes |= self._rounds(rows, places)
         for completion, outcome in outcomes.items():
             if isinstance(outcome, SequenceFailed):

@@ -30,6 +30,7 @@ TOUCHED: Mapping[str, tuple[str, ...]] = {
         "speculative_config",
         "additional_config",
         "async_scheduling",
+        "block_size",
         "enable_prefix_caching",
         "scheduling_policy",
         "skip_tokenizer_init",
@@ -74,7 +75,14 @@ TOUCHED: Mapping[str, tuple[str, ...]] = {
     "vllm.v1.core.sched.output.SchedulerOutput": (
         "scheduled_new_reqs",
         "num_scheduled_tokens",
+        "total_num_scheduled_tokens",
+        "scheduled_spec_decode_tokens",
         "finished_req_ids",
+    ),
+    "vllm.v1.worker.gpu_input_batch.CachedRequestState": ("num_computed_tokens", "block_ids"),
+    "vllm.v1.worker.gpu_input_batch.InputBatch.update_req_spec_token_ids": (
+        "request",
+        "scheduled_spec_tokens",
     ),
     "vllm.v1.core.sched.output.NewRequestData": ("req_id", "sampling_params", "num_computed_tokens"),
     "vllm.v1.spec_decode.metadata.SpecDecodeMetadata": ("draft_token_ids", "num_draft_tokens"),

@@ -8,7 +8,8 @@ import torch
 from vllm.forward_context import set_forward_context
 from vllm.v1.attention.backend import CommonAttentionMetadata
 
-from ttmark.gen_service.vllm_engine.scratch import Ints, plan_scratch
+from ttmark.gen_service.vllm_engine.cache_group import CacheGroup
+from ttmark.gen_service.vllm_engine.scratch import Ints, plan_adoption, plan_scratch
 
 Path = tuple[int, ...]
 Branch = tuple[int, int, Path]
@@ -26,11 +27,41 @@ class Probe:
     def __init__(self, runner: Any, blocks: int) -> None:
         self._runner = runner
         self._blocks = blocks
-        self.rows = 0
+        self._groups = [
+            CacheGroup(runner, number, blocks)
+            for number in range(len(runner.kv_cache_config.kv_cache_groups))
+        ]
+        self._probed: dict[tuple[int, Path], int] = {}  # of the last forward, by row of the batch and path
+        self._last: tuple[Ints, Ints] = (np.empty(0, np.int64), np.empty(0, np.int64))  # lengths, depths
 
     def logits(self, branches: Sequence[Branch]) -> torch.Tensor:
         """What comes after each branch, [branches, vocab]; as many forwards as the scratch blocks need."""
-        return torch.cat([self._forward(part) for part in self._parts(branches)])
+        found = [self._forward(part) for part in self._parts(branches)]
+        return found[0] if len(found) == 1 else torch.cat(found)
+
+    def find(self, row: int, path: Path) -> int | None:
+        """Number of a branch whose keys and values still lie in scratch blocks: one of the last forward."""
+        return self._probed.get((row, path))
+
+    def forget(self) -> None:
+        """Finds no branch any more until the next forward."""
+        self._probed = {}
+
+    def length(self, branch: int) -> int:
+        """Tokens before a branch."""
+        return int(self._last[0][branch])
+
+    def adopt(self, branches: Sequence[int], rows: Sequence[int]) -> None:
+        """Copies branches of the last forward into the blocks of their parents.
+
+        Args:
+            rows: of the batch, where the parents are now; their tables reach as far as the branches do.
+        """
+        lengths, depths = self._last
+        for group in self._groups:
+            tables = group.tables(rows, int((lengths + depths - 1).max()) // group.block_size + 1)
+            chosen = np.array(branches, dtype=np.int64)
+            group.copy(*plan_adoption(tables, chosen, lengths, depths, group.block_size, group.first_scratch))
 
     def _parts(self, branches: Sequence[Branch]) -> Iterator[Sequence[Branch]]:
         deepest = max(len(path) for _, _, path in branches)
@@ -40,6 +71,7 @@ class Probe:
 
     def _forward(self, branches: Sequence[Branch]) -> torch.Tensor:
         runner, device = self._runner, self._runner.device
+        self._probed = {}
         lengths = np.array([length for _, length, _ in branches], dtype=np.int64)
         depths = np.array([len(path) for _, _, path in branches], dtype=np.int64)
         ids = torch.tensor([token for _, _, path in branches for token in path], device=device)
@@ -52,18 +84,20 @@ class Probe:
         }
         attention: dict[str, Any] = {}
         slots: dict[str, torch.Tensor] = {}
-        for group in range(len(runner.kv_cache_config.kv_cache_groups)):
-            self._plan_group(group, branches, lengths, depths, shared, attention, slots)
+        for number in range(len(self._groups)):
+            self._plan_group(number, branches, lengths, depths, shared, attention, slots)
         with set_forward_context(attention, runner.vllm_config, num_tokens=len(ids), slot_mapping=slots):
             hidden = runner.model(input_ids=ids, positions=shared["positions"])
-        self.rows += len(ids)
-        last = torch.from_numpy(ends - 1).to(device)
-        logits: torch.Tensor = runner.model.compute_logits(hidden[last]).float()
+        if len(ids) > len(branches):
+            hidden = hidden[torch.from_numpy(ends - 1).to(device)]
+        logits: torch.Tensor = runner.model.compute_logits(hidden)
+        self._probed = {(row, path): number for number, (row, _, path) in enumerate(branches)}
+        self._last = lengths, depths
         return logits
 
     def _plan_group(
         self,
-        group: int,
+        number: int,
         branches: Sequence[Branch],
         lengths: Ints,
         depths: Ints,
@@ -72,23 +106,11 @@ class Probe:
         slots: dict[str, torch.Tensor],
     ) -> None:
         """Copies a KV group's blocks, and puts its layers' metadata and slots into the last two arguments."""
-        runner, device = self._runner, self._runner.device
-        layers = runner.kv_cache_config.kv_cache_groups[group].layer_names
-        caches = self._caches(layers)
-        table = runner.input_batch.block_table[group]
-        owners = [owner for owner, _, _ in branches]
-        width = int((lengths + depths - 1).max()) // table.block_size + 1
-        plan = plan_scratch(
-            table.block_table.np[owners, :width],
-            lengths,
-            depths,
-            table.block_size,
-            self._first_block(group, len(caches[0])),
-        )
-        if len(plan.sources):
-            source, target = (torch.from_numpy(ids).to(device) for ids in (plan.sources, plan.targets))
-            for cache in caches:
-                cache[target] = cache[source]
+        runner, device, group = self._runner, self._runner.device, self._groups[number]
+        width = int((lengths + depths - 1).max()) // group.block_size + 1
+        tables = group.tables([row for row, _, _ in branches], width)
+        plan = plan_scratch(tables, lengths, depths, group.block_size, group.first_scratch)
+        group.copy(plan.sources, plan.targets)
         written = torch.from_numpy(plan.slots).to(device)
         common = CommonAttentionMetadata(
             query_start_loc=shared["starts"].to(device),
@@ -105,19 +127,7 @@ class Probe:
             is_prefilling=torch.zeros(len(branches), dtype=torch.bool),
             seq_lens_cpu_upper_bound=shared["lengths"],
         )
-        for part in runner.attn_groups[group]:
+        for part in runner.attn_groups[number]:
             built = part.get_metadata_builder(0).build(0, common)
             attention.update(dict.fromkeys(part.layer_names, built))
-        slots.update(dict.fromkeys(layers, written))
-
-    def _caches(self, layers: Sequence[str]) -> list[torch.Tensor]:
-        """Cache of each layer [blocks, ...]; of layers that share one, once."""
-        context = self._runner.compilation_config.static_forward_context
-        found = (context[layer].kv_cache for layer in layers)
-        return list({cache.data_ptr(): cache for cache in found}.values())
-
-    def _first_block(self, group: int, cached_blocks: int) -> int:
-        """The group's first scratch block, in the blocks of its attention kernel."""
-        config = self._runner.kv_cache_config
-        known = int(config.num_blocks) - self._blocks * len(config.kv_cache_groups)
-        return (known + group * self._blocks) * (cached_blocks // int(config.num_blocks))
+        slots.update(dict.fromkeys(group.layers, written))

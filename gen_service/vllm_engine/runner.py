@@ -1,6 +1,8 @@
 """What is changed of vLLM's model runner: where tokens come from, and what is read of a prompt."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,6 +11,7 @@ from vllm.v1.outputs import SamplerOutput
 from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.vllm_engine.completion import ROWS, Reading
 from ttmark.gen_service.vllm_engine.desk import Desk
+from ttmark.gen_service.vllm_engine.kept_rows import KeptRows
 
 if TYPE_CHECKING:
     Runner = Any
@@ -24,17 +27,26 @@ class TandemRunner(Runner):  # type: ignore[misc]
 
     A step's own forward is the commit: the last rows of the blocks that the step before decided, whose
     drafts are always right. Its last row says what comes next. `_sample` has the blocks decided, with probes
-    in between, and hands vLLM the first token of each; the proposer hands it the others as drafts.
+    in between, and hands vLLM the first token of each; the proposer hands it the others as drafts. Rows that
+    a probe has computed are left out of the next step's forward.
 
     Attributes:
         desk: the requests in hand, and their decisions.
+        kept: rows of chosen branches.
     """
 
     desk: Desk
+    kept: KeptRows
+    _skipped: Mapping[str, list[int]] = {}
 
     def execute_model(self, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
         self.desk.step_begins()
-        return super().execute_model(scheduler_output, *args, **kwargs)
+        own = replace(  # the scheduler goes on with its own
+            scheduler_output,
+            num_scheduled_tokens=dict(scheduler_output.num_scheduled_tokens),
+            scheduled_spec_decode_tokens=dict(scheduler_output.scheduled_spec_decode_tokens),
+        )
+        return super().execute_model(own, *args, **kwargs)
 
     def sample_tokens(self, grammar_output: Any) -> Any:
         output = super().sample_tokens(grammar_output)
@@ -46,8 +58,9 @@ class TandemRunner(Runner):  # type: ignore[misc]
             self.desk.leave(request_id)
         for new in scheduler_output.scheduled_new_reqs:
             self.desk.begin(new.req_id, new.sampling_params.extra_args, new.num_computed_tokens)
-        scheduled: Mapping[str, int] = scheduler_output.num_scheduled_tokens
         result = super()._update_states(scheduler_output)
+        self._skipped = self.kept.skip(scheduler_output, self.input_batch, self.requests)
+        scheduled: Mapping[str, int] = scheduler_output.num_scheduled_tokens
         self.desk.count_rows({name: (count, self._in_prompt(name)) for name, count in scheduled.items()})
         return result
 
@@ -63,8 +76,18 @@ class TandemRunner(Runner):  # type: ignore[misc]
         else:
             tokens = iter(spec_decode_metadata.draft_token_ids.tolist())
             drafted = [[next(tokens) for _ in range(n)] for n in spec_decode_metadata.num_draft_tokens]
+        # vLLM makes up rows of token -1 to have as many of each request; they say nothing.
+        own = [[token for token in each if token >= 0] for each in drafted]
+        if len(logits) > len(names):
+            starts = accumulate((len(each) + 1 for each in drafted), initial=0)
+            last = [start + len(each) for start, each in zip(starts, own, strict=False)]
+            logits = logits[torch.tensor(last, device=logits.device)]
         inside_prompt = self.discard_request_mask.np[: len(names)].tolist()
+        drafted = [self._skipped.get(name, each) for name, each in zip(names, own, strict=True)]
         told = self.desk.decide(names, drafted, inside_prompt, logits)
+        for row, name in enumerate(names):
+            if told[row] and (drafts := self.desk.drafts(name)):
+                self.kept.keep(name, row, told[row][-1], drafts)
         width = max(map(len, told))
         padded = [tokens + [_NO_TOKEN] * (width - len(tokens)) for tokens in told]
         sampled = torch.tensor(padded, dtype=torch.int32, device=self.device).view(len(told), width)

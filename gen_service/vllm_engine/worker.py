@@ -14,6 +14,7 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, MLAAttentionSpec, Slid
 
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.vllm_engine.desk import Desk
+from ttmark.gen_service.vllm_engine.kept_rows import KeptRows
 from ttmark.gen_service.vllm_engine.lifeline import end_with
 from ttmark.gen_service.vllm_engine.probe import Probe
 from ttmark.gen_service.vllm_engine.report import StepReport
@@ -69,12 +70,13 @@ class TandemWorker(Worker):  # type: ignore[misc]
         tokenizer = TextTokenizer.load(told.folder)
         grammars = JsonGrammars(tokenizer, told.eos_token_ids)
         runner = self.model_runner
-        runner.probe = Probe(runner, self._scratch_blocks)
+        probe = Probe(runner, self._scratch_blocks)
+        runner.kept = KeptRows(probe)
         runner.desk = Desk(
             tokenizer,
             told.eos_token_ids,
             told.max_branches,
-            runner.probe.logits,
+            probe.logits,
             self._agree,
             _sender(told.address) if self.rank == 0 else None,
         )

@@ -34,7 +34,7 @@ def export(
 ) -> None:
     """Write the profile and the PRF keys of a key, for a detector of somebody else's.
 
-    Needs the right to change keys and an audit trail (TTMARK_AUDIT_FILE); the record says from then on
+    Needs the right to change keys and an audit trail (TTMARK_AUDIT_FOLDER); the record says from then on
     that the versions left. Secrets from which further keys are derived stay where they are.
     """
     if i_understand != key_id:
@@ -58,7 +58,7 @@ def is_terminal() -> bool:
 def _exported(key_id: str) -> bytes:
     async def command(store: KeyStore) -> bytes:
         if not store.audited:
-            raise StartupError("an export has to be on record: set TTMARK_AUDIT_FILE")
+            raise StartupError("an export has to be on record: set TTMARK_AUDIT_FOLDER")
         return export_file(*await store.ring.export(key_id))
 
     return run(command)

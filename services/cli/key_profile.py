@@ -34,7 +34,7 @@ def profile_from(
                 scheme=scheme,
                 block_size=block_size,
                 context_width=context_width,
-                parameters=dict(map(_parameter, parameters)),
+                parameters=dict(map(parameter, parameters)),
                 tokenizer_fingerprint=fingerprint,
                 pool=pool,
                 payloads=payloads,
@@ -50,7 +50,12 @@ def profile_from(
         raise typer.BadParameter(str(error), param_hint="--for") from error
 
 
-def _parameter(text: str) -> tuple[str, int | float | bool]:
+def parameter(text: str) -> tuple[str, int | float | bool]:
+    """Name and value of an option NAME=VALUE.
+
+    Raises:
+        typer.BadParameter: it is not one.
+    """
     name, separator, value = text.partition("=")
     if separator and value in ("true", "false"):
         return name, value == "true"

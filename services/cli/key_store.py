@@ -2,12 +2,12 @@
 
 import asyncio
 import getpass
-import os
+import socket
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Self, TypeVar
 
 import orjson
 import typer
@@ -17,6 +17,7 @@ from rich.table import Table
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 from ttmark.shared.vault.kek import KeyEncryptionKey
@@ -69,24 +70,44 @@ async def _with_key_store(command: Command[T]) -> T:
     settings = KeyStoreSettings()
     store = settings.open_store()
     try:
-        audit, audited = _audit_sink(settings.audit_file), settings.audit_file is not None
-        return await command(KeyStore(store, settings.load_kek(), settings.open_ledger(), audit, audited))
+        kek = settings.load_kek()
+        async with _Trail(settings, store, kek) as trail:
+            return await command(KeyStore(store, kek, settings.open_ledger(), trail.hear, trail.kept))
     finally:
         await store.close()
 
 
-def _audit_sink(path: Path | None) -> AuditSink:
-    def append(event: AuditEvent) -> None:
-        if path is None:
-            return
-        line = {"timestamp": datetime.now(UTC), **asdict(replace(event, actor=getpass.getuser()))}
-        try:
-            with os.fdopen(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600), "ab") as file:
-                file.write(orjson.dumps(line) + b"\n")
-        except OSError as error:
-            raise StartupError(f"cannot write the audit trail to {path} ({error.strerror})") from error
+class _Trail:
+    """The audit trail of a command, which is opened for its first event."""
 
-    return append
+    def __init__(self, settings: KeyStoreSettings, store: RecordStore, kek: KeyEncryptionKey) -> None:
+        self._user = getpass.getuser()
+        self._open = partial(settings.open_trail, f"commands-{self._user}@{socket.gethostname()}", store, kek)
+        self._trail: AuditTrail | None = None
+        self.kept = settings.audit_folder is not None
+
+    def hear(self, event: AuditEvent) -> None:
+        if not self.kept:
+            return
+        self._trail = self._trail or self._open()
+        try:
+            if self._trail is not None:
+                self._trail.write(replace(event, actor=self._user))
+        except OSError as error:
+            raise StartupError(f"cannot write the audit trail ({error.strerror})") from error
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """The store learns the head of what was written."""
+        if self._trail is None:
+            return
+        try:
+            await self._trail.anchor()
+        except (KeyStoreError, OSError) as error:
+            typer.echo(f"ttmark: the audit trail is written, but the store lacks its head: {error}", err=True)
+        self._trail.close()
 
 
 def print_json(document: object) -> None:

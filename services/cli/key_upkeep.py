@@ -12,6 +12,7 @@ import typer
 from ttmark.services.cli.closed_file import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import JsonOutput
+from ttmark.shared.audit.heads import Heads
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup
 from ttmark.shared.keys.upkeep import Rotation, rotate_due
 from ttmark.shared.keys.verification import verify_store
@@ -62,6 +63,7 @@ def rewrap(as_json: JsonOutput = False) -> None:
 
     async def command(store: KeyStore) -> tuple[int, int]:
         changed = await store.ring.rewrap(), await store.registry.rewrap()
+        await Heads(store.records, store.kek).rewrap()
         store.audit(AuditEvent("key.rewrap"))
         return changed
 

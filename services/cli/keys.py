@@ -10,6 +10,7 @@ import typer
 
 from ttmark.services.cli.confirmation import Yes, confirm
 from ttmark.services.cli.key_export import export
+from ttmark.services.cli.key_import import import_key
 from ttmark.services.cli.key_profile import profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
@@ -17,8 +18,9 @@ from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.keys.records import KeyInfo
 from ttmark.shared.keys.upkeep import rotate_due
 from ttmark.shared.keys.volume import volume_name
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.presets import Purpose
-from ttmark.shared.schemas.profile import MAX_POOL
+from ttmark.shared.schemas.profile import MAX_POOL, Profile
 from ttmark.shared.vault.key_store_errors import ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)
@@ -166,6 +168,7 @@ app.command()(backup)
 app.command()(restore)
 app.command()(verify)
 app.command()(export)
+app.command("import")(import_key)
 
 
 def _show_one(key: KeyInfo, volumes: Volumes | None = None, *, as_json: bool) -> None:
@@ -183,14 +186,14 @@ def _show(keys: list[KeyInfo], volumes: Volumes | None = None, *, as_json: bool)
         {
             "KEY": key.key_id,
             "TENANT": key.tenant,
-            "PROFILE": key.profile.profile_id,
+            "PROFILE": key.profile.profile_id + (" (foreign)" * isinstance(key.profile, ForeignProfile)),
             "VERSION": str(version.version),
             "STATE": version.state.value,
             "MARKED TOKENS": "-"
             if volumes is None
             else str(volumes.get(volume_name(key.key_id, version.version), 0)),
             "LIMIT": str(key.rotate_after_tokens or "-") if version == key.primary else "-",
-            "POOL": f"{key.profile.pool}{' payloads' if key.profile.payloads else ''}",
+            "POOL": _pool(key.profile),
             "CREATED (UTC)": moment(version.created_at),
             "CHANGED (UTC)": moment(version.changed_at),
             "EXPORTED (UTC)": moment(version.exported_at),
@@ -199,6 +202,12 @@ def _show(keys: list[KeyInfo], volumes: Volumes | None = None, *, as_json: bool)
         for version in key.versions
     ]
     print_table(rows, empty="no keys; make one with `ttmark keys create`")
+
+
+def _pool(profile: Profile | ForeignProfile) -> str:
+    if isinstance(profile, ForeignProfile):
+        return "-"
+    return f"{profile.pool}{' payloads' if profile.payloads else ''}"
 
 
 def _document(key: KeyInfo, volumes: Volumes | None) -> dict[str, object]:

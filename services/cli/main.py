@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ttmark.services.cli import (
+    audit,
     case,
     detect,
     evaluate,
@@ -49,6 +50,7 @@ app.command()(generate.generate)
 app.command()(detect.detect)
 app.command()(verify.verify)
 app.add_typer(case.app, name="case")
+app.add_typer(audit.app, name="audit")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")
 app.add_typer(models.app, name="models")

@@ -9,7 +9,7 @@ from ttmark.services.cli.confirmation import Yes, confirm
 from ttmark.services.cli.key_store import moment, print_json, print_table, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.access.rates import DEFAULT_RATES, MOST_RATES, checked_rates
-from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.scopes import Scope, TokenUse
 from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.access.token_records import TokenInfo
 
@@ -40,6 +40,10 @@ def create(
             f"repeated, up to {MOST_RATES}; default: {', '.join(f'{one:g}' for one in DEFAULT_RATES)}."
         ),
     ] = None,
+    use: Annotated[
+        list[TokenUse] | None,
+        typer.Option(help="What it is for, where a marking policy asks; may be repeated."),
+    ] = None,
     as_json: JsonOutput = False,
 ) -> None:
     """Create a token and print it; it is not shown again."""
@@ -56,7 +60,13 @@ def create(
     )
     plain, token = run(
         lambda store: store.registry.create(
-            tenant=tenant, scopes=scopes, expires_at=expires_at, label=label, limits=limits, rates=rates
+            tenant=tenant,
+            scopes=scopes,
+            expires_at=expires_at,
+            label=label,
+            limits=limits,
+            rates=rates,
+            uses=use or (),
         )
     )
     if as_json:
@@ -114,8 +124,10 @@ def _limits(token: TokenInfo) -> str:
     parts = [f"{value or 'any'} {name}" for name, value in own.items()]
     if token.rates != DEFAULT_RATES:
         parts.append("rates " + " ".join(f"{rate:g}" for rate in token.rates))
+    if token.uses:
+        parts.append("for " + " and ".join(sorted(token.uses)))
     return ", ".join(parts) or "-"
 
 
 def _document(token: TokenInfo) -> dict[str, object]:
-    return {**token.model_dump(mode="json"), "scopes": sorted(token.scopes)}
+    return {**token.model_dump(mode="json"), "scopes": sorted(token.scopes), "uses": sorted(token.uses)}

@@ -18,12 +18,20 @@ class Scope(StrEnum):
     DETECT_EVIDENCE = "detect:evidence"
 
 
+class TokenUse(StrEnum):
+    """What a token is for, as its operator says; a policy may leave such texts unmarked."""
+
+    CODE = "code"
+    MACHINE = "machine"
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
     """Who is calling: the token, the tenant whose keys it may use, what for, and how much.
 
     Attributes:
         rates: false positive rates at which it may ask without `detect:evidence`, the coarsest first.
+        uses: what it is for.
     """
 
     token_id: str
@@ -31,6 +39,7 @@ class Principal:
     scopes: frozenset[Scope]
     limits: TokenLimits = field(default_factory=TokenLimits)
     rates: tuple[float, ...] = DEFAULT_RATES
+    uses: frozenset[TokenUse] = frozenset()
 
     @property
     def sees_evidence(self) -> bool:

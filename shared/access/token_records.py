@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ttmark.shared.access.rates import DEFAULT_RATES, checked_rates
-from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.scopes import Scope, TokenUse
 from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.key_store_errors import InvalidToken, RecordTampered
@@ -34,6 +34,7 @@ class TokenInfo(BaseModel):
     revoked_at: datetime | None = None
     limits: TokenLimits = Field(default_factory=TokenLimits)
     rates: Annotated[tuple[float, ...], AfterValidator(checked_rates)] = DEFAULT_RATES
+    uses: frozenset[TokenUse] = frozenset()
 
 
 class TokenRecord(TokenInfo):
@@ -60,9 +61,15 @@ def load_token(envelope: Envelope) -> TokenRecord:
 
 def dump_token(record: TokenRecord) -> dict[str, object]:
     """The body of the envelope."""
-    body = {**record.model_dump(mode="json"), "scopes": sorted(record.scopes)}
+    body = {
+        **record.model_dump(mode="json"),
+        "scopes": sorted(record.scopes),
+        "uses": sorted(record.uses),
+    }
     if record.rates == DEFAULT_RATES:
         del body["rates"]  # a replica of the version before, which knows no rates, reads such a token too
+    if not record.uses:
+        del body["uses"]  # likewise
     return body
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ttmark.shared.access import token_records
 from ttmark.shared.access.rates import DEFAULT_RATES, checked_rates
 from ttmark.shared.access.recent_tokens import RecentTokens
-from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.access.scopes import Principal, Scope, TokenUse
 from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.vault.audit import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.envelope import Envelope
@@ -60,6 +60,7 @@ class TokenRegistry:
         label: str = "",
         limits: TokenLimits | None = None,
         rates: Collection[float] = DEFAULT_RATES,
+        uses: Collection[TokenUse] = (),
     ) -> tuple[str, token_records.TokenInfo]:
         """A new token: its plain text, which is shown this once, and what is kept of it.
 
@@ -82,6 +83,7 @@ class TokenRegistry:
             secret_sha256=token_records.hash_secret(secret),
             limits=limits or TokenLimits(),
             rates=checked_rates(rates),
+            uses=frozenset(uses),
         )
         await self._vault.write(token_records.KIND, token_id, token_records.dump_token(record), previous=None)
         self._audit(AuditEvent("token.create", token_id=token_id, tenant=tenant))
@@ -127,7 +129,9 @@ class TokenRegistry:
             )
             self._audit(event)
             raise ExpiredToken("the access token has expired")
-        return Principal(record.token_id, record.tenant, record.scopes, record.limits, record.rates)
+        return Principal(
+            record.token_id, record.tenant, record.scopes, record.limits, record.rates, record.uses
+        )
 
     async def list(self, *, tenant: str | None = None) -> list[token_records.TokenInfo]:
         """All tokens, or those of one tenant, oldest first; no hashes."""

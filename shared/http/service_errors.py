@@ -5,6 +5,7 @@ ServiceError
 │   ├── MalformedJson, UnsupportedFeature, ContextLengthExceeded
 ├── Unauthorized 401
 ├── Forbidden 403
+│   ├── PolicyDenied
 ├── NotFound 404
 │   ├── KeyNotFound, ModelNotFound
 ├── MethodNotAllowed 405
@@ -80,6 +81,22 @@ class Unauthorized(ServiceError):
 class Forbidden(ServiceError):
     status, code, title = 403, "insufficient_scope", "Forbidden"
     type = "permission_error"
+
+
+class PolicyDenied(Forbidden):
+    """A rule of the deployment forbids it.
+
+    Args:
+        rule: its name.
+        reason: why the text would be unmarked.
+    """
+
+    code = "policy_denied"
+
+    def __init__(self, message: str, *, rule: str, reason: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.reason = reason
 
 
 class NotFound(ServiceError):

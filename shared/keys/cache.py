@@ -9,7 +9,7 @@ import structlog
 
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.vault.audit import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
@@ -43,7 +43,7 @@ class KeyCache:
         self._audit = audit
         self._log = structlog.stdlib.get_logger("ttmark.keys")
         self._monotonic = monotonic
-        self._keys: dict[str, UnlockedKey] = {}
+        self._keys: dict[str, HeldKey] = {}
         self._refreshed_at: float | None = None
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -71,7 +71,7 @@ class KeyCache:
                 await self._reporter.sign_off()
 
     @property
-    def keys(self) -> Collection[UnlockedKey]:
+    def keys(self) -> Collection[HeldKey]:
         """All keys in hand, of every tenant, however old."""
         return self._keys.values()
 
@@ -85,11 +85,11 @@ class KeyCache:
         """Whether there is a key in hand that is not too old to be used."""
         return self._usable and bool(self._keys)
 
-    def get(self, key_id: str) -> UnlockedKey | None:
+    def get(self, key_id: str) -> HeldKey | None:
         """The key; None when it is unknown or what is known is too old."""
         return self._keys.get(key_id) if self._usable else None
 
-    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
+    def for_tenant(self, tenant: str) -> list[HeldKey]:
         """The tenant's keys, ordered by id; empty when what is known is too old."""
         return [key for key in self._keys.values() if key.tenant == tenant] if self._usable else []
 

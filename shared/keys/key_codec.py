@@ -6,23 +6,27 @@ import os
 import struct
 from datetime import datetime
 
+import orjson
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ValidationError
 
 from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion, HeldKey, UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, canonical_json
 from ttmark.shared.vault.key_store_errors import RecordTampered
+from ttmark.shared.watermark.foreign import ForeignMark
+from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES, Secrets
 
 KIND = "key"
 SECRET_BYTES = 32
 PRF_KEY_BYTES = 16
 
 
-def _secret_name(key_id: str, version: int, profile: Profile, epoch: int) -> bytes:
+def _secret_name(key_id: str, version: int, profile: Profile | ForeignProfile, epoch: int) -> bytes:
     """Associated data of a sealed secret."""
     return canonical_json(["ttmark secret", key_id, version, profile.canonical().decode(), epoch])
 
@@ -30,15 +34,21 @@ def _secret_name(key_id: str, version: int, profile: Profile, epoch: int) -> byt
 def new_version(
     data_key: DataKey,
     key_id: str,
-    profile: Profile,
+    profile: Profile | ForeignProfile,
     version: int,
     state: KeyState,
     *,
     epoch: int,
     now: datetime,
+    secrets: Secrets | None = None,
 ) -> VersionRecord:
-    """A version with a fresh 256-bit secret, sealed for this key, number, profile and epoch."""
-    sealed = data_key.seal(os.urandom(SECRET_BYTES), _secret_name(key_id, version, profile, epoch))
+    """A version with its secret sealed for this key, number, profile and epoch.
+
+    Args:
+        secrets: of a foreign scheme; None: 256 fresh bits.
+    """
+    secret = os.urandom(SECRET_BYTES) if secrets is None else canonical_json(dict(secrets))
+    sealed = data_key.seal(secret, _secret_name(key_id, version, profile, epoch))
     return VersionRecord(
         version=version,
         state=state,
@@ -49,24 +59,33 @@ def new_version(
     )
 
 
-def unlock(envelope: Envelope) -> UnlockedKey:
-    """Opens the secrets of all versions and derives their PRF keys."""
+def unlock(envelope: Envelope) -> HeldKey:
+    """Opens the secrets of all versions and derives their PRF keys, or makes the marks of a foreign key."""
     record = load_record(envelope)
-    versions = []
+    profile, secrets = record.profile, []
     for version in record.versions:
-        name = _secret_name(record.key_id, version.version, record.profile, version.epoch)
-        secret = envelope.data_key.open(base64.b64decode(version.sealed_secret), name)
-        versions.append(
-            UnlockedVersion(version.version, version.state, *derive_prf_keys(secret, record.profile))
+        name = _secret_name(record.key_id, version.version, profile, version.epoch)
+        secrets.append(envelope.data_key.open(base64.b64decode(version.sealed_secret), name))
+    opened = list(zip(record.versions, secrets, strict=True))
+    if isinstance(profile, ForeignProfile):
+        marks = tuple(
+            ForeignVersion(version.version, version.state, _mark(profile, secret))
+            for version, secret in opened
         )
-    return UnlockedKey(
-        record.key_id,
-        record.tenant,
-        record.profile,
-        envelope.epoch,
-        tuple(versions),
-        record.rotate_after_tokens,
+        return ForeignKey(record.key_id, record.tenant, profile, envelope.epoch, marks)
+    versions = tuple(
+        UnlockedVersion(version.version, version.state, *derive_prf_keys(secret, profile))
+        for version, secret in opened
     )
+    limit = record.rotate_after_tokens
+    return UnlockedKey(record.key_id, record.tenant, profile, envelope.epoch, versions, limit)
+
+
+def _mark(profile: ForeignProfile, secret: bytes) -> ForeignMark:
+    try:
+        return FOREIGN_SCHEMES[profile.scheme].mark(profile.parameters, orjson.loads(secret))
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordTampered("the record of a foreign key does not describe its scheme") from error
 
 
 def load_record(envelope: Envelope) -> KeyRecord:

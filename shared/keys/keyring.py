@@ -4,18 +4,21 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
-from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
-from ttmark.shared.keys.replicas import replicas_behind
+from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState
+from ttmark.shared.keys.replicas import check_known
 from ttmark.shared.keys.transitions import (
+    check_own,
     check_primary,
     disabled,
     exported,
     find_version,
     next_version,
+    own_key,
     promoted,
     retired,
 )
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.audit import Action, AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.data_key import DataKey
@@ -25,13 +28,13 @@ from ttmark.shared.vault.key_store_errors import (
     KeyExists,
     KeyNotFound,
     KeyStoreError,
-    ReplicasBehind,
     RevisionConflict,
 )
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.names import check_name
 from ttmark.shared.vault.store import RecordStore
 from ttmark.shared.vault.vault import Vault
+from ttmark.shared.watermark.foreign.schemes import Secrets
 
 
 class KeyRing:
@@ -52,12 +55,18 @@ class KeyRing:
     ) -> None:
         self._store = store
         self._vault = Vault(store, kek, ledger)
-        self._unlocked: dict[str, tuple[Envelope, UnlockedKey]] = {}
+        self._unlocked: dict[str, tuple[Envelope, HeldKey]] = {}
         self._audit = audit
         self._now = now
 
-    async def create(self, key_id: str, *, tenant: str, profile: Profile) -> KeyInfo:
+    async def create(
+        self, key_id: str, *, tenant: str, profile: Profile | ForeignProfile, secrets: Secrets | None = None
+    ) -> KeyInfo:
         """A new key with version 1 as its primary: no replica can be behind on a key that nobody uses yet.
+
+        Args:
+            profile: a foreign one makes a key that is looked for and never generated with.
+            secrets: of a foreign scheme.
 
         Raises:
             KeyExists, InvalidName.
@@ -66,9 +75,9 @@ class KeyRing:
         check_name("tenant", tenant)
         if await self._vault.read(KIND, key_id) is not None:
             raise KeyExists(f"key {key_id} exists")
-        now = self._now()
-        data_key = DataKey.generate()
-        version = new_version(data_key, key_id, profile, 1, KeyState.PRIMARY, epoch=1, now=now)
+        now, data_key, foreign = self._now(), DataKey.generate(), isinstance(profile, ForeignProfile)
+        state = KeyState.ACTIVE if foreign else KeyState.PRIMARY
+        version = new_version(data_key, key_id, profile, 1, state, epoch=1, now=now, secrets=secrets)
         record = KeyRecord(key_id=key_id, tenant=tenant, profile=profile, created_at=now, versions=(version,))
         try:
             envelope = await self._vault.write(
@@ -76,7 +85,8 @@ class KeyRing:
             )
         except RevisionConflict as error:
             raise KeyExists(f"key {key_id} exists") from error
-        self._audit(AuditEvent("key.create", key_id=key_id, version=1, tenant=tenant))
+        action: Action = "key.import" if foreign else "key.create"
+        self._audit(AuditEvent(action, key_id=key_id, version=1, tenant=tenant))
         return describe(envelope)
 
     async def list(self, *, tenant: str | None = None) -> list[KeyInfo]:
@@ -102,6 +112,7 @@ class KeyRing:
         """
 
         def change(record: KeyRecord, envelope: Envelope) -> KeyRecord:
+            check_own(record)
             if primary is not None:
                 check_primary(record, primary)
             version = new_version(
@@ -127,7 +138,9 @@ class KeyRing:
         """
         if not force:
             record = load_record(await self._read(key_id))
-            await self._check_known(record, find_version(record, version))
+            check_own(record)
+            if (known := find_version(record, version)).state is KeyState.PENDING:
+                await check_known(self._store, key_id, version, known.epoch, self._now())
         return await self._transition("key.promote", key_id, version, promoted)
 
     async def rotate_after(self, key_id: str, tokens: int | None) -> KeyInfo:
@@ -140,6 +153,7 @@ class KeyRing:
             raise ValueError("a version is rotated after at least one token")
 
         def change(record: KeyRecord, _: Envelope) -> KeyRecord:
+            check_own(record)
             return record.model_copy(update={"rotate_after_tokens": tokens})
 
         info = describe(await self._change(key_id, change))
@@ -163,16 +177,20 @@ class KeyRing:
             InvalidTransition: no version is detected.
         """
         envelope = await self._change(key_id, lambda record, _: exported(record, self._now()))
-        key = unlock(envelope)
+        key = own_key(unlock(envelope))
         names = tuple(f"{key_id}/{version.version}" for version in key.detectable)
         self._audit(AuditEvent("key.export", key_id=key_id, tenant=key.tenant, keys=names))
         return describe(envelope), key
 
     async def open(self, key_id: str) -> UnlockedKey:
-        """The key with all versions unwrapped."""
-        return unlock(await self._read(key_id))
+        """A key of this system with all versions unwrapped.
 
-    async def open_all(self) -> tuple[dict[str, UnlockedKey], dict[str, KeyStoreError]]:
+        Raises:
+            InvalidTransition: it is another system's.
+        """
+        return own_key(unlock(await self._read(key_id)))
+
+    async def open_all(self) -> tuple[dict[str, HeldKey], dict[str, KeyStoreError]]:
         """Every key by id, and what is wrong with those that cannot be opened."""
         envelopes, problems = await self._vault.read_all(KIND)
         unlocked = {}
@@ -212,16 +230,6 @@ class KeyRing:
         info = describe(await self._change(key_id, change))
         self._audited(action, info, version)
         return info
-
-    async def _check_known(self, record: KeyRecord, version: VersionRecord) -> None:
-        if version.state is not KeyState.PENDING:
-            return
-        behind = await replicas_behind(self._store, record.key_id, version.epoch, self._now())
-        if behind:
-            raise ReplicasBehind(
-                f"version {version.version} of {record.key_id} is not known yet to {', '.join(behind)}: "
-                "try again in a moment, or force it if they will not come back"
-            )
 
     def _audited(self, action: Action, info: KeyInfo, version: int) -> None:
         self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))

@@ -2,9 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.names import Name
 
@@ -55,6 +57,7 @@ class _Key(BaseModel):
     """What a key's record holds and shows alike.
 
     Attributes:
+        profile: a foreign one of a key of another system, which marks no text here.
         rotate_after_tokens: of the primary version, after which the next one takes its place; None: no limit.
     """
 
@@ -62,7 +65,7 @@ class _Key(BaseModel):
 
     key_id: Name
     tenant: Name
-    profile: Profile
+    profile: ForeignProfile | Profile = Field(union_mode="left_to_right")
     created_at: datetime
     rotate_after_tokens: int | None = Field(default=None, ge=1)
 
@@ -71,6 +74,13 @@ class KeyRecord(_Key):
     """The body of a key's record."""
 
     versions: tuple[VersionRecord, ...]
+
+    @model_validator(mode="after")
+    def _foreign_keys_never_mark(self) -> Self:
+        marking = [one for one in self.versions if one.state in (KeyState.PENDING, KeyState.PRIMARY)]
+        if isinstance(self.profile, ForeignProfile) and (marking or self.rotate_after_tokens):
+            raise ValueError("a key of another system has no version to generate with")
+        return self
 
 
 class KeyInfo(_Key):

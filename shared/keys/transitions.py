@@ -3,6 +3,8 @@
 from datetime import datetime
 
 from ttmark.shared.keys.records import KeyRecord, KeyState, VersionRecord
+from ttmark.shared.keys.unlocked import ForeignKey, HeldKey, UnlockedKey
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound
 
 _RETIRABLE = (KeyState.PENDING, KeyState.ACTIVE)
@@ -14,6 +16,26 @@ def find_version(record: KeyRecord, version: int) -> VersionRecord:
         if candidate.version == version:
             return candidate
     raise KeyNotFound(f"key {record.key_id} has no version {version}")
+
+
+def check_own(record: KeyRecord) -> None:
+    """Raises InvalidTransition where the key is another system's: it marks no text here."""
+    if isinstance(record.profile, ForeignProfile):
+        raise _another_systems(record.key_id, record.profile)
+
+
+def own_key(key: HeldKey) -> UnlockedKey:
+    """The key, or InvalidTransition where it is another system's."""
+    if isinstance(key, ForeignKey):
+        raise _another_systems(key.key_id, key.profile)
+    return key
+
+
+def _another_systems(key_id: str, profile: ForeignProfile) -> InvalidTransition:
+    return InvalidTransition(
+        f"key {key_id} is another system's ({profile.scheme}): its texts are looked for, none are made "
+        "with it here; it can be retired and disabled"
+    )
 
 
 def next_version(record: KeyRecord) -> int:
@@ -38,6 +60,7 @@ def check_primary(record: KeyRecord, version: int) -> None:
 
 def promoted(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
     """The pending version becomes primary and the primary one active; a primary version stays as it is."""
+    check_own(record)
     state = find_version(record, version).state
     if state is KeyState.PRIMARY:
         return record
@@ -68,6 +91,7 @@ def disabled(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
 
 def exported(record: KeyRecord, now: datetime) -> KeyRecord:
     """The versions that are detected bear the time at which their PRF keys left the store."""
+    check_own(record)
     if not any(version.state.detectable for version in record.versions):
         raise InvalidTransition(f"key {record.key_id} has no version that is detected")
     versions = tuple(

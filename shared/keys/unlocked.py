@@ -1,10 +1,13 @@
 """Keys ready for use: in memory only, never written anywhere."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ttmark.shared.keys.records import KeyState
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.confidential import Confidential
+from ttmark.shared.watermark.foreign import ForeignMark
 
 
 class UnlockedVersion(Confidential):
@@ -46,3 +49,46 @@ class UnlockedKey:
     def detectable(self) -> tuple[UnlockedVersion, ...]:
         """The versions whose texts are looked for, newest first."""
         return tuple(version for version in reversed(self.versions) if version.state.detectable)
+
+
+class ForeignVersion(Confidential):
+    """The one version of a foreign key, with the mark that it looks for."""
+
+    __slots__ = ("mark", "state", "version")
+
+    def __init__(self, version: int, state: KeyState, mark: ForeignMark) -> None:
+        self.version = version
+        self.state = state
+        self.mark = mark
+
+    def __repr__(self) -> str:
+        return f"<ForeignVersion {self.version} {self.state}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A key of another system, unwrapped: texts are looked for with it, none are made."""
+
+    key_id: str
+    tenant: str
+    profile: ForeignProfile
+    epoch: int
+    versions: tuple[ForeignVersion, ...]
+
+    @property
+    def detectable(self) -> tuple[ForeignVersion, ...]:
+        """The versions whose texts are looked for."""
+        return tuple(version for version in self.versions if version.state.detectable)
+
+
+HeldKey = UnlockedKey | ForeignKey
+
+
+def own_keys(keys: Iterable[HeldKey]) -> list[UnlockedKey]:
+    """Those of this system."""
+    return [key for key in keys if isinstance(key, UnlockedKey)]
+
+
+def foreign_keys(keys: Iterable[HeldKey]) -> list[ForeignKey]:
+    """Those of other systems."""
+    return [key for key in keys if isinstance(key, ForeignKey)]

@@ -9,7 +9,7 @@ from typing import Self
 
 import structlog
 
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey, own_keys
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.store import RecordStore
@@ -31,7 +31,7 @@ class VolumeCounter:
     """
 
     def __init__(
-        self, store: RecordStore, keys: Callable[[], Collection[UnlockedKey]], *, every_seconds: float = 5.0
+        self, store: RecordStore, keys: Callable[[], Collection[HeldKey]], *, every_seconds: float = 5.0
     ) -> None:
         self._store = store
         self._keys = keys
@@ -100,7 +100,7 @@ class VolumeCounter:
         """The limit of each primary version that has one."""
         return {
             volume_name(key.key_id, key.primary.version): key.rotate_after_tokens
-            for key in self._keys()
+            for key in own_keys(self._keys())
             if key.primary is not None and key.rotate_after_tokens is not None
         }
 

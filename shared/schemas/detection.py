@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
+from ttmark.shared.schemas.detected import BlockEvidence, DetectedKey, ForeignMarkFound, Segment
 from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers, is_none
 
 MAX_DOCUMENTS = 256
@@ -119,49 +120,6 @@ class CombinedRequest(DetectionRequest):
     )
 
 
-class DetectedKey(AnswerModel):
-    """The key version that explains the document best."""
-
-    key_id: str
-    version: int
-    profile: str
-    pool_key: int | None = Field(
-        default=None, description="Which key of its pool, from 0 on; null where the pool is one key."
-    )
-    payload: int | None = Field(
-        default=None,
-        description="The number that the request for the text chose, where the key takes payloads; null "
-        "where the service drew it, and for a document in which several keys of the pool were found.",
-    )
-
-
-class BlockEvidence(AnswerModel):
-    """Standardised score of one block, mean 0 and variance 1 without a watermark.
-
-    Direct detection lists the blocks that it sums, all else those of the best alignment, whose mean
-    is somewhat above 0 without a watermark: 0.15 for pairs.
-    """
-
-    start_token: int
-    end_token: int
-    start_char: int | None = None
-    end_char: int | None = None
-    score: float
-
-
-class Segment(AnswerModel):
-    """A watermarked passage: half-open ranges of tokens and of characters of the submitted text."""
-
-    start_token: int
-    end_token: int
-    start_char: int | None = None
-    end_char: int | None = None
-    log10_e_value: float | None = Field(
-        description="log10 of how many passages this strong are expected in such a document by chance."
-    )
-    key: DetectedKey
-
-
 class NormalizationReport(AnswerModel):
     """Characters of a text that can hide a watermark, counted by kind."""
 
@@ -191,8 +149,8 @@ class DetectionResult(AnswerModel):
     verdict: Verdict
     basis: str = Field(
         default="watermark",
-        description="What the verdict rests on: `watermark`, that of the keys tried. Later services may know "
-        "others.",
+        description="What the verdict rests on: `watermark`, ours, found or not; `foreign_watermark`, that "
+        "of another system, where it was found and ours was not. Later services may know others.",
     )
     message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
     tokens: int = Field(
@@ -224,6 +182,11 @@ class DetectionResult(AnswerModel):
     )
     segments: list[Segment] | None = Field(
         default=None, description="Localized detection: the passages found, in order; they do not overlap."
+    )
+    foreign_marks: list[ForeignMarkFound] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Marks of other systems that were found, each at `fpr`; beside ours or alone.",
     )
     evidence: list[BlockEvidence] | None = None
     reading: Literal["as_sent", "normalized"] | None = Field(

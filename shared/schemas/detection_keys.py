@@ -18,6 +18,7 @@ class DetectionKey(AnswerModel):
     key_id: str
     profile: str
     scheme: str
+    foreign: bool = Field(default=False, description="Whether the key is another system's.")
     block_size: int
     pool: int = Field(default=1, description="Keys of each version; one of them made each completion.")
     payloads: bool = Field(default=False, description="Whether requests choose the pool's key: a payload.")

@@ -6,7 +6,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.detection import DEFAULT_FPR, EXACTLY_ONE_CONTENT, DetectedKey, KeyId, Phase
+from ttmark.shared.schemas.detected import DetectedKey
+from ttmark.shared.schemas.detection import DEFAULT_FPR, EXACTLY_ONE_CONTENT, KeyId, Phase
 from ttmark.shared.schemas.fields import NonEmptyText, NoTruthValue, TokenIds, WholeNumber
 
 

@@ -23,6 +23,11 @@ class WatermarkOptions(RequestPart):
     enabled: bool | None = Field(
         default=None, description="`false` needs the scope generate:unwatermarked; on by default."
     )
+    content: Literal["code"] | None = Field(
+        default=None,
+        description="Says that the text is to be code, which a policy of the service may leave unmarked for "
+        "tokens with that use.",
+    )
     show_blocks: bool | None = Field(
         default=None,
         description="Adds to each piece of a streamed choice whether it is a block with the watermark.",
@@ -62,7 +67,12 @@ class WatermarkBlock(Receipt):
     reasons: dict[str, int] = Field(
         description="Blocks without a mark by reason: warm_up (the first blocks have no context), odd_end "
         "(a last block cut short), repeated_context, greedy (temperature 0), disabled (by the request), "
-        "confined (the request's logit_bias chose the tokens)."
+        "confined (the request's logit_bias chose the tokens), policy (a rule of the service)."
+    )
+    policy: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="The rule of the service's marking policy that decided; left out where none is for it.",
     )
     key_id: str | None = None
     key_version: int | None = None

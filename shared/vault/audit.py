@@ -8,6 +8,7 @@ import structlog
 
 Action = Literal[
     "key.create",
+    "key.import",
     "key.rotate",
     "key.limit",
     "key.promote",
@@ -18,6 +19,7 @@ Action = Literal[
     "key.generate",
     "key.generated",
     "key.detect",
+    "policy.deny",
     "job.create",
     "job.delete",
     "case.store",
@@ -53,6 +55,7 @@ class AuditEvent:
         tokens that were read.
     keys: `key id/version` of all that a detection tried, or whose PRF keys were exported.
     verdicts: how many documents got each.
+    rule: of the marking policy, that decided.
     """
 
     action: Action
@@ -69,6 +72,7 @@ class AuditEvent:
     verdicts: Mapping[str, int] | None = None
     job_id: str | None = None
     case_id: str | None = None
+    rule: str | None = None
 
 
 AuditSink = Callable[[AuditEvent], None]

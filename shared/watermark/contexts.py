@@ -65,7 +65,7 @@ def scored_positions(
     if starts.size == 0:
         return starts
     contexts = windows(tokens, starts - context_width, context_width)
-    scored: NDArray[np.int64] = starts[_first_occurrences(contexts)]
+    scored: NDArray[np.int64] = starts[first_occurrences(contexts)]
     return scored
 
 
@@ -75,7 +75,7 @@ def windows(tokens: NDArray[np.int64], starts: NDArray[np.int64], width: int) ->
     return rows
 
 
-def _first_occurrences(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def first_occurrences(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Ascending numbers of the rows [N, T] that equal no earlier one; quicker for a text than sorting."""
     keys = rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist()
     first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))

@@ -41,7 +41,7 @@ def test_a_marked_text_is_found_explained_and_mapped(connected: Page, site) -> N
 def test_an_unmarked_text_is_not_called_human(connected: Page, site) -> None:
     check(connected, site.human(200))
     expect(headline(connected)).to_have_text("No watermark found")
-    expect(connected.locator("#caution")).to_contain_text("does not show that a person wrote it")
+    expect(connected.locator("#caution")).to_contain_text("does not show that a person wrote the text")
 
 
 def test_a_short_text_says_how_much_is_needed(connected: Page) -> None:

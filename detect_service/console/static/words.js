@@ -23,7 +23,8 @@ function superscript(power) {
   return [...String(power)].map((digit) => SUPERSCRIPTS[Number(digit)]).join("");
 }
 
-export const keyName = (key) => `${key.key_id}, version ${key.version}${poolNumber(key)}`;
+export const keyName = (key) =>
+  `${key.key_id}, version ${key.version}${poolNumber(key)}${key.scheme ? ` (${key.scheme})` : ""}`;
 
 /** A number that a request chose is a payload; else the service drew it. */
 const poolNumber = (key) =>

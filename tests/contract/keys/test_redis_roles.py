@@ -138,22 +138,48 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize(
-    "name", ["key", "token", "replica", "volume", "count:x", "job:x", "jobs:x", "case:x", "cases:x", "other"]
+    "name",
+    [
+        "key",
+        "token",
+        "replica",
+        "audit",
+        "volume",
+        "count:x",
+        "job:x",
+        "jobs:x",
+        "case:x",
+        "cases:x",
+        "other",
+    ],
+    [
+        "key",
+        "token",
+        "replica",
+        "audit",
+        "volume",
+        "count:x",
+        "job:x",
+        "jobs:x",
+        "case:x",
+        "cases:x",
+        "other",
+    ],
 )
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_role_reaches_only_its_own_records(
     secured: SecuredRedis, role: str, name: str, access: str
 ) -> None:
-    records, cases = {"key", "token", "replica"}, {"case:x", "cases:x"}
+    records, cases = {"key", "token", "replica", "audit"}, {"case:x", "cases:x"}
     reads = {
         "operator": records | {"volume"} | cases,
         "gen": records | {"volume", "count:x"},
         "detect": records | {"count:x", "job:x", "jobs:x"} | cases,
     }
     writes = {
-        "operator": {"key", "token"} | cases,
-        "gen": {"replica", "volume", "count:x"},
-        "detect": {"replica", "count:x", "job:x", "jobs:x"} | cases,
+        "operator": {"key", "token", "audit"} | cases,
+        "gen": {"replica", "audit", "volume", "count:x"},
+        "detect": {"replica", "audit", "count:x", "job:x", "jobs:x"} | cases,
     }
     rights = (reads if access == "read" else writes)[role]
     command = (

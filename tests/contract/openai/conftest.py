@@ -30,13 +30,14 @@ from ttmark.gen_service.api import (
     ServedModel,
     create_generation_app,
 )
+from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,
 )
 from ttmark.services.chat_template import read_chat_template
 from ttmark.services.engines import VLLM_ENVIRONMENT
-from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.access.scopes import Principal, Scope, TokenUse
 from ttmark.shared.http import AppOptions, HttpLimits
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
@@ -65,6 +66,10 @@ PRINCIPALS = {
         frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED, Scope.DETECT_EVIDENCE}),
     ),
     "detector": Principal("tok-detector", "acme", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})),
+    "machine": Principal(
+        "tok-machine", "acme", frozenset({Scope.GENERATE}), uses=frozenset({TokenUse.MACHINE})
+    ),
+    "editor": Principal("tok-editor", "acme", frozenset({Scope.GENERATE}), uses=frozenset({TokenUse.CODE})),
     "keyless": Principal("tok-keyless", "initech", frozenset({Scope.GENERATE})),
     "undecided": Principal("tok-undecided", "umbrella", frozenset({Scope.GENERATE})),
 }
@@ -163,6 +168,7 @@ def build_service(
     template: ChatTemplate | None = None,
     allowance: Any = None,
     throttle: Any = None,
+    policy: MarkingPolicy | None = None,
     **limits: Any,
 ) -> Service:
     """A service over a generator, not listening yet."""
@@ -178,6 +184,7 @@ def build_service(
         keys,
         default_keys=["acme-main"],
         limits=RequestLimits(max_completions=8, **limits),
+        policy=policy or MarkingPolicy(),
     )
     app = create_generation_app(
         backend,

@@ -12,9 +12,10 @@ from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
 from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
 from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
-from ttmark.gen_service.api.generation_metrics import DETECTABILITIES, LENGTHS, GenerationMetrics
+from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.canary_metrics import CanaryMetrics
+from ttmark.shared.audit.trail_metrics import watch_trail
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.key_metrics import watch_keys, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
@@ -35,6 +36,7 @@ Times are in seconds, sizes in tokens or bytes; a counter's name ends in `_total
 # Where the values of a label come from; none of them is written by a client.
 LABELS = {
     "check": "conditions of `/readyz`",
+    "decision": ", ".join(f"`{decision}`" for decision in DECISIONS),
     "detectability": ", ".join(f"`{word}`" for word in DETECTABILITIES),
     "event": "of jobs " + ", ".join(f"`{event}`" for event in EVENTS),
     "format": "`text`, `html`, `docx`, `pdf`; anything else is `other`",
@@ -50,6 +52,7 @@ LABELS = {
     "reason": "codes of errors, a fixed list in the code; of work "
     + ", ".join(f"`{one}`" for one in REFUSALS),
     "route": "route templates; anything else is `unmatched`",
+    "rule": "names of the marking policy's rules, set by the operator, and `default`",
     "state": "`running`, `waiting`; of key versions their five states",
     "status": "HTTP status, or the three states of a response's watermark",
     "step": "`generate`, `detect`",
@@ -81,6 +84,7 @@ def services() -> dict[str, list[Metric]]:
     ReadinessCollector(dict, shared)
     ring = KeyRing(SqliteStore(Path("not opened")), KeyEncryptionKey(bytes(KEK_BYTES)))
     watch_keys(KeyCache(ring), shared)
+    watch_trail(None, shared)
     LimitMetrics(shared)
     GenerationMetrics(generation)
     EngineMetrics(generation)

@@ -27,6 +27,7 @@ SHARED_FLOORS = (
     "cases",
     "observability",
     "vault",
+    "audit",
     "access",
     "keys",
     "http",

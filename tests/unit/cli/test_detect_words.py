@@ -5,7 +5,8 @@ import pytest
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show
 from ttmark.shared.detection_words import message
-from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Document, Verdict
+from ttmark.shared.schemas.detected import DetectedKey
+from ttmark.shared.schemas.detection import DetectionResult, Document, Verdict
 
 
 def in_words(result: DetectionResult) -> DetectionResult:

@@ -20,7 +20,7 @@ async def export(service, tmp_path, monkeypatch):
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
     monkeypatch.setenv("TTMARK_KEK", "00" * 32)
     monkeypatch.setenv("TTMARK_LEDGER_FILE", "")
-    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(tmp_path / "audit.jsonl"))
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
 
     async def command(key_id):
         arguments = ["export", key_id, str(tmp_path / f"{key_id}.json"), "--i-understand", key_id]

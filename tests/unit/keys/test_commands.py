@@ -1,6 +1,7 @@
 """`ttmark keys` and `ttmark tokens`."""
 
 import asyncio
+import getpass
 import json
 import os
 import sqlite3
@@ -253,12 +254,13 @@ def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TTMARK_LEDGER_FILE", str(folder / "ledger"))
-    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(folder / "audit.log"))
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(folder / "audit"))
     invoke("keys create k --tokenizer model")
     invoke("keys rotate k")
-    lines = [json.loads(line) for line in (folder / "audit.log").read_text().splitlines()]
-    assert [line["action"] for line in lines] == ["key.create", "key.rotate"]
-    assert all(line["actor"] and line["timestamp"] for line in lines)
+    (segment,) = (folder / "audit").glob("*.jsonl")
+    events = [json.loads(line)["event"] for line in segment.read_text().splitlines()]
+    assert [event["action"] for event in events] == ["audit.start", "key.create", "audit.start", "key.rotate"]
+    assert events[1]["actor"] == events[3]["actor"] == getpass.getuser()
     (folder / ".ttmark" / "keys.db").unlink()
     for leftover in (folder / ".ttmark").glob("keys.db-*"):
         leftover.unlink()

@@ -34,14 +34,18 @@ def folder(tmp_path: Path, profile: Profile, store: RecordStore, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
     monkeypatch.setenv("TTMARK_KEK", bytes(range(32)).hex())
-    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(tmp_path / "audit.jsonl"))
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
     monkeypatch.setattr("ttmark.shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
     return tmp_path
 
 
+def trail(folder: Path) -> str:
+    return "".join(file.read_text() for file in sorted((folder / "audit").glob("*.jsonl")))
+
+
 def audited(folder: Path) -> list[dict[str, object]]:
-    file = folder / "audit.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    events = [json.loads(line)["event"] for line in trail(folder).splitlines()]
+    return [event for event in events if event["action"] != "audit.start"]
 
 
 @pytest.fixture
@@ -67,7 +71,6 @@ def test_the_command_writes_a_closed_file_and_says_so_on_record(key_k: KeyRing, 
     (line,) = audited(folder)
     assert (line["action"], line["key_id"], line["keys"]) == ("key.export", "k", ["k/3", "k/2"])
     assert line["actor"]
-    assert line["timestamp"]
     listed = json.loads(invoke("list --json").stdout)[0]["versions"]
     assert [one["exported_at"] is None for one in listed] == [True, False, False]
 
@@ -79,7 +82,7 @@ def test_nothing_but_the_file_has_a_prf_key_and_the_file_has_no_secret(
         result = invoke("export k out.json --i-understand k")
     written = (folder / "out.json").read_text()
     exported = [key for one in json.loads(written)["versions"] for key in one.get("prf_keys", [])]
-    elsewhere = result.output + caplog.text + (folder / "audit.jsonl").read_text()
+    elsewhere = result.output + caplog.text + trail(folder)
     for key in exported:
         assert_absent(bytes.fromhex(key), elsewhere)
     assert_absent(CANARY, written + elsewhere)
@@ -109,12 +112,13 @@ async def test_nothing_leaves_unless_it_is_confirmed_and_can_be_written(
 def test_without_an_audit_trail_nothing_leaves(
     key_k: KeyRing, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("TTMARK_AUDIT_FILE")
+    monkeypatch.delenv("TTMARK_AUDIT_FOLDER")
     result = invoke("export k out.json --i-understand k")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert "TTMARK_AUDIT_FILE" in result.stderr
+    assert "TTMARK_AUDIT_FOLDER" in result.stderr
     assert not (folder / "out.json").exists()
-    monkeypatch.setenv("TTMARK_AUDIT_FILE", str(folder / "nowhere" / "audit.jsonl"))
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(folder / "no folder"))
+    (folder / "no folder").write_text("a file")
     result = invoke("export k out.json --i-understand k")
     assert (result.exit_code, (folder / "out.json").exists()) == (1, False)
 

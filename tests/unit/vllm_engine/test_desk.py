@@ -81,16 +81,10 @@ class Scheduler:
         names = list(self.lists)
         drafted = [self.desk.drafts(name) for name in names]
         drafted = [each[: self._random.choice([0, 1])] if self._dropped() else each for each in drafted]
-        # vLLM pads some requests to the full number of drafts.
-        padded = [[*each, *[-1] * (2 - len(each))] if self._dropped() else each for each in drafted]
-        rows = [
-            model([*self.lists[name], *own[:count]])
-            for name, own in zip(names, padded, strict=True)
-            for count in range(len(own) + 1)
-        ]
+        rows = [model([*self.lists[name], *own]) for name, own in zip(names, drafted, strict=True)]
         self._computed = [[*self.lists[name], *own] for name, own in zip(names, drafted, strict=True)]
         self.desk.step_begins()
-        told = self.desk.decide(names, padded, [False] * len(names), torch.stack(rows))
+        told = self.desk.decide(names, drafted, [False] * len(names), torch.stack(rows))
         self.desk.step_ends()
         for name, tokens, own in zip(names, told, drafted, strict=True):
             assert 1 <= len(tokens) <= len(own) + 1
@@ -146,7 +140,7 @@ def test_drafts_that_were_not_decided_end_the_completion() -> None:
     for _ in range(6):
         scheduler.step()
     assert scheduler.desk.drafts("r0")
-    scheduler.desk.decide(["r0"], [[VOCAB + 1]], [False], torch.zeros(2, VOCAB))
+    scheduler.desk.decide(["r0"], [[VOCAB + 1]], [False], torch.zeros(1, VOCAB))
     scheduler.desk.step_ends()
     assert isinstance(scheduler.reports[-1].outcomes["ticket-r0"], Failure)
     assert scheduler.desk.drafts("r0") == []

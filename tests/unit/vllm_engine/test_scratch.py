@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ttmark.gen_service.vllm_engine.scratch import blocks_needed, plan_scratch
+from ttmark.gen_service.vllm_engine.scratch import branch_blocks, plan_adoption, plan_scratch
 
 
 @pytest.mark.parametrize("block_size", [2, 4, 32])
@@ -28,7 +28,7 @@ def test_a_branch_reads_its_parent_and_itself_and_disturbs_nobody(block_size: in
         lengths = np.array([parents[owner] for owner in owners])
         depths = rng.integers(1, deepest, 7, endpoint=True)
         plan = plan_scratch(own[owners], lengths, depths, block_size, known)
-        assert plan.tables.max() < known + blocks_needed(lengths, depths, block_size).sum()
+        assert plan.tables.max() < known + branch_blocks(lengths, depths, block_size)[1].sum()
         cache[plan.targets] = cache[plan.sources]
         written = [-100 * branch - step for branch, depth in enumerate(depths) for step in range(depth)]
         cache.reshape(-1)[plan.slots] = written
@@ -38,3 +38,16 @@ def test_a_branch_reads_its_parent_and_itself_and_disturbs_nobody(block_size: in
             prefix = [1000 * owner + position for position in range(lengths[branch])]
             assert read.tolist() == [*prefix, *(-100 * branch - step for step in range(depths[branch]))]
         np.testing.assert_array_equal(cache[:known], before)
+        chosen = np.array([np.flatnonzero(owners == owner)[-1] for owner in np.unique(owners)])
+        tables = own[np.unique(owners)]
+        for table, branch in zip(tables, chosen, strict=True):  # the scheduler gives them what they need
+            for position in range(lengths[branch], lengths[branch] + depths[branch]):
+                if position % block_size == 0:
+                    table[position // block_size] = next(free)
+        sources, targets = plan_adoption(tables, chosen, lengths, depths, block_size, known)
+        cache[targets] = cache[sources]
+        for table, branch in zip(tables, chosen, strict=True):
+            positions = np.arange(lengths[branch] + depths[branch])
+            prefix = [1000 * owners[branch] + position for position in range(lengths[branch])]
+            new = [-100 * branch - step for step in range(depths[branch])]
+            assert cache[table[positions // block_size], positions % block_size].tolist() == [*prefix, *new]

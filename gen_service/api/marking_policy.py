@@ -1,0 +1,153 @@
+"""The operator's rules on which texts are marked; the first that fits a token and its request decides."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ttmark.gen_service.api.marking_choice import DEFAULT_RULE, MarkingChoice
+from ttmark.shared.access.scopes import Principal, TokenUse
+from ttmark.shared.http.service_errors import PolicyDenied
+from ttmark.shared.schemas.watermark_block import WatermarkOptions
+from ttmark.shared.vault.names import Name
+
+BY_POLICY = "policy"
+MOST_RULES = 32
+# What is longer is no short text, whatever a policy calls it.
+MOST_SHORT_TOKENS = 1_000
+
+Action = Literal["mark", "leave_unmarked", "deny_unmarked"]
+ShortTokens = Annotated[int, Field(ge=1, le=MOST_SHORT_TOKENS)]
+_CLOSED = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a policy looks at.
+
+    Attributes:
+        prompt_tokens: of all prompts.
+        most_tokens: that all completions of the request together may have.
+    """
+
+    caller: Principal
+    options: WatermarkOptions
+    model_id: str
+    prompt_tokens: int
+    most_tokens: int
+
+    @property
+    def asks_for_a_mark(self) -> bool:
+        """Whether the request says so itself."""
+        options = self.options
+        return options.enabled is True or options.key_id is not None or options.payload is not None
+
+
+class Conditions(BaseModel):
+    """What a rule is for: all conditions that are given have to hold.
+
+    Nothing here is the request's word alone: `code` needs a token that an operator labelled so, and lengths
+    are the most that the request can come to, because nobody knows a length before the text is written.
+    """
+
+    model_config = _CLOSED
+
+    tenants: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+    tokens: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        default=None, description="Ids of access tokens."
+    )
+    models: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    machine: Literal[True] | None = Field(default=None, description="The token has the use `machine`.")
+    code: Literal[True] | None = Field(
+        default=None,
+        description="The token has the use `code`, and the request says `watermark.content: code`.",
+    )
+    total_tokens_below: ShortTokens | None = Field(
+        default=None, description="Prompts and all completions of the request together have fewer tokens."
+    )
+    completion_tokens_below: ShortTokens | None = Field(
+        default=None, description="All completions together have fewer tokens, whatever the prompts."
+    )
+
+    @model_validator(mode="after")
+    def _no_value_is_missing(self) -> Self:
+        # It would widen the rule without a word.
+        if any(getattr(self, name) is None for name in self.model_fields_set):
+            raise ValueError("a condition without a value")
+        return self
+
+    def hold(self, traffic: Traffic) -> bool:
+        """Whether all of them do."""
+        caller = traffic.caller
+        claims_code = traffic.options.content == "code" and TokenUse.CODE in caller.uses
+        whole = traffic.prompt_tokens + traffic.most_tokens
+        return (
+            (self.tenants is None or caller.tenant in self.tenants)
+            and (self.tokens is None or caller.token_id in self.tokens)
+            and (self.models is None or traffic.model_id in self.models)
+            and (self.machine is None or TokenUse.MACHINE in caller.uses)
+            and (self.code is None or claims_code)
+            and (self.total_tokens_below is None or whole < self.total_tokens_below)
+            and (self.completion_tokens_below is None or traffic.most_tokens < self.completion_tokens_below)
+        )
+
+
+class Rule(BaseModel):
+    """What becomes of the traffic that it is for."""
+
+    model_config = _CLOSED
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+    when: Conditions
+    then: Action
+
+    @model_validator(mode="after")
+    def _leaves_something_marked(self) -> Self:
+        if self.then == "leave_unmarked" and self.when == Conditions():
+            raise ValueError("a rule that leaves texts unmarked needs a condition")
+        return self
+
+
+class MarkingPolicy(BaseModel):
+    """Rules in their order; what none is for is marked. Without rules all is."""
+
+    model_config = _CLOSED
+
+    version: Literal[1] = 1
+    rules: Annotated[tuple[Rule, ...], Field(max_length=MOST_RULES)] = ()
+    otherwise: Literal["mark", "deny_unmarked"] = "mark"
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = self.rule_names
+        if len(set(names)) < len(names):
+            raise ValueError(f"rules need different names, and none is called {DEFAULT_RULE!r}")
+        return self
+
+    @property
+    def rule_names(self) -> Sequence[str]:
+        """Of all that can decide."""
+        return [*(rule.name for rule in self.rules), DEFAULT_RULE]
+
+    def apply(self, choice: MarkingChoice, traffic: Traffic) -> MarkingChoice:
+        """The choice as the policy leaves it, with the name of the rule that decided.
+
+        A request that asks for a mark gets one, whatever rule would leave its text unmarked.
+
+        Raises:
+            PolicyDenied: the text would carry no mark, and a rule wants such requests refused.
+        """
+        rule = next((rule for rule in self.rules if rule.when.hold(traffic)), None)
+        action: Action = rule.then if rule else self.otherwise
+        name = rule.name if rule else DEFAULT_RULE
+        if action == "deny_unmarked" and choice.marking is None:
+            reason = choice.unmarked_reason or "no key"
+            raise PolicyDenied(
+                f"The text would carry no watermark ({reason}), which this service forbids (rule {name!r}).",
+                rule=name,
+                reason=reason,
+            )
+        if action == "leave_unmarked" and choice.marking is not None and not traffic.asks_for_a_mark:
+            return replace(choice, marking=None, unmarked_reason=BY_POLICY, pool=(), rule=name)
+        return replace(choice, rule=name)

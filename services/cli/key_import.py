@@ -1,0 +1,89 @@
+"""`ttmark keys import`: a key of another system, to look for its texts."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from ttmark.services.cli.key_profile import parameter
+from ttmark.services.cli.key_store import moment, print_json, run
+from ttmark.services.cli.options import JsonOutput
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
+
+STANDARD_INPUT = "-"
+_MOST_BYTES = 65_536
+
+
+def import_key(
+    key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="JSON with the key and the parameters by the original's names; - for input."
+        ),
+    ],
+    scheme: Annotated[str, typer.Option(help=f"One of {', '.join(FOREIGN_SCHEMES)}.")],
+    tokenizer: Annotated[Path, typer.Option(help="Folder with the tokenizer.json of the model.")],
+    tenant: Annotated[str, typer.Option(help="Who may detect with the key.")] = "local",
+    param: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Parameter that is no secret; may be repeated."),
+    ] = None,
+    as_json: JsonOutput = False,
+) -> None:
+    """Import the key of another system's watermark, to look for its texts; none are made with it here.
+
+    The file is what the other system is configured with, for example {"key": 123, "context_width": 4}. Its
+    secrets are sealed in the key store and never shown. Delete it when it is no longer needed.
+    """
+    if scheme not in FOREIGN_SCHEMES:
+        raise typer.BadParameter(f"choose {', '.join(FOREIGN_SCHEMES)}", param_hint="--scheme")
+    kind, given = FOREIGN_SCHEMES[scheme], _read(file)
+    for name, value in map(parameter, param or []):
+        if name in kind.secrets:
+            raise typer.BadParameter(
+                f"{name} is a secret, and others see a command line: put it into the file",
+                param_hint="--param",
+            )
+        given[name] = value
+    try:
+        parameters, secrets = kind.split(given)
+        profile = ForeignProfile(
+            scheme=scheme,
+            parameters=parameters,
+            tokenizer_fingerprint=TextTokenizer.load(tokenizer).fingerprint,
+        )
+    except TokenizerMissing as error:
+        raise typer.BadParameter(str(error), param_hint="--tokenizer") from error
+    except ValueError as error:
+        raise typer.BadParameter(f"{scheme}: {error}") from None  # its cause may hold what was given
+    key = run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile, secrets=secrets))
+    if as_json:
+        print_json({**key.model_dump(mode="json"), "profile_id": profile.profile_id})
+    else:
+        typer.echo(
+            f"imported {key_id} at {moment(key.created_at)} UTC ({profile.profile_id}): texts with the mark "
+            f"of {profile.title} are looked for"
+        )
+
+
+def _read(file: str) -> dict[str, Any]:
+    try:
+        if file == STANDARD_INPUT:
+            content = sys.stdin.buffer.read(_MOST_BYTES + 1)
+        else:
+            with Path(file).open("rb") as handle:
+                content = handle.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {file}: {error.strerror}") from error
+    try:
+        given = orjson.loads(content) if len(content) <= _MOST_BYTES else None
+    except orjson.JSONDecodeError:
+        given = None
+    if not isinstance(given, dict):
+        raise typer.BadParameter(f"{file} must hold a JSON object of at most {_MOST_BYTES} bytes")
+    return given

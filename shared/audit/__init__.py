@@ -1,0 +1,1 @@
+"""The audit trail on disk: records linked by hash, and heads of their chains in the key store."""

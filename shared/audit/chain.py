@@ -1,0 +1,216 @@
+"""A chain as one writer continues it: records appended to segments of a folder, old segments removed."""
+
+import fcntl
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ttmark.shared.audit.record import BROKEN, CHECKPOINT, NO_RECORD, Damaged, Head, read_record, record_line
+from ttmark.shared.audit.segments import Segment, last_line, segments
+
+SEGMENT_BYTES = 64 * 2**20
+_MOST_WRITERS = 100
+
+
+class Chain:
+    """The records of one writer, which goes on where it ended the last time; safe to use from any thread.
+
+    A second process of the same name writes a chain of its own beside it. A record is handed to the operating
+    system whole or not at all, so a process that is killed loses none; `sync` brings them to the disk. A new
+    segment begins each day (UTC) and every 64 MiB. What is found damaged at the start is left as it is, and a
+    new chain begins.
+
+    Raises:
+        OSError: the folder cannot be written; also from every method that writes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        writer: str,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._now = now
+        self._lock = threading.Lock()
+        self._file = -1
+        self._size = 0
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._writer, self._owned = _own(folder, re.sub(r"[^A-Za-z0-9@_-]", "-", writer))
+        self.torn_bytes = 0
+        try:
+            self._go_on(os.pread(self._owned, 200, 0).decode(errors="replace"))
+        except BaseException:
+            os.close(self._owned)
+            raise
+
+    @property
+    def head(self) -> Head:
+        """The newest record; number 0 where there is none yet."""
+        return self._head
+
+    def append(self, event: Mapping[str, Any]) -> Head:
+        """Writes a record and gives it as the head."""
+        with self._lock:
+            return self._append(event)
+
+    def sync(self) -> Head:
+        """Brings what was written to the disk, and gives the newest record of it."""
+        with self._lock:
+            head, file = self._head, os.dup(self._file) if self._file >= 0 else -1
+        if file >= 0:
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+        return head
+
+    def holds(self, head: Head) -> bool:
+        """Whether the record is in this chain, as it is."""
+        if head.chain != self._head.chain or head.sequence > self._head.sequence:
+            return False
+        parts = [part for part in self._segments() if part.first <= head.sequence]
+        for line in parts[-1].lines() if parts else ():
+            with suppress(Damaged):
+                if read_record(line).head == head:
+                    return True
+        return False
+
+    def begin_anew(self) -> None:
+        """Leaves the chain as it is, as evidence, and begins another that names it."""
+        with self._lock:
+            before = self._head
+            self._begin()
+            self._append({"action": BROKEN, "chain": before.chain, "last": before.sequence})
+
+    def prune(self, keep: timedelta) -> int:
+        """Removes segments without a record younger than `keep`; how many. A checkpoint says so first.
+
+        The segment that is written to stays, and so does the chain: the next begins with the hash of the last
+        record that was removed.
+        """
+        with self._lock:
+            oldest = _written(self._now() - keep)
+            parts = self._segments()
+            old = 0
+            for following in parts[1:]:
+                try:
+                    first = following.first_record()
+                except Damaged:
+                    break
+                if first is None or first.time > oldest:
+                    break
+                old, last_removed = old + 1, first
+            if not old:
+                return 0
+            self._append(
+                {
+                    "action": CHECKPOINT,
+                    "through": last_removed.sequence - 1,
+                    "hash": last_removed.previous,
+                    "segments": old,
+                }
+            )
+            os.fsync(self._file)
+            for part in parts[:old]:
+                part.path.unlink(missing_ok=True)
+            return old
+
+    def close(self) -> None:
+        """Brings everything to the disk and lets another process go on."""
+        self.sync()
+        with self._lock:
+            self._close_segment()
+            os.close(self._owned)
+
+    def _segments(self) -> list[Segment]:
+        return segments(self._folder).get(self._head.chain, [])
+
+    def _go_on(self, chain: str) -> None:
+        """Continues a chain after its last whole record, or begins one."""
+        for part in reversed(segments(self._folder).get(chain, [])):
+            line, self.torn_bytes = last_line(part.path)
+            if not line:
+                continue
+            try:
+                last = read_record(line)
+            except Damaged:
+                break
+            self._head, self._time = last.head, last.time
+            self._open(part, os.O_RDWR)
+            self._size -= self.torn_bytes
+            os.ftruncate(self._file, self._size)
+            return
+        self._begin()
+
+    def _begin(self) -> None:
+        self._close_segment()
+        chain = f"{self._writer}.{secrets.token_hex(4)}"
+        os.pwrite(self._owned, chain.encode(), 0)
+        os.ftruncate(self._owned, len(chain))
+        self._head, self._time = Head(chain, 0, NO_RECORD), ""
+
+    def _append(self, event: Mapping[str, Any]) -> Head:
+        # A clock that is put back must not make a range of times ambiguous.
+        time = max(_written(self._now()), self._time)
+        if self._file < 0 or self._size >= self._segment_bytes or time[:10] != self._time[:10]:
+            self._next_segment()
+        line, head = record_line(self._head, time, event)
+        self._write(line + b"\n")
+        self._head, self._time = head, time
+        return head
+
+    def _write(self, line: bytes) -> None:
+        written = 0
+        try:
+            written = os.write(self._file, line)
+            if written < len(line):
+                raise OSError(28, os.strerror(28))
+        except OSError:
+            if written:
+                os.ftruncate(self._file, self._size)
+            raise
+        self._size += written
+
+    def _next_segment(self) -> None:
+        if self._file >= 0:
+            os.fsync(self._file)
+        self._close_segment()
+        part = Segment.named(self._folder, self._head.chain, self._head.sequence + 1)
+        self._open(part, os.O_RDWR | os.O_CREAT)
+
+    def _open(self, part: Segment, flags: int) -> None:
+        self._file = os.open(part.path, flags | os.O_APPEND, 0o600)
+        self._size = os.fstat(self._file).st_size
+
+    def _close_segment(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _own(folder: Path, writer: str) -> tuple[str, int]:
+    """A name that no other process writes under now, and the locked file that says so."""
+    for number in range(1, _MOST_WRITERS + 1):
+        name = writer if number == 1 else f"{writer}-{number}"
+        file = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            continue
+        return name, file
+    raise OSError(11, f"{_MOST_WRITERS} processes write as {writer}")
+
+
+def _written(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,153 @@
+"""The audit trail of a running process: a sink for events, and heads that follow it into the key store."""
+
+import asyncio
+import os
+import socket
+from contextlib import suppress
+from dataclasses import fields
+from datetime import timedelta
+from importlib.metadata import version
+from typing import Any, Self
+
+import structlog
+
+from ttmark.shared.audit.chain import Chain
+from ttmark.shared.audit.heads import Heads
+from ttmark.shared.audit.record import LOST, START
+from ttmark.shared.observability.redaction import redact_text
+from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.key_store_errors import KeyStoreError
+
+_EVERY_SECONDS = 5.0
+_IDENTIFIERS = frozenset({"request_id", "job_id", "token_id"})
+_NAMES = tuple(field.name for field in fields(AuditEvent))
+
+
+class AuditTrail:
+    """Appends events to a chain and, as an async context, anchors its head every five seconds.
+
+    An event that cannot be written (a full disk) is counted and said in the log, and the number of such
+    events becomes a record as soon as one can be written again: requests go on. Without the store the chain
+    goes on without new heads.
+
+    Args:
+        keep: how long segments are kept; None: for good.
+    """
+
+    def __init__(
+        self, chain: Chain, heads: Heads, *, keep: timedelta | None, every_seconds: float = _EVERY_SECONDS
+    ) -> None:
+        self._chain = chain
+        self._heads = heads
+        self._keep = keep
+        self._every_seconds = every_seconds
+        self._log = structlog.stdlib.get_logger("ttmark.audit")
+        self._anchored: tuple[str, int] | None = None
+        self._unwritten = 0
+        self._failing = False
+        self._started = False
+        self._anchoring = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self.lost = 0
+
+    @property
+    def unanchored(self) -> int:
+        """Records that the store does not know of yet."""
+        head, anchored = self._chain.head, self._anchored
+        return head.sequence - (anchored[1] if anchored and anchored[0] == head.chain else 0)
+
+    def write(self, event: AuditEvent) -> None:
+        """Appends the event.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if not self._started:
+            self._chain.append(_start(self._chain.torn_bytes))
+            self._started = True
+        if self._unwritten:
+            self._chain.append({"action": LOST, "events": self._unwritten})
+            self._unwritten = 0
+        self._chain.append(_document(event))
+
+    def hear(self, event: AuditEvent) -> None:
+        """Appends the event, or counts it as lost."""
+        try:
+            self.write(event)
+        except OSError as error:
+            if not self._unwritten:
+                self._log.error("audit_trail_not_written", reason=str(error.strerror))
+            self._unwritten += 1
+            self.lost += 1
+
+    async def anchor(self) -> None:
+        """Brings the chain to the disk and its head to the store.
+
+        A chain that is not what the store knows of it, because its end was cut off while nobody wrote, is
+        left as it is, and so is its head: another chain begins.
+
+        Raises:
+            KeyStoreError: the store is away, or its record was altered.
+            OSError: the folder cannot be used.
+        """
+        async with self._anchoring:
+            await self._anchor()
+
+    async def _anchor(self) -> None:
+        if not self.unanchored:
+            return
+        if self._anchored is None:
+            known = await self._heads.get(self._chain.head.chain)
+            if known is not None and not await asyncio.to_thread(self._chain.holds, known):
+                self._log.error("audit_chain_broken", chain=known.chain, sequence=known.sequence)
+                self._chain.begin_anew()
+        head = await asyncio.to_thread(self._chain.sync)
+        await self._heads.put(head)
+        self._anchored = head.chain, head.sequence
+
+    def close(self) -> None:
+        """Lets another process go on."""
+        with suppress(OSError):
+            self._chain.close()
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._go_on(), name="audit-trail")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        with suppress(KeyStoreError, OSError):
+            await self.anchor()
+        self.close()
+
+    async def _go_on(self) -> None:
+        while True:
+            try:
+                if self._keep is not None:
+                    await asyncio.to_thread(self._chain.prune, self._keep)
+                await self.anchor()
+            except (KeyStoreError, OSError) as error:
+                if not self._failing:
+                    self._log.warning("audit_head_not_stored", reason=str(error), records=self.unanchored)
+                self._failing = True
+            else:
+                self._failing = False
+            await asyncio.sleep(self._every_seconds)
+
+
+def _start(torn_bytes: int) -> dict[str, Any]:
+    """What begins the records of a process."""
+    started = {"host": socket.gethostname(), "pid": os.getpid(), "release": version("ttmark")}
+    return {"action": START, **started, **({"torn_bytes": torn_bytes} if torn_bytes else {})}
+
+
+def _document(event: AuditEvent) -> dict[str, Any]:
+    """What is written of an event: what looks like a key or a password is not."""
+    said = ((name, getattr(event, name)) for name in _NAMES)
+    return {
+        name: redact_text(value) if isinstance(value, str) and name not in _IDENTIFIERS else value
+        for name, value in said
+        if value is not None
+    }

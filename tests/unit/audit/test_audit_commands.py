@@ -1,0 +1,92 @@
+"""`ttmark audit`: exit code 0 fine, 1 tampered with the first bad record named, 2 bad usage."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ttmark.services.cli.main import app
+from ttmark.shared.cases.case_key import CaseKey
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with three tokens made on record, and a case key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
+    monkeypatch.setenv("TTMARK_KEK", bytes(range(32)).hex())
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
+    key = CaseKey.generate()
+    (tmp_path / "case.key").write_text(key.pem())
+    (tmp_path / "case.pem").write_text(key.public.pem())
+    monkeypatch.setenv("TTMARK_CASE_KEY_FILE", str(tmp_path / "case.key"))
+    for _ in range(3):
+        assert invoke("tokens", "create").exit_code == 0
+    return tmp_path
+
+
+def test_a_trail_as_it_was_written_is_in_order(folder: Path) -> None:
+    result = invoke("audit", "verify", "store")
+    assert (result.exit_code, result.output) == (0, "6 records in 1 chains are in order\n")
+    assert json.loads(invoke("audit", "verify", "store", "--json").stdout)["problems"] == []
+
+
+def test_the_first_bad_record_is_named(folder: Path) -> None:
+    (segment,) = (folder / "audit").glob("*.jsonl")
+    segment.write_text(segment.read_text().replace('"tenant":"local"', '"tenant":"other"'))
+    result = invoke("audit", "verify", "store")
+    assert result.exit_code == 1
+    assert "record 2: was changed" in result.stderr
+    assert f"({segment.name}, line 2)" in result.stderr
+    assert invoke("audit", "export", folder / "out.jsonl").exit_code == 1
+    assert not (folder / "out.jsonl").exists()
+
+
+def test_an_end_that_was_cut_off_is_found_by_the_store(folder: Path) -> None:
+    (segment,) = (folder / "audit").glob("*.jsonl")
+    segment.write_bytes(b"".join(segment.read_bytes().splitlines(keepends=True)[:-1]))
+    result = invoke("audit", "verify", "store")
+    assert (result.exit_code, "record 6: is missing" in result.stderr) == (1, True)
+
+
+def test_an_export_is_verified_anywhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert invoke("audit", "export", "out.jsonl").exit_code == 0
+    for name in ("TTMARK_STORE_URL", "TTMARK_KEK", "TTMARK_AUDIT_FOLDER", "TTMARK_CASE_KEY_FILE"):
+        monkeypatch.delenv(name)
+    result = invoke("audit", "verify", "out.jsonl", "--key", "case.pem")
+    assert result.exit_code == 0
+    assert "6 records in 1 chains are in order, signed with" in result.output
+    out = folder / "out.jsonl"
+    out.write_bytes(b"".join(out.read_bytes().splitlines(keepends=True)[1:]))
+    result = invoke("audit", "verify", "out.jsonl")
+    assert (result.exit_code, "the beginning was cut off" in result.stderr) == (1, True)
+
+
+def test_an_export_is_of_a_range_of_time(folder: Path) -> None:
+    for arguments, records in (
+        (("--since", "2020-01-01"), 6),
+        (("--since", "2999-01-01"), 0),
+        (("--until", "2020-01-01T00:00:00"), 0),
+    ):
+        lines = invoke("audit", "export", "-", *arguments).stdout.splitlines()
+        assert len(lines) == records + 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify",),
+        ("verify", "nowhere.jsonl"),
+        ("verify", "store", "--key", "case.pem"),
+        ("verify", "out.jsonl", "--key", "case.key"),
+        ("export", "-", "--since", "yesterday"),
+        ("export", "case.key"),
+    ],
+)
+def test_bad_usage_is_exit_code_2(folder: Path, arguments: tuple[str, ...]) -> None:
+    assert invoke("audit", *arguments).exit_code == 2

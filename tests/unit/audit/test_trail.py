@@ -1,0 +1,196 @@
+"""The trail of a process: events become records, the store learns their head, nothing secret is written."""
+
+import asyncio
+import json
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ttmark.shared.audit.chain import Chain
+from ttmark.shared.audit.heads import Heads
+from ttmark.shared.audit.segments import segments
+from ttmark.shared.audit.trail import AuditTrail
+from ttmark.shared.audit.verification import Verification, verify_folder
+from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import RecordTampered
+from ttmark.shared.vault.open_store import open_store
+
+EVENT = AuditEvent("key.generate", key_id="main", token_id="0123456789abcdef", request_id="req-1", tokens=9)
+OpenTrail = Callable[[], AuditTrail]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "audit"
+
+
+@pytest.fixture
+def open_trail(folder: Path, heads: Heads) -> OpenTrail:
+    return lambda: AuditTrail(Chain(folder, "gen@host:8000"), heads, keep=timedelta(days=9))
+
+
+def events(folder: Path) -> list[dict[str, object]]:
+    lines = [line for parts in segments(folder).values() for part in parts for line in part.lines()]
+    return [json.loads(line)["event"] for line in lines]
+
+
+def cut(folder: Path, records: int) -> Path:
+    """Takes the newest records out of the only segment."""
+    (segment,) = folder.glob("*.jsonl")
+    segment.write_bytes(b"".join(segment.read_bytes().splitlines(keepends=True)[:-records]))
+    return segment
+
+
+async def verified(folder: Path, heads: Heads) -> Verification:
+    known, problems = await heads.read_all()
+    assert problems == {}
+    return verify_folder(segments(folder), known)
+
+
+async def test_a_process_says_who_it_is_and_leaves_a_head(
+    open_trail: OpenTrail, folder: Path, heads: Heads
+) -> None:
+    async with open_trail() as trail:
+        trail.hear(EVENT)
+    start, event = events(folder)
+    assert (start["action"], start["pid"]) == ("audit.start", os.getpid())
+    assert event == {
+        "action": "key.generate",
+        "key_id": "main",
+        "token_id": "0123456789abcdef",
+        "request_id": "req-1",
+        "tokens": 9,
+    }
+    result = await verified(folder, heads)
+    assert (result.records, result.unanchored, result.problems) == (2, [], [])
+
+
+async def test_a_chain_that_was_cut_while_nobody_wrote_is_left_as_it_is(
+    open_trail: OpenTrail, folder: Path, heads: Heads
+) -> None:
+    async with open_trail() as trail:
+        for _ in range(5):
+            trail.hear(EVENT)
+    segment = cut(folder, 2)
+    async with open_trail() as trail:
+        for _ in range(9):  # more than were cut off
+            trail.hear(EVENT)
+        await trail.anchor()
+        trail.hear(EVENT)
+    assert [event["action"] for event in events(folder)].count("audit.broken") == 1
+    (problem,) = (await verified(folder, heads)).problems
+    assert problem.chain == segment.name[:-19]
+    assert problem.sequence == 6  # of another hash than the store knows
+
+
+async def test_files_that_are_removed_are_missed_after_a_restart(
+    open_trail: OpenTrail, folder: Path, heads: Heads
+) -> None:
+    async with open_trail() as trail:
+        trail.hear(EVENT)
+    shutil.rmtree(folder)
+    async with open_trail() as trail:
+        trail.hear(EVENT)
+    (problem,) = (await verified(folder, heads)).problems
+    assert (problem.sequence, "up to number 2" in problem.what) == (1, True)
+
+
+async def test_what_is_cut_off_after_the_last_head_is_not_found(
+    open_trail: OpenTrail, folder: Path, heads: Heads
+) -> None:
+    """The limit: records of the last seconds before a crash."""
+    trail = open_trail()
+    trail.hear(EVENT)
+    await trail.anchor()
+    trail.hear(EVENT)
+    assert trail.unanchored == 1
+    trail.close()  # without a head, as a process that is killed
+    cut(folder, 1)
+    assert (await verified(folder, heads)).problems == []
+
+
+async def test_replicas_that_write_at_once_leave_chains_in_order(folder: Path, heads: Heads) -> None:
+    async def work(name: str) -> None:
+        async with AuditTrail(Chain(folder, name), heads, keep=None, every_seconds=0.01) as trail:
+            for _ in range(50):
+                trail.hear(EVENT)
+                await asyncio.sleep(0)
+
+    await asyncio.gather(*(work(name) for name in ("gen", "gen", "detect", "commands")))
+    result = await verified(folder, heads)
+    assert (result.records, len(result.chains), result.problems) == (204, 4, [])
+
+
+async def test_a_full_disk_loses_events_but_not_their_number(
+    open_trail: OpenTrail, folder: Path, heads: Heads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_trail() as trail:
+        trail.hear(EVENT)
+        with monkeypatch.context() as full:
+            full.setattr(os, "write", lambda *_: 0)
+            trail.hear(EVENT)
+            trail.hear(EVENT)
+        trail.hear(EVENT)
+    assert trail.lost == 2
+    assert [event["action"] for event in events(folder)][2] == "audit.lost"
+    assert events(folder)[2]["events"] == 2
+    assert (await verified(folder, heads)).problems == []
+
+
+async def test_without_the_store_the_trail_goes_on(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys.db").mkdir()
+    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
+    async with AuditTrail(
+        Chain(folder, "gen"), Heads(store, KeyEncryptionKey(bytes(32))), keep=None, every_seconds=0.01
+    ) as trail:
+        trail.hear(EVENT)
+        await asyncio.sleep(0.05)
+        assert trail.unanchored == 2
+    await store.close()
+    assert len(events(folder)) == 2
+
+
+async def test_nobody_makes_a_head_without_the_key_encryption_key(tmp_path: Path, heads: Heads) -> None:
+    chain = Chain(tmp_path / "audit", "gen")
+    head = chain.append({"action": "one"})
+    chain.close()
+    await heads.put(head)
+    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
+    stored = await store.get("audit", head.chain)
+    assert stored is not None
+    payload = stored.payload.replace(b'"sequence":1', b'"sequence":0')
+    await store.put("audit", head.chain, payload, expected_revision=stored.revision)
+    _, problems = await Heads(store, KeyEncryptionKey(bytes(range(32)))).read_all()
+    assert isinstance(problems[head.chain], RecordTampered)
+    await store.close()
+
+
+def test_what_looks_like_a_secret_is_not_written(open_trail: OpenTrail, folder: Path) -> None:
+    secret, plain = "c0ffee" * 10 + "c0ff", "ttm_0123456789abcdef_" + "ab" * 32
+    trail = open_trail()
+    for value in (secret, plain, f"redis://gen:{secret}@redis:6379", f"Bearer {plain}"):
+        trail.hear(AuditEvent("token.refuse", reason=value, key_id=value, tenant=value, route=value))
+    trail.close()
+    written = "".join(path.read_text() for path in folder.glob("*.jsonl"))
+    assert secret not in written
+    assert "ab" * 32 not in written
+
+
+@pytest.mark.slow
+def test_the_cost_of_an_event(open_trail: OpenTrail) -> None:
+    """Figure of ADR 83: `pytest -s -m slow tests/unit/audit/test_trail.py`."""
+    trail, seconds = open_trail(), []
+    for _ in range(100_000):
+        started = time.perf_counter()
+        trail.hear(EVENT)
+        seconds.append(time.perf_counter() - started)
+    trail.close()
+    cuts = statistics.quantiles(seconds, n=100)
+    print(f"an event: median {1e6 * cuts[49]:.0f} us, 99 % within {1e6 * cuts[98]:.0f} us")

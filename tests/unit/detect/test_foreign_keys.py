@@ -1,0 +1,209 @@
+"""Keys of other systems beside our own, through the whole service."""
+
+import math
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.detect.conftest import LETTERS, Service
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.watermark.foreign import VllmGumbel
+from ttmark.shared.watermark.foreign.passages import window_count
+from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
+from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
+
+KEY = 0xFEEDFACECAFEBEEF
+HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
+GIVEN: dict[str, dict[str, Any]] = {
+    "vllm-gumbel": {"key": KEY},
+    "vllm-dual-gumbel": {"key": 7, "alpha": 0.3},
+    "sglang-gumbel": {"key": "0xbeef"},
+    "kgw": {"vocab_size": 300},
+    "synthid-text": {"keys": list(range(30)), "ngram_len": 5},
+}
+
+
+def vllm_text(tokenizer: TextTokenizer, tokens: int) -> str:
+    """A text as vLLM writes it: of eight letters that are equally likely the one with the largest number."""
+    generator, letters = np.random.default_rng(3), [tokenizer.encode(chr(one))[0] for one in LETTERS]
+    written: list[int] = []
+    while len(written) < tokens:
+        choices = generator.choice(letters, size=8, replace=False)
+        context = ([-1] * 4 + written)[-4:]
+        written.append(int(choices[np.argmax(_uniform(KEY, np.array([context] * 8), choices))]))
+    return tokenizer.decode(written)
+
+
+class Foreign:
+    """The service, with keys of other systems imported into its store."""
+
+    def __init__(self, service: Service, ring: KeyRing) -> None:
+        self.service = service
+        self.ring = ring
+
+    async def add(self, key_id: str, scheme: str, tokenizer: str | None = None) -> None:
+        parameters, secrets = FOREIGN_SCHEMES[scheme].split(GIVEN[scheme])
+        fingerprint = tokenizer or self.service.tokenizer.fingerprint
+        profile = ForeignProfile(scheme=scheme, parameters=parameters, tokenizer_fingerprint=fingerprint)
+        await self.ring.create(key_id, tenant="a", profile=profile, secrets=secrets)
+        await self.refresh()
+
+    async def refresh(self) -> None:
+        assert isinstance(self.service.backend.keys, KeyCache)
+        await self.service.backend.keys.refresh()
+
+    async def ask(self, mode: str, text: str, keys: Sequence[str], token: str = "full", **body: Any) -> Any:
+        asked = {"inputs": [{"text": text}], "keys": list(keys), **body}
+        path = "/v1/detect" if mode == "combined" else f"/v1/detect/{mode}"
+        response = await self.service.post(path, asked, token)
+        assert response.status_code == 200, response.text
+        return response.json()["results"][0]
+
+
+@pytest.fixture
+async def foreign(service: Service, tmp_path: Path) -> AsyncIterator[Foreign]:
+    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
+    added = Foreign(service, KeyRing(store, KeyEncryptionKey(bytes(32))))
+    await added.add("partner", "vllm-gumbel")
+    yield added
+    await store.close()
+
+
+@pytest.mark.parametrize("mode", ["combined", "direct", "aligned", "localized"])
+async def test_a_text_of_another_system_is_named_in_every_mode(foreign: Foreign, mode: str) -> None:
+    text = vllm_text(foreign.service.tokenizer, 200)
+    result = await foreign.ask(mode, text, ["a-one", "partner"])
+    assert (result["verdict"], result["basis"]) == ("watermarked", "foreign_watermark")
+    assert (result["key"]["key_id"], result["key"]["scheme"]) == ("partner", "vllm-gumbel")
+    assert result["log10_p"] < -10
+    assert [one["key"]["key_id"] for one in result["foreign_marks"]] == ["partner"]
+    words = result["message"]["explanation"]
+    assert "carry the mark of vLLM (Gumbel), key partner, version 1" in words
+    assert "our key" not in words
+
+
+async def test_one_answer_names_our_passage_and_that_of_another_system(foreign: Foreign) -> None:
+    ours, theirs = foreign.service.marked("a-one", 300), vllm_text(foreign.service.tokenizer, 300)
+    text = HUMAN * 6 + ours + HUMAN * 6 + theirs + HUMAN * 6
+    result = await foreign.ask("combined", text, ["a-one", "a-two", "partner"], normalize=False)
+    assert (result["verdict"], result["basis"], result["key"]["key_id"]) == (
+        "watermarked",
+        "watermark",
+        "a-one",
+    )
+    (passage,) = result["segments"]
+    assert abs(passage["start_char"] - len(HUMAN) * 6) < 40
+    (mark,) = result["foreign_marks"]
+    (found,) = mark["segments"]
+    start, width = text.index(theirs), found["end_char"] - found["start_char"]
+    shared = min(start + 300, found["end_char"]) - max(start, found["start_char"])
+    assert shared > 200
+    assert width < 700
+    words = result["message"]["explanation"]
+    assert (
+        "made with our key a-one, version 1. It also contains passages that carry the mark of vLLM" in words
+    )
+
+
+async def test_without_evidence_the_answer_says_whose_mark_it_is_and_no_more(foreign: Foreign) -> None:
+    text = vllm_text(foreign.service.tokenizer, 200)
+    result = await foreign.ask("combined", text, ["a-one", "partner"], token="verdict")
+    assert (result["verdict"], result["basis"]) == ("watermarked", "foreign_watermark")
+    assert result["message"]["explanation"].startswith(
+        "This text contains passages that carry the mark of another"
+    )
+    assert result["key"] is result["log10_p"] is result["segments"] is result["scored_blocks"] is None
+    assert "foreign_marks" not in result
+    assert "partner" not in str(result)
+
+
+@pytest.mark.parametrize("mode", ["combined", "direct", "aligned", "localized"])
+async def test_nothing_is_found_in_a_text_of_nobodys(foreign: Foreign, mode: str) -> None:
+    for scheme in GIVEN:
+        if scheme != "vllm-gumbel":
+            await foreign.add(scheme, scheme)
+    generator = np.random.default_rng(2)
+    text = "".join(chr(one) for one in generator.choice(LETTERS, size=200))
+    alone = await foreign.ask(mode, text, ["a-one"], normalize=False)
+    result = await foreign.ask(
+        mode, text, ["a-one", "partner", *GIVEN.keys() - {"vllm-gumbel"}], normalize=False
+    )
+    assert (result["verdict"], result["basis"]) == ("not_detected", "watermark")
+    assert "foreign_marks" not in result
+    assert result["key"] is None
+    windows = window_count(200)
+    more = {"direct": 5, "aligned": 5, "localized": 5 * windows, "combined": 5 * (1 + windows)}[mode]
+    assert result["hypotheses"] == alone["hypotheses"] + more
+
+
+async def test_our_p_value_is_corrected_for_foreign_keys_and_theirs_for_ours(foreign: Foreign) -> None:
+    ours, theirs = foreign.service.marked("a-one", 100), vllm_text(foreign.service.tokenizer, 100)
+    for text, first, second in ((ours, "a-one", "partner"), (theirs, "partner", "a-one")):
+        alone = await foreign.ask("direct", text, [first], normalize=False)
+        both = await foreign.ask("direct", text, [first, second], normalize=False)
+        assert both["log10_p"] == pytest.approx(alone["log10_p"] + math.log10(2))
+    tokens = np.array(foreign.service.tokenizer.encode(theirs))
+    assert alone["log10_p"] == pytest.approx(VllmGumbel(KEY).detect(tokens).log10_p)
+
+
+async def test_a_foreign_key_alone_is_enough(foreign: Foreign) -> None:
+    found = await foreign.ask("combined", vllm_text(foreign.service.tokenizer, 60), ["partner"])
+    assert (found["verdict"], found["scope"]) == ("watermarked", "whole")
+    short = await foreign.ask("combined", "a", ["partner"], fpr=1e-10)
+    assert (short["verdict"], short["tokens_needed"]) == ("too_short", 2)
+    human = await foreign.ask("combined", HUMAN, ["partner"])
+    assert (human["verdict"], human["scored_blocks"] > 20) == ("not_detected", True)
+    ids = await foreign.service.post("/v1/detect", {"inputs": [{"token_ids": []}], "keys": ["partner"]})
+    assert ids.json()["results"][0]["verdict"] == "too_short"
+
+
+async def test_what_the_answer_says_reads_the_same_over_the_client(foreign: Foreign) -> None:
+    body = await foreign.ask("combined", vllm_text(foreign.service.tokenizer, 100), ["partner"])
+    assert CombinedResult.model_validate(body).model_dump(mode="json") == body
+
+
+async def test_foreign_keys_are_listed_as_such_and_one_without_its_tokenizer_is_skipped(
+    foreign: Foreign,
+) -> None:
+    await foreign.add("elsewhere", "kgw", "e" * 64)
+    listed = await foreign.service.client.get("/v1/keys", headers=foreign.service.headers())
+    shown = {key["key_id"]: key for key in listed.json()["keys"]}
+    assert (shown["partner"]["foreign"], shown["partner"]["scheme"]) == (True, "vllm-gumbel")
+    assert shown["a-one"]["foreign"] is False
+    assert str(KEY) not in listed.text
+    asked = await foreign.service.post("/v1/detect", {"inputs": [{"text": HUMAN}]})
+    assert "elsewhere" in asked.json()["skipped_keys"]
+    refused = await foreign.service.post("/v1/detect", {"inputs": [{"text": HUMAN}], "keys": ["elsewhere"]})
+    assert refused.status_code == 422
+
+
+async def test_a_retired_foreign_key_is_no_longer_looked_for(foreign: Foreign) -> None:
+    text = vllm_text(foreign.service.tokenizer, 200)
+    await foreign.ring.retire("partner", 1)
+    await foreign.refresh()
+    result = await foreign.ask("combined", text, ["a-one", "partner"])
+    assert result["verdict"] == "not_detected"
+
+
+async def test_tokens_that_the_models_do_not_have_are_read(foreign: Foreign) -> None:
+    for scheme in GIVEN:
+        if scheme != "vllm-gumbel":
+            await foreign.add(scheme, scheme, "e" * 64)  # unknown here, so that any token id may be sent
+    ids = np.random.default_rng(0).integers(0, 2**32 - 1, 100).tolist()
+    body = {
+        "inputs": [{"token_ids": ids}, {"token_ids": [2**32 - 2] * 100}],
+        "keys": [*GIVEN.keys() - {"vllm-gumbel"}],
+    }
+    for mode in ("", "/direct", "/aligned", "/localized"):
+        response = await foreign.service.post(f"/v1/detect{mode}", body)
+        assert response.status_code == 200, response.text
+        assert {one["verdict"] for one in response.json()["results"]} <= {"not_detected", "too_short"}

@@ -1,0 +1,91 @@
+"""`Kgw` against transformers' own processor and detector."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedConfig, WatermarkDetector, WatermarkingConfig
+from transformers.generation.logits_process import WatermarkLogitsProcessor
+
+from ttmark.shared.watermark.foreign import Kgw, kgw
+
+VOCABULARY = 2000
+ARGUMENTS: list[dict[str, Any]] = [
+    {},
+    {"greenlist_ratio": 0.5, "hashing_key": 12345},
+    {"seeding_scheme": "selfhash", "hashing_key": 99991},
+]
+
+
+@pytest.fixture(scope="module", params=ARGUMENTS, ids=str)
+def arguments(request: pytest.FixtureRequest) -> dict[str, Any]:
+    chosen: dict[str, Any] = request.param
+    return chosen
+
+
+def written(processor: WatermarkLogitsProcessor, seed: int, length: int) -> list[int]:
+    """A text of the original generator that repeats itself: what comes next depends on the last token."""
+    sampling, ids = torch.Generator().manual_seed(seed), torch.tensor([[1, 2, 3]])
+    for _ in range(length):
+        spread = torch.Generator().manual_seed(int(ids[0, -1]) % 40)
+        logits = processor(ids, 2 * torch.randn(1, VOCABULARY, generator=spread))
+        logits = logits.masked_fill(logits < logits.topk(12).values[:, -1:], -float("inf"))
+        ids = torch.cat([ids, torch.multinomial(logits.softmax(-1), 1, generator=sampling)], 1)
+    return [int(token) for token in ids[0, 3:]]
+
+
+def test_green_tokens_are_those_of_the_original_detector(arguments: dict[str, Any]) -> None:
+    processor = WatermarkLogitsProcessor(VOCABULARY, "cpu", bias=4.0, **arguments)
+    config = PreTrainedConfig(vocab_size=VOCABULARY, bos_token_id=0)
+    original = WatermarkDetector(config, "cpu", WatermarkingConfig(**arguments), ignore_repeated_ngrams=True)
+    mark, marked = Kgw(VOCABULARY, **arguments), []
+    for seed in range(25):
+        tokens = written(processor, seed, 80)
+        said, found = original(torch.tensor([tokens]), return_dict=True), mark.detect(tokens)
+        assert (found.score, found.scored_tokens) == (said.num_green_tokens[0], said.num_tokens_scored[0])
+        marked.append(found.log10_p)
+    assert np.median(marked) < -3
+
+
+@pytest.mark.parametrize("scheme", ["lefthash", "selfhash"])
+def test_wider_contexts_that_share_a_seed_are_one_draw(scheme: Any) -> None:
+    """The original counts a token under one seed as often as the tokens before it differ."""
+    arguments = {"seeding_scheme": scheme, "context_width": 3, "hashing_key": 7}
+    processor = WatermarkLogitsProcessor(VOCABULARY, "cpu", bias=4.0, **arguments)
+    tokens = written(processor, 1, 60)
+    drawn = {}
+    for end in range(3 if scheme == "lefthash" else 2, len(tokens)):
+        prefix = tokens[end - 3 : end] if scheme == "lefthash" else tokens[end - 2 : end + 1]
+        green = tokens[end] in processor._get_greenlist_ids(torch.tensor(prefix))
+        drawn[processor.rng.initial_seed() & 0xFFFFFFFF, tokens[end]] = green
+    found = Kgw(VOCABULARY, **arguments).detect(tokens)
+    assert (found.score, found.scored_tokens) == (sum(drawn.values()), len(drawn))
+
+
+@pytest.mark.parametrize("scheme", ["lefthash", "selfhash"])
+def test_p_values_of_repetitive_texts_keep_their_promise_over_keys(
+    scheme: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(2)
+    monkeypatch.setattr(kgw, "_hash_table", lambda _: generator.permutation(1_000_003))  # one costs a second
+    text, keys = generator.zipf(1.5, size=120) % 60, generator.integers(1, 1 << 31, size=200).tolist()
+    found = np.array([10 ** Kgw(VOCABULARY, key, 0.25, scheme).detect(text).log10_p for key in keys])
+    for rate in (0.05, 0.2, 0.5):
+        assert np.mean(found <= rate) < rate + 4 * np.sqrt(rate / found.size)
+    assert np.mean(found <= 0.5) > 0.2
+
+
+def test_bad_arguments_and_tokens_are_named() -> None:
+    for arguments, words in [
+        ({"vocab_size": 1}, "vocab_size"),
+        ({"vocab_size": (1 << 20) + 1}, "vocab_size"),
+        ({"hashing_key": 0}, "hashing_key"),
+        ({"greenlist_ratio": 1.0}, "green share"),
+        ({"seeding_scheme": "righthash"}, "seeding scheme"),
+        ({"context_width": 0}, "context width"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            Kgw(**{"vocab_size": VOCABULARY, **arguments})  # type: ignore[arg-type]
+    assert Kgw(VOCABULARY).detect([1, VOCABULARY]).scored_tokens == 0
+    assert Kgw(VOCABULARY).detect([5]).scored_tokens == 0
