@@ -72,7 +72,7 @@ async def texts(engine: Any, watermark: Watermark, number: int, key: bytes | Non
         marking = Marking("k", 1, "p", watermark, own_key)
         async with places:
             answer = await complete(engine, GenerationRequest("r", PROMPT, sampling, marking))
-        assert answer.report.watermarked == 1
+        assert answer.report.watermarked_blocks == 1
         return answer.tokens
 
     return await asyncio.gather(*(text(key or rng.bytes(16), seed) for seed in range(number)))

@@ -66,7 +66,7 @@ class ForkedService:
         while not answers(f"{self.url}/readyz"):
             if not self._process.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError(self.log.read_text()[-4000:])
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def terminate(self) -> None:
         """Sends SIGTERM."""
