@@ -1,7 +1,6 @@
 """The thread that vLLM's client lives in: hands requests over, and their pieces back."""
 
 import asyncio
-import os
 import pickle
 import tempfile
 import threading
@@ -76,7 +75,7 @@ class Host:
     def open(self, folder: Path, eos_token_ids: tuple[int, ...], vocab_size: int, max_branches: int) -> None:
         """Starts the thread and vLLM; takes as long as loading the model does."""
         address = f"ipc://{self._folder.name}/reports"
-        opening = Opening(os.getpid(), address, folder, eos_token_ids, vocab_size, max_branches)
+        opening = Opening(address, folder, eos_token_ids, vocab_size, max_branches)
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self._open(opening), self._loop).result()
