@@ -85,6 +85,13 @@ def complete_all(engine: Any, requests: Sequence[GenerationRequest]) -> list[Ans
     return asyncio.run(together())
 
 
+def ask(engine: Any, function: Callable[[Any], Any]) -> Any:
+    """Calls a function in the first worker; needs VLLM_ALLOW_INSECURE_SERIALIZATION."""
+    host = engine._host
+    call = host._llm.collective_rpc(function)
+    return asyncio.run_coroutine_threadsafe(call, host._loop).result()[0]
+
+
 def nothing_left(engine: Any, seconds: float = 20.0) -> bool:
     """Whether neither side holds a request any more, soon: vLLM hears of an end one step later."""
     end = time.monotonic() + seconds

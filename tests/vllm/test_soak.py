@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.vllm.conftest import complete, complete_all, load_vllm
+from tests.vllm.conftest import ask, complete, complete_all, load_vllm
 from tests.vllm.every_kind import Maker
 from tests.vllm.faults import KINDS, METHODS, Faulty, Silent, held, install
 from ttmark.gen_service.engine import (
@@ -50,13 +50,6 @@ def fragile(llama: Path) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def maker(fragile: Any) -> Maker:
     return Maker(fragile.tokenizer, tuple(fragile.eos_token_ids))
-
-
-def ask(engine: Any, function: Callable[[Any], Any]) -> Any:
-    """Calls a function in the worker."""
-    host = engine._host
-    call = host._llm.collective_rpc(function)
-    return asyncio.run_coroutine_threadsafe(call, host._loop).result()[0]
 
 
 def clean(engine: Any, seconds: float = 20.0) -> dict[str, int]:
