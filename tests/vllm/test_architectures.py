@@ -44,7 +44,6 @@ MODELS: dict[str, PreTrainedConfig] = {
 }
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", MODELS)
 def test_tokens_are_those_of_the_embedded_engine(
     name: str, tmp_path: Path, started: Callable[..., Any]

@@ -21,7 +21,6 @@ from ttmark.shared.watermark import detect_direct
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.timeout(900),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU on this machine"),
 ]
 

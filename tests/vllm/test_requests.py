@@ -35,7 +35,6 @@ async def leave_after(engine: Any, request: Any, pieces: int) -> None:
             pieces -= 1
 
 
-@pytest.mark.timeout(900)
 def test_disconnects_leave_nothing_behind_and_no_neighbour_notices(
     engine: Any, maker: Maker, pytestconfig: pytest.Config
 ) -> None:
@@ -54,7 +53,6 @@ def test_disconnects_leave_nothing_behind_and_no_neighbour_notices(
     assert nothing_left(engine)
 
 
-@pytest.mark.timeout(900)
 def test_clients_that_leave_are_not_computed_to_their_end(
     engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,7 +73,6 @@ def test_clients_that_leave_are_not_computed_to_their_end(
     assert 0 < rows["commit"] < 480
 
 
-@pytest.mark.timeout(900)
 def test_a_fault_ends_its_request_alone_and_gives_no_unmarked_token(
     engine: Any, maker: Maker, pytestconfig: pytest.Config
 ) -> None:
@@ -157,7 +154,6 @@ def test_a_request_without_a_seed_differs_from_the_next(engine: Any, maker: Make
     assert one.tokens != other.tokens
 
 
-@pytest.mark.timeout(900)
 def test_metrics_have_the_names_of_the_embedded_engine_and_a_drain_finishes_what_was_taken_on(
     llama: Path, started: Callable[..., Any], maker: Maker
 ) -> None:

@@ -83,7 +83,6 @@ async def under_load(
     total.unanswered += len(tally.unanswered)
 
 
-@pytest.mark.timeout(900)
 async def test_ctrl_c_and_two_sigterms_under_load_lose_nothing(start: Start, setup: LocalSetup) -> None:
     """The first ends the drain of no request, in none of the processes; the others change nothing."""
     service = start()
@@ -98,7 +97,6 @@ async def test_ctrl_c_and_two_sigterms_under_load_lose_nothing(start: Start, set
     assert total.slowest <= DRAIN_SECONDS
 
 
-@pytest.mark.timeout(900)
 async def test_an_engine_that_is_killed_fails_all_requests_and_says_so(
     start: Start, setup: LocalSetup
 ) -> None:
@@ -130,7 +128,6 @@ async def test_an_engine_that_is_killed_fails_all_requests_and_says_so(
     assert [each for each in service.left() if "vllm_dist_" not in each] == []
 
 
-@pytest.mark.timeout(900)
 def test_no_process_of_vllm_outlives_a_service_that_is_killed_while_it_loads(start: Start) -> None:
     """What an end without warning leaves on the disk is the next start's or the container's to remove."""
     service = start()
