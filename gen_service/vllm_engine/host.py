@@ -162,8 +162,8 @@ class Host:
     async def _serve(self, job: Job) -> None:
         """Sees a request through vLLM; its pieces come by reports."""
         name = job.ticket.name
-        own = sum(other.tenant == job.tenant for other in self.jobs.values())
         try:
+            own = sum(other.tenant == job.tenant for other in list(self.jobs.values()))
             await self._llm.collective_rpc("ttmark_take", args=(job.ticket.sealed(),))
             prompt = {"prompt_token_ids": job.tokens, "cache_salt": self._salts.of(job.tenant)}
             async for _ in self._llm.generate(prompt, job.parameters(), name, priority=own):

@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
@@ -142,6 +143,27 @@ def test_a_late_request_fails_and_is_gone(engine: Any, maker: Maker, monkeypatch
     monkeypatch.setattr(engine._host, "_request_seconds", 0.05)
     with pytest.raises(OutOfTime):
         asyncio.run(complete(engine, maker.request(2, tokens=150)))
+    assert nothing_left(engine)
+
+
+def test_requests_that_come_while_others_are_taken_on_are_answered(engine: Any, maker: Maker) -> None:
+    """The list of those in hand is read and written by threads that take turns in the middle of it."""
+    asked = [maker.request(4 * number, tokens=1) for number in range(300)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        said = complete_all(engine, asked)
+    finally:
+        sys.setswitchinterval(before)
+    assert all(each.finish_reason for each in said)
+
+
+def test_an_error_before_a_request_reaches_vllm_ends_it(
+    engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine._host._salts, "of", lambda tenant: 1 / 0)
+    with pytest.raises(SequenceFailed):
+        asyncio.run(complete(engine, maker.request(2)))
     assert nothing_left(engine)
 
 
