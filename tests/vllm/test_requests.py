@@ -158,15 +158,6 @@ def test_requests_that_come_while_others_are_taken_on_are_answered(engine: Any, 
     assert all(each.finish_reason for each in said)
 
 
-def test_an_error_before_a_request_reaches_vllm_ends_it(
-    engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine._host._salts, "of", lambda tenant: 1 / 0)
-    with pytest.raises(SequenceFailed):
-        asyncio.run(complete(engine, maker.request(2)))
-    assert nothing_left(engine)
-
-
 def test_a_request_without_a_seed_differs_from_the_next(engine: Any, maker: Maker) -> None:
     asked = maker.request(2)
     unseeded = replace(
