@@ -30,9 +30,9 @@ FAULTS, ALL_FAULTS = 2 * len(KINDS), 200
 NEIGHBOURS = 4
 AT_ONCE = 20
 TOKENS = 24
-GROWTH = 16 * 2**20
+GROWTH = 32 * 2**20
 """Bytes that a process may grow by over the full tier, after a tenth of it: allocators keep what they had at
-the fullest. 1,000 disconnects take 1 MiB. They would take 88 MiB in the first 500 if oneDNN kept 1,024
+the fullest. 1,000 disconnects took 1 and 13 MiB. They would take 88 MiB in the first 500 if oneDNN kept 1,024
 kernels, as it does unless told otherwise."""
 
 
