@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
@@ -11,10 +12,11 @@ import psutil
 from tests.harness.observe.forked import ForkedService
 from ttmark.services.local.provision import LocalSetup
 
-# Of what every start would import again, the half that is in the service's own process.
-multiprocessing.get_context("forkserver").set_forkserver_preload(
-    ["ttmark.services.gen", "ttmark.services.cli.serve", "ttmark.gen_service.vllm_engine.engine"]
-)
+if find_spec("vllm"):
+    # Of what every start would import again, the half that is in the service's own process.
+    multiprocessing.get_context("forkserver").set_forkserver_preload(
+        ["ttmark.services.gen", "ttmark.services.cli.serve", "ttmark.gen_service.vllm_engine.engine"]
+    )
 ENGINE = "block_size: 32\nmax_model_len: 512\nmax_num_batched_tokens: 512\nnum_gpu_blocks_override: 60\n"
 
 

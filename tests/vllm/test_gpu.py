@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.vllm.conftest import ask, complete_all, nothing_left
+from tests.vllm.conftest import DEEPSEEK, ask, complete_all, nothing_left
 from tests.vllm.every_kind import KEY, Maker
-from tests.vllm.test_architectures import DEEPSEEK
 from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.gen_service.vllm_engine.desk import Desk
 from ttmark.shared.watermark import detect_direct
