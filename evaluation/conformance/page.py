@@ -47,7 +47,7 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
     versions = ", ".join(f"{one['version']} ({one['state']})" for one in key["versions"])
     yield _definitions(
         {
-            "Key": f"{key['key_id']} of tenant {key['tenant']}; versions {versions}",
+            "Key": f"{key['key_id']} of tenant {key['tenant']}; versions: {versions}",
             "Profile": f"{key['profile_id']}, a pool of {key['pool']} keys",
             "Model": report["model"]["name"],
             "Made": f"{report['made_at']} by ttmark {report['release']}, size {report['size']},"
@@ -68,7 +68,7 @@ def _summary(figures: Sequence[Figure]) -> Iterator[str]:
             if one.section == section and one.name == ALL
         ]
     lines += [
-        f"Unedited answers at sampling {one.name}: {_share(one)} are found at {_rate(one.rate)}"
+        f"Unedited answers, sampling {one.name}: {_share(one)} are found at {_rate(one.rate)}"
         f" ({one.found:,} of {one.texts:,})."
         for one in figures
         if one.section == SAMPLING
@@ -85,7 +85,7 @@ def promise_kept(one: Figure) -> str:
         return "This shows that the promise is kept here."
     return (
         "This agrees with the promise; so few questions cannot show a rate below"
-        f" {_percent(interval.high)} %."
+        f" {_percent(interval.high)}\u00a0%."
     )
 
 
@@ -98,6 +98,7 @@ def _section(section: str, rows: Sequence[Figure]) -> Iterator[str]:
         by_name.setdefault(one.name, []).append(one)
     rates = list(dict.fromkeys(one.rate for one in rows))
     is_false = section in (FRESH_SECTION, DEPLOYED_SECTION)
+    unit = "questions" if is_false else "texts"
     ends = {
         rate: max(one.interval.high for one in rows if one.rate == rate) * _SCALE_ROOM if is_false else 1.0
         for rate in rates
@@ -106,7 +107,7 @@ def _section(section: str, rows: Sequence[Figure]) -> Iterator[str]:
         f"<th>at {_rate(rate)}" + (f", axis to {_percent(ends[rate])} %" if is_false else "") + "</th>"
         for rate in rates
     )
-    yield f'<table class="figures"><thead><tr><th></th><th>texts</th>{header}</tr></thead><tbody>'
+    yield f'<table class="figures"><thead><tr><th></th><th class="n">{unit}</th>{header}</tr></thead><tbody>'
     for name, of_name in by_name.items():
         cells = "".join(
             f'<td data-rate="at {_rate(one.rate)}">{_bar(one, ends[one.rate], promised=is_false)}'
@@ -114,7 +115,8 @@ def _section(section: str, rows: Sequence[Figure]) -> Iterator[str]:
             for one in of_name
         )
         count = f"{of_name[0].texts:,}"
-        yield f'<tr><th scope="row">{escape(name)}</th><td class="n">{count}</td>{cells}</tr>'
+        texts = f'<td class="n" data-unit="{unit}">{count}</td>'
+        yield f'<tr><th scope="row">{escape(name)}</th>{texts}{cells}</tr>'
     yield "</tbody></table>"
 
 
@@ -157,6 +159,7 @@ def _provenance(report: Mapping[str, Any]) -> Iterator[str]:
             "Versions": ", ".join(f"{name} {version}" for name, version in report["versions"].items()),
             "Generation": ", ".join(f"{name} {value}" for name, value in model["served"].items()),
             "Detection": ", ".join(f"{name} {value}" for name, value in report["detection"].items()),
+            "Profile": report["key"]["profile"],
             "Tokenizer": model["tokenizer_fingerprint"],
             "Prompts": report["prompts_sha256"],
             "Null tables": report["null_tables_sha256"],
@@ -195,4 +198,4 @@ def _percent(share: float) -> str:
 
 def _share(one: Figure) -> str:
     interval = one.interval
-    return f"{_percent(interval.estimate)} % [{_percent(interval.low)}, {_percent(interval.high)}]"
+    return f"{_percent(interval.estimate)}\u00a0% [{_percent(interval.low)}, {_percent(interval.high)}]"

@@ -94,6 +94,7 @@ table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; vertical-align: top; padding: .35rem .6rem .35rem 0;
   border-bottom: 1px solid var(--line); font-weight: normal; }
 thead th { color: var(--soft); } code { font-size: .8rem; overflow-wrap: anywhere; }
+.figures th[scope="row"] { width: 24%; } ul { padding-left: 1.3rem; }
 .figures .n { text-align: right; padding-right: 1rem; font-variant-numeric: tabular-nums; }
 .figures td[data-rate] { width: 32%; font-variant-numeric: tabular-nums; }
 .figures svg { display: block; width: 100%; height: 12px; margin: .3rem 0 .1rem; }
@@ -104,8 +105,8 @@ thead th { color: var(--soft); } code { font-size: .8rem; overflow-wrap: anywher
   .figures thead { display: none; }
   .figures tr { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1rem; padding: .5rem 0;
     border-bottom: 1px solid var(--line); }
-  .figures th, .figures td { border: 0; padding: 0; } .figures td[data-rate] { width: auto; }
-  .figures .n { padding: 0; } .figures .n::after { content: " texts"; }
+  .figures tr > th, .figures td { border: 0; padding: 0; width: auto !important; }
+  .figures .n { padding: 0; } .figures .n::after { content: " " attr(data-unit); }
   .figures td[data-rate]::before { content: attr(data-rate); color: var(--soft); }
 }
 @media print { body { font-size: 11px; } h2, tr { break-inside: avoid; } }

@@ -34,9 +34,9 @@ def _fetched(url: str) -> str:
     try:
         response = httpx.get(url, timeout=10)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise StartupError(f"no public key from {url} ({error}); --key names a file with it") from error
+        raise StartupError(f"no public key from {url} ({error}); give a file with it") from error
     if response.status_code != 200:
         raise StartupError(
-            f"no public key from {url} (status {response.status_code}); --key names a file with it"
+            f"no public key from {url} (status {response.status_code}); give a file with it"
         )
     return response.text[:_KEY_BYTES]

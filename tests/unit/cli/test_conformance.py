@@ -198,8 +198,8 @@ def test_the_page_is_self_contained_and_says_every_figure(folder: Path) -> None:
     assert (page.loads, page.tags.count("script"), "img" in page.tags) == ([], 1, False)
     assert "url(" not in content
     assert "@import" not in content
-    assert page.text.count("20.0 % [9.1, 35.6]") >= 10  # 8 of 40, five sections at two rates
-    assert page.text.count("1.0 % [0.025, 5.4]") >= 8
+    assert page.text.count("20.0\u00a0% [9.1, 35.6]") >= 10  # 8 of 40, five sections at two rates
+    assert page.text.count("1.0\u00a0% [0.025, 5.4]") >= 8
     assert HOSTILE in page.text.partition('"report"')[0]
 
 
