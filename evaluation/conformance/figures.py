@@ -113,5 +113,5 @@ def compare(first: Sequence[Figure], second: Sequence[Figure]) -> Comparison:
 def _fisher(one: Figure, other: Figure) -> float:
     from scipy.stats import fisher_exact  # optional: `--help` works without it
 
-    table = [[one.found, one.texts - one.found], [other.found, other.texts - other.found]]
+    table = np.array([[one.found, one.texts - one.found], [other.found, other.texts - other.found]])
     return float(fisher_exact(table).pvalue)

@@ -19,7 +19,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 _FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
-    "en": _words("the of and to in is that it for as with are on be by this from or was you"),
+    "en": _words("the of and to is that it for as with are be by this from or you they have"),
     "de": _words("der die und das ist nicht ein eine zu den mit von im dem auf für sich des es sind"),
     "fr": _words("le la les de des et est un une dans pour que qui du au sur pas par ce il"),
     "es": _words("el la los las de y es un una en que por con para del se su al como más"),

@@ -36,7 +36,5 @@ def _fetched(url: str) -> str:
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise StartupError(f"no public key from {url} ({error}); give a file with it") from error
     if response.status_code != 200:
-        raise StartupError(
-            f"no public key from {url} (status {response.status_code}); give a file with it"
-        )
+        raise StartupError(f"no public key from {url} (status {response.status_code}); give a file with it")
     return response.text[:_KEY_BYTES]

@@ -142,17 +142,17 @@ def test_fisher_s_test_is_that_of_the_hypergeometric_distribution() -> None:
 
 
 def test_the_limit_holds_for_runs_of_one_deployment() -> None:
-    """Of 400 pairs of runs with 20 figures each 5 % at most have one outside; the test is conservative."""
+    """Of 150 pairs of runs with 20 figures each 5 % at most have one outside; the test is conservative."""
     generator = np.random.default_rng(5)
     rates = generator.uniform(0, 1, 20)
     outside = 0
-    for _ in range(400):
+    for _ in range(150):
         pair = [
             [Figure("s", str(i), 0.01, 15, int(generator.binomial(15, rate))) for i, rate in enumerate(rates)]
             for _ in range(2)
         ]
         outside += bool(compare(*pair).outside)
-    assert outside <= 0.05 * 400
+    assert outside <= 0.05 * 150
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_an_edit_takes_any_answer(name: str) -> None:
     generator = np.random.default_rng(0)
     for text in ("", "word", "天空是蓝色的。", 'One. Two? Three! "Four" - five\'s *six*.\n\n- seven'):
         assert isinstance(CONFORMANCE_EDITS[name](text, material, generator), str)
-    long = "The sky is blue. " * 40 + '"Why?" she asked.'
+    long = "The sky is blue. " * 40 + '"Why?" she asked.\n\n- *Dust*'
     assert (CONFORMANCE_EDITS[name](long, material, generator) == long) == (name == "none")
 
 
