@@ -239,3 +239,10 @@ def test_a_run_does_not_begin_what_it_cannot_finish(folder: Path, tmp_path: Path
     assert "not an object with the field `text`" in invoke(*signed, tmp_path / "texts.jsonl")[1]
     assert "No such file" in invoke(*signed, tmp_path / "none.txt")[1]
     assert not out.exists()
+
+
+def test_the_report_that_is_kept_is_as_it_was_signed_and_agrees_with_the_other_run() -> None:
+    kept = Path(__file__).parents[3] / "docs" / "results" / "conformance"
+    for files in ([kept], [kept / "independent.json"]):
+        assert verify(*files, key=kept / "public.pem")[0] == 0
+    assert invoke("compare", kept, kept / "independent.json")[0] == 0
