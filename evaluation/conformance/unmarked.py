@@ -85,8 +85,14 @@ def passages_of(documents: Sequence[str], count: int, generator: np.random.Gener
 
 
 def own_set(texts: Sequence[str], most: int, seed: int) -> TextSet:
-    """The operator's texts, each once, or `most` of them drawn by the seed; of each the first words."""
-    unique = sorted(set(texts))
+    """The operator's texts, each once, or `most` of them drawn by the seed; of each the first words.
+
+    Raises:
+        ValueError: no text has any; empty ones would only make false positives look rare.
+    """
+    unique = sorted({text for text in texts if text.strip()})
+    if not unique:
+        raise ValueError("the operator's texts are all empty")
     generator = np.random.default_rng(sampling_seed(seed, "unmarked", "own"))
     drawn = sorted(generator.permutation(len(unique))[:most].tolist())
     cut = tuple("".join(words_of(unique[index])[:OWN_WORDS]) for index in drawn)

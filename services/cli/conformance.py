@@ -210,10 +210,12 @@ def _bytes(name: str) -> bytes:
 def _read(name: str) -> dict[str, Any]:
     file = str(Path(name) / JSON_NAME) if Path(name).is_dir() else name
     try:
-        report = json.loads(_bytes(file))[REPORTS.name]
-    except (ValueError, KeyError, TypeError) as error:
+        report: dict[str, Any] = json.loads(_bytes(file))[REPORTS.name]
+        _figures(report)
+        _of(report)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StartupError(f"{file} is not a report in json") from error
-    return dict(report)
+    return report
 
 
 def _figures(report: dict[str, Any]) -> "list[Figure]":

@@ -226,6 +226,16 @@ def test_two_reports_are_compared(folder: Path, tmp_path: Path) -> None:
     assert json.loads(invoke("compare", folder, unlike, "--json")[1])["figures"] == len(figures())
     assert invoke("compare", folder, folder / PAGE_NAME)[0] == 1
     assert invoke("compare", folder, folder / "none.json")[0] == 1
+    hostile = tmp_path / "hostile.json"
+    for content in (
+        "[]",
+        "{}",
+        '{"report": []}',
+        '{"report": {"figures": [1]}}',
+        '{"report": {"figures": [], "key": 1}}',
+    ):
+        hostile.write_text(content)
+        assert invoke("compare", folder, hostile) == (1, f"ttmark: {hostile} is not a report in json\n")
 
 
 def test_a_run_does_not_begin_what_it_cannot_finish(folder: Path, tmp_path: Path) -> None:

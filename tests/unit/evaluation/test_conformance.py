@@ -209,3 +209,6 @@ def test_the_operator_s_texts_count_once_each_and_are_cut() -> None:
     own = own_set(texts, 10, 0)
     assert sorted(map(len, own.texts)) == [3, 3, len("word " * 1_000) - 1]
     assert len(own_set(texts, 2, 0).texts) == 2
+    assert len(own_set(["", " \n", "one"], 10, 0).texts) == 1
+    with pytest.raises(ValueError, match="all empty"):
+        own_set(["", "\n"], 10, 0)
