@@ -25,6 +25,8 @@ REFUSED = [
     (("gen", "detect"), "up --exit", "gen,detect"),
     (("eval",), "eval direct", "eval"),
     (("eval",), "bench core", "eval"),
+    (("eval",), "conformance run --key a --model demo --out out", "eval"),
+    (("eval",), "conformance compare a b", "eval"),
     (("gen", "eval"), "eval --help", "gen"),
     (("detect",), "bench --help", "detect"),
     (("detect",), "detect --bulk in.jsonl --out out.jsonl", "detect"),
