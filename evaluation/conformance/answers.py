@@ -73,7 +73,7 @@ class DeployedSource:
         if self._model.conversations is None:
             return (await plain_prompt(f"Question: {message}\nAnswer:", self._model)).token_ids
         asked = [ChatMessage(role="user", content=message)]
-        return (await chat_prompt(asked, self._model, field="messages")).token_ids
+        return (await chat_prompt(asked, self._model, field="messages", label=None)).token_ids
 
     def _marking(self, seed: int, prompt_ids: Sequence[int]) -> Marking | None:
         """The primary version's, with a key of its pool as the service draws it; of payloads any."""
