@@ -1,6 +1,8 @@
 """A conformance run measures what it says, goes on where it stopped, and agrees with an independent one."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -202,6 +204,13 @@ def test_texts_without_a_mark_follow_from_the_seed_and_are_named_by_their_hash()
     assert all(a.sha256 != b.sha256 for a, b in zip(first, other, strict=True))
     with pytest.raises(ValueError, match="no document has 150 words"):
         passages_of(["short"], 1, np.random.default_rng(0))
+
+
+def test_another_process_draws_the_same_texts() -> None:
+    code = "from ttmark.evaluation.conformance.unmarked import shipped_sets\n"
+    code += "print(*(one.sha256 for one in shipped_sets(300, 1)))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == [one.sha256 for one in shipped_sets(300, 1)]
 
 
 def test_the_operator_s_texts_count_once_each_and_are_cut() -> None:
