@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 
 DOCS = Path(__file__).parent
+LISTED = ("adr", "runbooks")  # folders whose README lists their pages
 
 project = "TTMark"
 project_copyright = "the TTMark authors, Apache-2.0"
@@ -44,26 +45,46 @@ class BothLooks(SphinxTransform):
                 image.parent.insert(image.parent.index(image) + 1, twin)
 
 
-def name_results(_: Sphinx, docname: str, source: list[str]) -> None:
-    """A results page that an experiment wrote begins with a table: it is called by its file's name."""
-    if docname.startswith("results/") and not source[0].startswith("# "):
-        source[0] = f"# {docname.removeprefix('results/')}\n\n{source[0]}"
+class NamedFolders(SphinxTransform):
+    """Names a folder of the repository, which the site does not hold, without a link to it."""
+
+    default_priority = 200  # before references are resolved
+
+    def apply(self, **_: Any) -> None:
+        """A target that is no folder stays, and ends the build if it is no page or file either."""
+        page = Path(self.env.doc2path(self.env.docname))
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            if (page.parent / str(link["reftarget"])).is_dir():
+                link.replace_self(link.children)
 
 
-def name_folders(
-    _: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.Element
-) -> nodes.Element | None:
-    """A folder of the repository, which the site does not hold, is named without a link.
+def complete(_: Sphinx, docname: str, source: list[str]) -> None:
+    """Adds what a page of the repository need not say: the list of a folder's pages, and a title.
 
-    What is no folder stays unresolved, which ends the build.
+    A results page that an experiment wrote begins with a table, and is called by its file's name.
     """
-    folder = (Path(env.doc2path(node["refdoc"])).parent / str(node["reftarget"])).resolve()
-    inside = folder.is_relative_to(DOCS.parent)
-    return text if inside and folder.is_dir() else None
+    folder, _, name = docname.rpartition("/")
+    if folder in LISTED and name == "README":
+        pages = [page for page in sorted((DOCS / folder).glob("*.md")) if page.stem != name]
+        source[0] += "\n" + "".join(f"- [{_title(page)}]({page.name})\n" for page in pages)
+    elif folder == "results" and not source[0].startswith("# "):
+        source[0] = f"# {name}\n\n{source[0]}"
 
 
-def setup(app: Sphinx) -> None:
+def allow_listed(app: Sphinx, _: nodes.document) -> None:
+    """The pages of such a list need no place in the navigation: a hundred entries would slow every page down."""
+    if Path(app.env.docname).parent.name in LISTED:
+        app.env.metadata[app.env.docname]["orphan"] = ""
+
+
+def _title(page: Path) -> str:
+    return page.read_text().partition("\n")[0].removeprefix("# ")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
     """What this site adds to Sphinx."""
     app.add_transform(BothLooks)
-    app.connect("source-read", name_results)
-    app.connect("missing-reference", name_folders)
+    app.add_transform(NamedFolders)
+    app.connect("source-read", complete)
+    app.connect("doctree-read", allow_listed)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
