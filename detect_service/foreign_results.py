@@ -6,15 +6,13 @@ from typing import Any
 from ttmark.detect_service.decision import Decision
 from ttmark.detect_service.foreign_detector import ForeignFinding, shared_decision
 from ttmark.detect_service.results import is_weak
-from ttmark.shared.schemas.detected import DetectedKey, ForeignMarkFound, Segment
+from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound, Segment
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DetectionRequest,
     DetectionResult,
     LocalizedRequest,
 )
-
-FOREIGN_WATERMARK = "foreign_watermark"
 
 
 def with_foreign(
@@ -46,7 +44,7 @@ def with_foreign(
         "hypotheses": result.hypotheses + sum(one.hypotheses for one in findings),
     }
     if alone:
-        changed["basis"] = FOREIGN_WATERMARK
+        changed["basis"] = Basis.FOREIGN_WATERMARK
     if evidence:
         if found:
             changed["foreign_marks"] = [_shown(one) for one in found]

@@ -98,6 +98,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         jobs=jobs,
         case_key=settings.load_case_key(),
         kept_cases=kept_cases,
+        examiner=settings.manifest_examiner(workers),
     )
 
 

@@ -27,6 +27,7 @@ MODULES = {
     "bulk": ("pyarrow",),
     "ray": ("ray",),
     "vllm": ("yaml",),
+    "provenance": ("c2pa",),
     "eval": ("matplotlib", "rouge_score", "sacrebleu", "scipy"),
 }
 CONTAINS = {
@@ -35,6 +36,7 @@ CONTAINS = {
     "bulk": ("detect",),
     "ray": ("bulk",),
     "vllm": ("gen",),
+    "provenance": (),
     "eval": ("gen", "detect"),
 }
 

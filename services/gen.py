@@ -37,6 +37,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     access = KeyAccess.open(
         settings, service="gen", port=settings.gen_port, max_age_seconds=settings.key_max_age_seconds
     )
+    manifests = settings.manifest_rule()
     registry = CollectorRegistry()
     models = Models.load(settings, EngineMetrics(registry))
     watch_keys(access.cache, registry)
@@ -62,6 +63,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             settings.default_key,
             policy=policy,
             receipts=ReceiptRule(settings.detectability_fpr, settings.detectability_for),
+            manifests=manifests,
         ),
         AppOptions(
             authenticate=access.tokens.authenticate,

@@ -10,6 +10,7 @@ from ttmark.services.origins import Origins
 from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.settings_jobs import JobSettings
+from ttmark.services.settings_manifests import SigningSettings, TrustSettings
 from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
 from ttmark.shared.schemas.detection import DEFAULT_FPR
@@ -63,7 +64,7 @@ class ServiceSettings(BaseSettings):
     )
 
 
-class GenerationSettings(PolicySettings, ServiceSettings):
+class GenerationSettings(PolicySettings, SigningSettings, ServiceSettings):
     """Settings of the generation service."""
 
     gen_port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
@@ -177,7 +178,7 @@ class GenerationSettings(PolicySettings, ServiceSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-class DetectionSettings(CaseSettings, ExtractionSettings, JobSettings, ServiceSettings):
+class DetectionSettings(CaseSettings, ExtractionSettings, JobSettings, TrustSettings, ServiceSettings):
     """Settings of the detection service."""
 
     detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from ttmark.shared.schemas.detected import DetectedKey, ForeignMarkFound
+from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound
 from ttmark.shared.schemas.detection import DetectionResult, Message
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
@@ -69,7 +69,7 @@ def key_name(key: DetectedKey) -> str:
 
 
 def _found(result: DetectionResult, fpr: float) -> Message:
-    mark = "such a mark" if result.foreign_marks or result.basis != "watermark" else "our watermark"
+    mark = "such a mark" if result.foreign_marks or result.basis != Basis.WATERMARK else "our watermark"
     passages = result.segments or []
     where = " in one passage" if len(passages) == 1 else f" in {len(passages)} passages" if passages else ""
     shown = [segment.key for segment in passages] or [key for key in (result.key,) if key is not None]
@@ -79,10 +79,10 @@ def _found(result: DetectionResult, fpr: float) -> Message:
     )
     single = len(passages) == 1
     parts, start = [], "This text contains " + ("a passage" if single else "passages")
-    if result.basis == "watermark":
+    if result.basis == Basis.WATERMARK:
         parts.append(f"{start} made with {made_with}.")
         start = "It also contains passages"
-    if result.basis != "watermark" or result.foreign_marks:
+    if result.basis != Basis.WATERMARK or result.foreign_marks:
         carry = "carries" if start.endswith("a passage") else "carry"
         parts.append(f"{start} that {carry} the mark of {_systems(result.foreign_marks or [])}.")
     if isinstance(result, CombinedResult) and result.marked_share is not None:

@@ -9,7 +9,7 @@ COPY detect_service detect_service
 COPY evaluation evaluation
 COPY shared shared
 COPY ttmark ttmark
-RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect]"
+RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect,provenance]"
 
 FROM python:3.11.13-slim-bookworm
 RUN useradd --uid 10001 --no-create-home ttmark && mkdir /state /audit && chown ttmark /state /audit

@@ -16,7 +16,7 @@ COPY evaluation evaluation
 COPY shared shared
 COPY ttmark ttmark
 # The kernels are compiled for every level of processors: the image has no compiler, and runs on others than this one.
-RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen,detect]" \
+RUN /opt/ttmark/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[gen,detect,provenance]" \
     && /opt/ttmark/bin/python -P -m ttmark.gen_service.engine.native
 
 FROM python:3.11.13-slim-bookworm

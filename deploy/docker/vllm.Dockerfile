@@ -14,7 +14,7 @@ COPY ttmark ttmark
 RUN uv pip freeze --system | grep '==' > /tmp/there.txt \
     && awk -F '[=]=' '{name = tolower($1); gsub(/[-_.]+/, "-", name)} NR == FNR {seen[name]} NR == FNR || !(name in seen)' \
         /tmp/there.txt constraints.txt | grep -v '^#' > /tmp/constraints.txt \
-    && uv pip install --system --no-cache -c /tmp/constraints.txt ".[gen,detect]" ray \
+    && uv pip install --system --no-cache -c /tmp/constraints.txt ".[gen,detect,provenance]" ray \
     && rm -r /src/* /tmp/there.txt /tmp/constraints.txt
 # A user with a name, whom torch asks for, and a home for compiled kernels: /cache is a volume that programs may run from.
 RUN useradd --uid 10001 --home-dir /cache ttmark && mkdir /models /state /cache /audit && chown ttmark /models /state /cache /audit

@@ -25,6 +25,7 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.upkeep import JobUpkeep
 from ttmark.detect_service.jobs.worker import JobWorker
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.background import beside
@@ -46,6 +47,7 @@ def create_detection_app(
     jobs: Jobs | None = None,
     case_key: CaseKey | None = None,
     kept_cases: KeptCases | None = None,
+    examiner: ManifestExaminer | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
@@ -55,16 +57,18 @@ def create_detection_app(
     `workers` read files; whoever makes them closes them. Left out: with the usual limits.
     `case_key` signs cases; left out: there are none. `kept_cases` says where some are kept;
     left out: nowhere.
+    `examiner` verifies manifests; left out: they are set apart and not examined.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
+    examiner = examiner or ManifestExaminer(None)
     options = replace(options, run_long=desk.run_long)
     case_desk = None
     if kept_cases is not None:
         case_desk = CaseDesk(kept_cases, options.audit)
         options = replace(options, lifespan=beside(options.lifespan, [case_desk.expire]))
     routes = [
-        detection_router(backend, metrics, allowance, options.audit, desk, case_key),
+        detection_router(backend, metrics, allowance, options.audit, desk, case_key, examiner),
         *case_routers(case_key, case_desk, desk.run_long),
         public_key_router(case_key),
         keys_router(backend, options.limits, case_days=kept_cases.keep_days if kept_cases else None),
@@ -83,6 +87,7 @@ def create_detection_app(
                 job_metrics,
                 metrics,
                 options.audit,
+                examiner=examiner,
                 ready=lambda: all(readiness().checks.values()),
             )
             work_of_jobs.append(worker.run)

@@ -13,6 +13,8 @@ from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.cases import with_cases
 from ttmark.detect_service.detection import detect
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.metadata import with_metadata
 from ttmark.detect_service.questions import asked, permitted
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
@@ -41,6 +43,7 @@ def detection_router(
     audit: AuditSink,
     desk: WorkDesk,
     case_key: CaseKey | None,
+    examiner: ManifestExaminer,
 ) -> APIRouter:
     """The three detectors, together and each by itself; `case_key` signs cases."""
     router = APIRouter(
@@ -51,16 +54,20 @@ def detection_router(
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        body = permitted(body, caller)
+        parts = await examiner.part(permitted(body, caller))
+        body = parts.visible
         question = asked(body, mode, caller, backend)
         if allowance is not None:
             await allowance.take(caller, question, partial(desk.run_long, request, body_size(request)))
+
+        manifests = await examiner.examine(parts.texts, caller.tenant)
 
         def examine() -> Response:
             journal = Journal(mode, metrics)
             identifier = request_id(request.scope)
             response = detect(body, caller, backend, identifier, journal)
-            response = with_cases(response, body, mode, case_key)
+            response = with_metadata(response, parts, manifests)
+            response = with_cases(response, parts.original, mode, case_key)
             journal.close(caller, identifier, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")

@@ -7,13 +7,14 @@ import orjson
 
 
 def write_csv(lines: Path, out: Path) -> None:
-    """Writes the output rows in the JSONL file `lines` to `out` (RFC 4180); passages are a field of JSON."""
+    """Writes the output rows in the JSONL file `lines` to `out` (RFC 4180); lists are fields of JSON."""
     with lines.open("rb") as file, out.open("w", encoding="utf-8", newline="") as target:
         writer = csv.writer(target)
         for number, line in enumerate(file):
             row = orjson.loads(line)
-            if row["segments"] is not None:
-                row["segments"] = orjson.dumps(row["segments"]).decode()
+            row |= {
+                name: orjson.dumps(value).decode() for name, value in row.items() if isinstance(value, list)
+            }
             if number == 0:
                 writer.writerow(row)
             writer.writerow(row.values())

@@ -9,12 +9,16 @@ import orjson
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.bulk.rows import InputRow, error_row, result_row
 from ttmark.detect_service.detection import detect
+from ttmark.detect_service.manifests.metadata import with_metadata
+from ttmark.detect_service.manifests.parting import parted
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas.detection import DetectionResult, Document
+from ttmark.shared.schemas.manifests import FoundManifest
 
 _NO_REQUEST = "bulk"
+_UNREAD = FoundManifest(status="not_examined", reason="bulk runs verify no manifests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,10 @@ class Examiner:
         caller = Principal(_NO_REQUEST, self.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
         request = self.options.request(documents)
         try:
-            return list(detect(request, caller, self.backend, _NO_REQUEST).results)
+            parts = parted(request)
+            unread = {place: [_UNREAD] * len(text.wrappers) for place, text in parts.texts.items()}
+            response = detect(parts.visible, caller, self.backend, _NO_REQUEST)
+            return list(with_metadata(response, parts, unread).results)
         except Exception as error:  # whatever one document leads to must not cost the others their rows
             if len(documents) > 1:
                 return [result for document in documents for result in self._results([document])]

@@ -19,11 +19,18 @@ OUTPUT_ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Of all rows of an output: how many, how many could not be examined, in how many a mark was found."""
+    """Of all rows of an output.
+
+    Attributes:
+        failed: that could not be examined.
+        found: in which a mark was found.
+        unread: with manifests, which bulk runs do not verify.
+    """
 
     rows: int
     failed: int
     found: int
+    unread: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +158,11 @@ def _complete_lines(file: BinaryIO) -> tuple[int, int]:
 
 def _tally_of(lines: Path) -> Tally:
     # What is looked for cannot stand inside of a string, where quotes are escaped.
-    rows = failed = found = 0
+    rows = failed = found = unread = 0
     with lines.open("rb") as file:
         for line in file:
             rows += 1
             failed += not line.endswith(b'"error":null}\n')
             found += b'"verdict":"watermarked"' in line
-    return Tally(rows, failed, found)
+            unread += b'"metadata":["not_examined"' in line
+    return Tally(rows, failed, found, unread)

@@ -76,6 +76,11 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
         "pool_key": key.pool_key if key else None,
         "payload": key.payload if key else None,
         "pool_keys_found": result.pool_keys_found,
+        "basis": result.basis,
+        "foreign_marks": None
+        if result.foreign_marks is None
+        else [m.key.key_id for m in result.foreign_marks],
+        "metadata": None if result.metadata is None else [manifest.status for manifest in result.metadata],
         **_where(result),
         "segments": None if result.segments is None else [_segment(s) for s in result.segments],
         "error": None,
@@ -84,10 +89,12 @@ def result_row(number: int, row_id: str | None, result: DetectionResult) -> dict
 
 def error_row(number: int, row_id: str | None, error: str) -> dict[str, Any]:
     """The output row of a document that was not examined."""
-    more = ("key_id", "key_version", "profile", "pool_key", "payload", "pool_keys_found", "segments")
-    return {"row": number, "id": row_id, **dict.fromkeys((*_FIGURES, *more, *_WHERE)), "error": error}
+    more = (*_FIGURES, *_KEY, *_BESIDE, *_WHERE, "segments")
+    return {"row": number, "id": row_id, **dict.fromkeys(more), "error": error}
 
 
+_KEY = ("key_id", "key_version", "profile", "pool_key", "payload", "pool_keys_found")
+_BESIDE = ("basis", "foreign_marks", "metadata")
 _WHERE = ("scope", "marked_share", "marked_share_low", "marked_share_high", "weak")
 
 

@@ -4,6 +4,7 @@ from ttmark.detect_service.extraction.docx_text import docx_text
 from ttmark.detect_service.extraction.extraction import Extraction
 from ttmark.detect_service.extraction.formats import format_of
 from ttmark.detect_service.extraction.html_text import html_text
+from ttmark.detect_service.extraction.manifests import MANIFEST, answer_manifest
 from ttmark.detect_service.extraction.pdf_text import pdf_text
 from ttmark.detect_service.extraction.plain_text import plain_text
 
@@ -18,6 +19,6 @@ def extract_text(filename: str, content: bytes) -> Extraction:
             nested, packed or merged beyond the reader's limits.
         MemoryError: the process may not have more memory.
     """
-    found = _READERS[format_of(filename)](content)
+    found = answer_manifest(content) if filename == MANIFEST else _READERS[format_of(filename)](content)
     # A lone surrogate has no UTF-8 form, so an answer that holds one could not be sent.
     return Extraction(found.text.encode("utf-8", "replace").decode("utf-8"), found.encoding)

@@ -9,6 +9,7 @@ from typing import Self
 from ttmark.detect_service.extraction.extraction import Extraction
 from ttmark.detect_service.extraction.formats import format_of
 from ttmark.detect_service.extraction.limits import ExtractionLimits
+from ttmark.detect_service.extraction.manifests import MANIFEST, manifest_request
 from ttmark.detect_service.extraction.unreadable_file import LimitExceeded
 from ttmark.detect_service.extraction.worker_process import WorkerProcess
 
@@ -72,6 +73,19 @@ class ExtractionWorkers:
             ExtractionBusy: too many files are waiting, all together or of this owner.
         """
         format_of(filename)  # nobody waits to hear that the format is unknown
+        return await self._in_turn(filename, content, owner)
+
+    async def read_manifest(self, manifest: bytes, anchors: str | None, owner: Hashable = None) -> str:
+        """What the C2PA library says of a manifest, in JSON; not to be trusted more than the manifest.
+
+        Raises:
+            UnreadableFile: reading it ended the process.
+            LimitExceeded: it takes more than one file may.
+            ExtractionBusy: too much is waiting.
+        """
+        return (await self._in_turn(MANIFEST, manifest_request(manifest, anchors), owner)).text
+
+    async def _in_turn(self, filename: str, content: bytes, owner: Hashable) -> Extraction:
         self._take_place(owner)
         try:
             async with self._slots:

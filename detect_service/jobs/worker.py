@@ -17,6 +17,8 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.sealing import JobHead, open_head
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.questions import permitted
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
@@ -39,6 +41,7 @@ class JobWorker:
 
     Args:
         queue: where the work is done, in the background.
+        examiner: verifies manifests; None: they are found and not examined.
         ready: whether keys are in hand; nothing is claimed without.
     """
 
@@ -52,6 +55,7 @@ class JobWorker:
         audit: AuditSink,
         *,
         ready: Callable[[], bool],
+        examiner: ManifestExaminer | None = None,
     ) -> None:
         self._jobs = jobs
         self._backend = backend
@@ -59,6 +63,7 @@ class JobWorker:
         self._metrics = metrics
         self._detection = detection
         self._audit = audit
+        self._examiner = examiner or ManifestExaminer(None)
         self._ready = ready
         self._name = uuid.uuid4().hex
         self._log = structlog.get_logger("ttmark.jobs")
@@ -142,7 +147,16 @@ class JobWorker:
         except ServiceError as error:
             return [error] * len(documents)
         journal = Journal(head.options.mode, self._detection, ROUTE)
-        outcomes = await self._examined(request, caller, claim.job.job_id, journal)
+        parts = await self._examiner.part(request)
+        manifests = await self._examiner.examined(parts.texts)
+        outcomes: list[DetectionResult | ServiceError] = [
+            outcome
+            if isinstance(outcome, ServiceError)
+            else with_manifests_of(index, outcome, parts, manifests)
+            for index, outcome in enumerate(
+                await self._examined(parts.visible, caller, claim.job.job_id, journal)
+            )
+        ]
         journal.close(caller, claim.job.job_id, self._audit)
         return outcomes
 

@@ -8,6 +8,7 @@ import structlog
 from starlette.requests import Request
 
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
+from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Ending, Outcomes
 from ttmark.gen_service.api.plan import Plan
@@ -18,6 +19,7 @@ from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import PolicyDenied
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.schemas.sampling import PromptTokensDetails, Usage
+from ttmark.shared.schemas.watermark_block import ManifestNote
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 
 
@@ -37,6 +39,7 @@ class Accounting:
     audit: AuditSink
     allowance: TokenAllowance | None
     receipts: ReceiptRule
+    manifests: ManifestRule
 
     async def open(self, plan: Plan, caller: Principal, request: Request) -> "Account":
         """Grants the most that the plan can come to, and records the use of its key.
@@ -95,6 +98,7 @@ class Account:
                     self._outcomes.add(indexed)
                     if indexed.delta.finish_reason:
                         await self._score(indexed.index)
+                        indexed = await self._signed(indexed)
                     yield Progress(indexed, self._end() if self._outcomes.finished else None)
         finally:
             self._settle(self._outcomes.completion_tokens)
@@ -106,6 +110,17 @@ class Account:
         word = books.receipts.word(outcome.log10_p)
         books.metrics.receipt(self._plan.model_id, len(outcome.token_ids), word, outcome.log10_p)
 
+    async def _signed(self, last: IndexedDelta) -> IndexedDelta:
+        """The last delta of a completion, with a manifest where there is to be one."""
+        if self._plan.manifest != "embedded":
+            return last
+        outcome = self._outcomes.completions[last.index]
+        return await self._books.manifests.end(last, outcome, self._plan.model_id)
+
+    def _manifest(self) -> ManifestNote | None:
+        lacking = any(not outcome.manifest for outcome in self._outcomes.completions)
+        return "no_text" if self._plan.manifest == "embedded" and lacking else self._plan.manifest
+
     def _end(self) -> Ending:
         plan, tokens = self._plan, self._outcomes.completion_tokens
         receipts = self._books.receipts.receipts(
@@ -113,7 +128,7 @@ class Account:
             self._caller,
             dictated=any(request.grammar is not None for request in plan.requests),
         )
-        block = watermark_block(plan.marking, self._outcomes.reports, receipts)
+        block = watermark_block(plan.marking, self._outcomes.reports, receipts, self._manifest())
         self._books.metrics.watermark(block.status, block.watermarked_blocks, block.reasons)
         structlog.get_logger("ttmark.generation").info(
             "generated",

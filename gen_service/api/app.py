@@ -37,7 +37,7 @@ def create_generation_app(
     )
     metrics = GenerationMetrics(options.registry, backend.models, backend.policy.rule_names)
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
-    accounting = Accounting(metrics, options.audit, allowance, backend.receipts)
+    accounting = Accounting(metrics, options.audit, allowance, backend.receipts, backend.manifests)
     observer = Observer(metrics, tracer)
     pipeline = Pipeline(backend, observer, accounting)
     verifier = Verifier(backend, observer, metrics, options.audit, allowance, throttle)

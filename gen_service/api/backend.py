@@ -8,6 +8,7 @@ from typing import Protocol
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.api.token_text import TokenText
@@ -88,6 +89,7 @@ class GenerationBackend:
             model's tokenizer; the first that does.
         policy: which texts are marked.
         receipts: what is said of the detectability of completions, and to whom.
+        manifests: which completions end in a signed manifest.
     """
 
     models: Mapping[str, ServedModel]
@@ -96,6 +98,7 @@ class GenerationBackend:
     limits: RequestLimits = field(default_factory=RequestLimits)
     policy: MarkingPolicy = field(default_factory=MarkingPolicy)
     receipts: ReceiptRule = field(default_factory=ReceiptRule)
+    manifests: ManifestRule = field(default_factory=ManifestRule)
 
     def model(self, model_id: str) -> ServedModel:
         """The model that a request names.

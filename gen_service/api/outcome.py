@@ -15,6 +15,7 @@ class Outcome:
     """One completion as far as it has come.
 
     Attributes:
+        manifest: whether its text ends in a signed manifest.
         log10_p: its exact p-value, once it has ended; None where it was not to be marked.
     """
 
@@ -24,6 +25,7 @@ class Outcome:
     finish_reason: FinishReason | None = None
     report: MarkReport | None = None
     reused_tokens: int = 0
+    manifest: bool = False
     log10_p: float | None = None
 
 

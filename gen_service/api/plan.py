@@ -21,7 +21,7 @@ from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
-from ttmark.shared.schemas.watermark_block import WatermarkOptions
+from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Plan:
     include_usage: bool
     return_token_ids: bool
     show_blocks: bool
+    manifest: ManifestNote | None
 
     def prompt_of(self, index: int) -> Prompt:
         """The prompt that completion number `index` continues."""
@@ -176,6 +177,7 @@ def _plan(
     backend: GenerationBackend,
     limit_field: str = "max_tokens",
 ) -> Plan:
+    manifest = backend.manifests.choose(body.watermark, structured=grammar is not None)
     choices, include_usage = 1, False
     if isinstance(body, ChoiceFields):
         choices, include_usage = body.choices, body.include_usage
@@ -222,4 +224,5 @@ def _plan(
         include_usage=include_usage,
         return_token_ids=bool(body.return_token_ids),
         show_blocks=bool(body.watermark and body.watermark.show_blocks),
+        manifest=manifest,
     )

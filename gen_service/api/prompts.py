@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.generator import Generator
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
+from ttmark.shared.manifests.wrapper import may_hold_wrappers, without_wrappers
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.completions import CompletionRequest
 
@@ -31,17 +32,20 @@ async def completion_prompts(body: CompletionRequest, model: ServedModel) -> lis
         ContextLengthExceeded: a prompt is too long whatever its tokens are, which costs nothing to see.
     """
     for prompt in body.prompts:
-        check_text(prompt, model, "prompt")
+        seen = without_wrappers(prompt) if isinstance(prompt, str) else prompt
+        check_text(seen, model, "prompt")
     return [await plain_prompt(prompt, model) for prompt in body.prompts]
 
 
 async def plain_prompt(prompt: str | list[int], model: ServedModel) -> Prompt:
-    """A prompt as it was given: all of the model's input, control tokens included.
+    """A prompt as it was given but for manifests: all of the model's input, control tokens included.
 
     Raises:
         BadRequest: a token id is not in the vocabulary.
         ContextLengthExceeded: it is too long whatever its tokens are.
     """
+    if isinstance(prompt, str):
+        prompt = without_wrappers(prompt)
     check_text(prompt, model, "prompt")
     if isinstance(prompt, str):
         return await _from_text(prompt, model.generator)
@@ -58,6 +62,7 @@ async def chat_prompt(messages: Sequence[ChatMessage], model: ServedModel, *, fi
         BadRequest: the template refuses the conversation, or a message may not hold a control token.
         ContextLengthExceeded: it is too long whatever its tokens are.
     """
+    messages = [_seen(message) for message in messages]
     if model.conversations is None:
         raise UnsupportedFeature(
             "The model's tokenizer has no chat template; use /v1/completions.", param=field
@@ -113,6 +118,13 @@ def check_room(prompt_tokens: int, max_tokens: int, context_length: int, field: 
             f"model's context length of {context_length} tokens.",
             param=field,
         )
+
+
+def _seen(message: ChatMessage) -> ChatMessage:
+    """The message without the manifests of earlier answers, thousands of tokens that say nothing."""
+    if not may_hold_wrappers(message.text):
+        return message
+    return message.model_copy(update={"content": without_wrappers(message.text)})
 
 
 async def _from_text(text: str, generator: Generator) -> Prompt:

@@ -18,6 +18,7 @@ from ttmark.shared.http.service_errors import (
     TooMuchWork,
 )
 from ttmark.shared.keys.unlocked import UnlockedKey, foreign_keys, own_keys
+from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.verification import VerificationRequest
 from ttmark.shared.watermark import Watermark
 
@@ -155,5 +156,6 @@ async def _text(body: VerificationRequest, model: ServedModel) -> tuple[int, ...
         ids = body.token_ids or []
         check_text(ids, model, "token_ids")
         return tuple(ids)
-    check_text(body.text, model, "text")
-    return tuple(await run_in_threadpool(model.generator.tokenizer.encode, body.text))
+    text = without_wrappers(body.text)
+    check_text(text, model, "text")
+    return tuple(await run_in_threadpool(model.generator.tokenizer.encode, text))

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from ttmark.gen_service.api.marking_choice import DEFAULT_RULE, MarkingChoice
 from ttmark.gen_service.api.receipt import Receipts
 from ttmark.gen_service.engine import MarkReport
-from ttmark.shared.schemas.watermark_block import WatermarkBlock, WatermarkStatus
+from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock, WatermarkStatus
 
 # No completion can be marked in these places, so they make no completion partial.
 _BY_DESIGN = frozenset({"warm_up", "odd_end"})
 
 
 def watermark_block(
-    choice: MarkingChoice, reports: Sequence[MarkReport], receipts: Receipts
+    choice: MarkingChoice, reports: Sequence[MarkReport], receipts: Receipts, manifest: ManifestNote | None
 ) -> WatermarkBlock:
     """One block for all completions of a response."""
     blocks = sum(report.blocks for report in reports)
@@ -34,6 +34,7 @@ def watermark_block(
         detectability=receipts.hardest.detectability,
         log10_p=receipts.hardest.log10_p,
         choices=receipts.choices,
+        manifest=manifest,
     )
 
 

@@ -52,6 +52,8 @@ def detect_in_bulk(
         f"({done.new_rows} rows now, {rate:.0f} rows/s)",
         err=True,
     )
+    if tally.unread:
+        typer.echo(f"{tally.unread} rows hold C2PA manifests, which bulk runs do not verify", err=True)
     return tally.found > 0, tally.rows > 0 and tally.failed == tally.rows
 
 

@@ -1,9 +1,19 @@
 """What was found in a document: keys, passages, scores."""
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from ttmark.shared.schemas.bodies import AnswerModel
 from ttmark.shared.schemas.fields import is_none
+
+
+class Basis(StrEnum):
+    """What an answer rests on."""
+
+    WATERMARK = "watermark"
+    FOREIGN_WATERMARK = "foreign_watermark"
+    METADATA = "metadata"
 
 
 class DetectedKey(AnswerModel):

@@ -5,8 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
-from ttmark.shared.schemas.detected import BlockEvidence, DetectedKey, ForeignMarkFound, Segment
+from ttmark.shared.schemas.detected import Basis, BlockEvidence, DetectedKey, ForeignMarkFound, Segment
 from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers, is_none
+from ttmark.shared.schemas.manifests import FoundManifest
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -148,9 +149,10 @@ class DetectionResult(AnswerModel):
     id: str
     verdict: Verdict
     basis: str = Field(
-        default="watermark",
+        default=Basis.WATERMARK,
         description="What the verdict rests on: `watermark`, ours, found or not; `foreign_watermark`, that "
-        "of another system, where it was found and ours was not. Later services may know others.",
+        "of another system, where it was found and ours was not; `metadata`, where no watermark was found "
+        "and a manifest that is valid says that a model wrote the text. Later services may know others.",
     )
     message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
     tokens: int = Field(
@@ -196,6 +198,11 @@ class DetectionResult(AnswerModel):
     )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
+    )
+    metadata: list[FoundManifest] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="C2PA manifests in the text, in order; their characters are no part of what is examined.",
     )
     case: str | None = Field(
         default=None,

@@ -9,6 +9,7 @@ from ttmark.shared.schemas.request_part import RequestPart
 
 WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
 Detectability = Literal["strong", "weak", "none"]
+ManifestNote = Literal["embedded", "no_text", "structured_output"]
 
 
 class WatermarkOptions(RequestPart):
@@ -36,6 +37,11 @@ class WatermarkOptions(RequestPart):
         default=None,
         description="A number that detection reads back from each completion, below the `payloads` of the "
         "key's profile (GET /v1/models). Needs the scope generate:payload and a key that takes payloads.",
+    )
+    manifest: bool | None = Field(
+        default=None,
+        description="Ends each completion in a C2PA manifest: invisible characters in which the service "
+        "signs that a model wrote the text, which, and when. Needs a service with a certificate.",
     )
 
 
@@ -79,6 +85,12 @@ class WatermarkBlock(Receipt):
     profile: str | None = None
     blocks: int = Field(description="Blocks of all completions of the response.")
     watermarked_blocks: int
+    manifest: ManifestNote | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Where manifests were to be: `embedded`: each completion ends in one; `no_text`: but for "
+        "those without text; `structured_output`: none does, because a program is to read the text.",
+    )
     choices: list[Receipt] | None = Field(
         default=None,
         exclude_if=is_none,

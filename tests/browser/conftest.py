@@ -15,12 +15,14 @@ import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.case_store import CaseRoom
 from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.access.scopes import Scope
@@ -68,6 +70,7 @@ class Site:
     tokens: dict[str, str]
     tokenizer: TextTokenizer
     keys: dict[str, UnlockedKey]
+    authority: Credential
 
     def marked(self, key_id: str, tokens: int) -> str:
         """A text whose pairs of words are drawn from a watermarked uniform distribution."""
@@ -129,6 +132,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     cache = KeyCache(ring)
     await cache.start()
     workers, cases = ExtractionWorkers(), SqliteCases(folder / "cases.db")
+    authority = credential()
     app = create_detection_app(
         DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=30_000),
         AppOptions(authenticate=registry.authenticate),
@@ -136,6 +140,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
         workers=workers,
         case_key=CaseKey.generate(),
         kept_cases=KeptCases(cases, kek, 30, CaseRoom(2**20, 2**20), 2**18),
+        examiner=ManifestExaminer(workers, authority.root.decode()),
     )
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -143,7 +148,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     keys = {key_id: await ring.open(key_id) for key_id in ("press-room", "help-desk")}
-    started.append(Site(url, tokens, tokenizer, keys))
+    started.append(Site(url, tokens, tokenizer, keys, authority))
     ready.set()
     await asyncio.to_thread(stop.wait)
     server.should_exit = True

@@ -30,6 +30,7 @@ from ttmark.gen_service.api import (
     ServedModel,
     create_generation_app,
 )
+from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.engine import (
     Engine,
@@ -169,6 +170,7 @@ def build_service(
     allowance: Any = None,
     throttle: Any = None,
     policy: MarkingPolicy | None = None,
+    manifests: ManifestRule | None = None,
     **limits: Any,
 ) -> Service:
     """A service over a generator, not listening yet."""
@@ -185,6 +187,7 @@ def build_service(
         default_keys=["acme-main"],
         limits=RequestLimits(max_completions=8, **limits),
         policy=policy or MarkingPolicy(),
+        manifests=manifests or ManifestRule(),
     )
     app = create_generation_app(
         backend,

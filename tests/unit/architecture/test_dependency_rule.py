@@ -25,6 +25,7 @@ SHARED_FLOORS = (
     "watermark",
     "schemas",
     "cases",
+    "manifests",
     "observability",
     "vault",
     "audit",
@@ -40,6 +41,7 @@ CORE_LIBRARIES = {"numpy"}
 ONLY_IN = {
     "torch": ("gen_service/", "evaluation/"),
     "transformers": ("gen_service/", "evaluation/"),
+    "c2pa": ("shared/manifests/",),
     "redis": ("shared/vault/",),
     "vllm": ("gen_service/vllm_engine/", "evaluation/bench/"),
 }

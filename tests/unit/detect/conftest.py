@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.options import route_of
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Scope
@@ -95,6 +97,7 @@ class Service:
     keys: dict[str, UnlockedKey]
     tokens: dict[str, str]
     case_key: CaseKey
+    authority: Credential
 
     def headers(self, token: str = "full") -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens[token]}"}
@@ -186,6 +189,7 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
     await cache.start()
     backend = DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=5_000)
     workers = ExtractionWorkers(ExtractionLimits(workers=1))
+    authority = credential()
     case_key = CaseKey.generate()
     app = create_detection_app(
         backend,
@@ -193,11 +197,12 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
         case_key=case_key,
+        examiner=ManifestExaminer(workers, authority.root.decode()),
     )
     opened = ("a-one", "a-two", "b-one", "d-pool", "e-payload", "e-pool", "p-before")
     keys = {key_id: await ring.open(key_id) for key_id in (*opened, *(f"p-{purpose}" for purpose in Purpose))}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
-        yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens, case_key)
+        yield Service(client, backend, registry.authenticate, tokenizer, keys, tokens, case_key, authority)
     await workers.close()
     await cache.stop()
     await store.close()

@@ -185,8 +185,8 @@ def test_csv_is_read_and_written_and_gives_what_jsonl_gives(
     with source.with_name("out.csv").open(encoding="utf-8", newline="") as file:
         written = list(csv.DictReader(file))
     for row, same in zip(written, rows_of(source.with_name("out.jsonl")), strict=True):
-        segments = json.loads(row.pop("segments") or "null")
-        assert segments == same.pop("segments")
+        for name in ("segments", "foreign_marks", "metadata"):
+            assert json.loads(row.pop(name) or "null") == same.pop(name)
         assert row == {name: "" if value is None else str(value) for name, value in same.items()}
 
 

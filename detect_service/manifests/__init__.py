@@ -1,0 +1,1 @@
+"""Manifests of documents: set apart from the text, verified, and said with the result."""

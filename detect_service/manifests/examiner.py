@@ -1,0 +1,113 @@
+"""Verifies the manifests of a request: each in a process that may die, its text here."""
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, UnreadableFile
+from ttmark.detect_service.manifests.content import signed_span
+from ttmark.detect_service.manifests.parting import PartedRequest, PartedText, Request, parted
+from ttmark.shared.http.service_errors import TooManyRequests
+from ttmark.shared.manifests.wrapper import BrokenWrapper, may_hold_wrappers
+from ttmark.shared.schemas.manifests import FoundManifest, ManifestReport
+
+Found = dict[int, list[FoundManifest]]
+# The standard allows one in a text; a collection of answers has more.
+MOST_OF_A_DOCUMENT = 4
+_WAIT_SECONDS = 1.0
+MOST_OF_A_REQUEST = 32
+_TOO_MANY = "more manifests than are looked at"
+NO_LIBRARY = "this service verifies no manifests: its extra `provenance` is not installed"
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestExaminer:
+    """Sets manifests apart and says what they are worth.
+
+    Attributes:
+        workers: read them; None: they are found and not examined.
+        anchors: certificates in PEM that are trusted; None: none is.
+    """
+
+    workers: ExtractionWorkers | None
+    anchors: str | None = None
+
+    async def part(self, request: Request) -> PartedRequest[Request]:
+        """The request without its manifests."""
+        if not any(may_hold_wrappers(document.text or "") for document in request.inputs):
+            return PartedRequest(request, request, {})
+        return await asyncio.to_thread(parted, request)
+
+    async def examine(self, texts: dict[int, PartedText], owner: Hashable) -> Found:
+        """The manifests of the documents that hold some, by the documents' places.
+
+        Raises:
+            TooManyRequests: too much waits to be read.
+        """
+        found: Found = {}
+        left = MOST_OF_A_REQUEST
+        for index, text in texts.items():
+            looked_at = min(left, MOST_OF_A_DOCUMENT, len(text.wrappers))
+            left -= looked_at
+            found[index] = [await self._one(text, number, owner) for number in range(looked_at)]
+            if looked_at < len(text.wrappers):
+                found[index].append(_not_examined(_TOO_MANY))
+        return found
+
+    async def examined(self, texts: dict[int, PartedText]) -> Found:
+        """The same for work in the background, which waits its turn."""
+        while True:
+            try:
+                return await self.examine(texts, None)
+            except TooManyRequests:
+                await asyncio.sleep(_WAIT_SECONDS)
+
+    async def _one(self, text: PartedText, number: int, owner: Hashable) -> FoundManifest:
+        wrapper = text.wrappers[number]
+        try:
+            report = await self._report(wrapper.manifest(), owner)
+        except BrokenWrapper as error:
+            return FoundManifest(status="does_not_verify", reason=str(error))
+        except UnreadableFile as error:
+            return _not_examined(str(error))
+        except ExtractionBusy as error:
+            message = "Too many files and manifests are waiting to be read."
+            raise TooManyRequests(message, retry_after=error.retry_after) from error
+        if report is None:
+            return _not_examined(NO_LIBRARY)
+        return await asyncio.to_thread(_judged, text, number, report)
+
+    async def _report(self, manifest: bytes, owner: Hashable) -> ManifestReport | None:
+        if self.workers is None:
+            return None
+        answer = await self.workers.read_manifest(manifest, self.anchors, owner)
+        try:
+            return ManifestReport.model_validate_json(answer)
+        except ValidationError:
+            return ManifestReport(fault="manifest.unreadable")
+
+
+def _not_examined(reason: str) -> FoundManifest:
+    return FoundManifest(status="not_examined", reason=reason)
+
+
+def _judged(text: PartedText, number: int, report: ManifestReport) -> FoundManifest:
+    if report.fault is not None or report.binding is None:
+        return FoundManifest(status="does_not_verify", reason=report.fault or "claim.hardBindings.missing")
+    wrapper = text.wrappers[number]
+    before = text.seen_before(number)
+    span = signed_span(before, text.seen_after(number), wrapper.utf8_bytes, report.binding)
+    if span is None:
+        return FoundManifest(status="does_not_verify", reason="assertion.dataHash.mismatch")
+    passage = not span.whole and span.start is not None and span.end is not None
+    start, end = text.original_span(span.start or 0, span.end or 0) if passage else (None, None)
+    return FoundManifest(
+        status="valid" if report.trusted else "not_trusted",
+        reason=None if report.trusted else "signingCredential.untrusted",
+        covers="whole" if span.whole else "passage",
+        start_char=start,
+        end_char=end,
+        claims=report.claims,
+    )

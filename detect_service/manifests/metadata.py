@@ -1,0 +1,44 @@
+"""What manifests add to the answer about a document."""
+
+from collections.abc import Sequence
+
+from ttmark.detect_service.manifests.examiner import Found
+from ttmark.detect_service.manifests.parting import PartedRequest
+from ttmark.shared.manifest_words import with_manifests
+from ttmark.shared.schemas.detected import Basis
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse, DetectionResult
+from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
+
+
+def with_metadata(
+    response: DetectionResponse, parts: PartedRequest[DetectionRequest], found: Found
+) -> DetectionResponse:
+    """The response with the manifests of each document, and places in the texts as they were sent."""
+    if not found:
+        return response
+    results = [
+        with_manifests_of(index, result, parts, found) for index, result in enumerate(response.results)
+    ]
+    return response.model_copy(update={"results": results})
+
+
+def with_manifests_of(
+    index: int, result: DetectionResult, parts: PartedRequest[DetectionRequest], found: Found
+) -> DetectionResult:
+    """The same for the result of document number `index`."""
+    return _with(parts.placed(index, result), found[index]) if index in found else result
+
+
+def _with(result: DetectionResult, manifests: Sequence[FoundManifest]) -> DetectionResult:
+    alone = result.verdict != "watermarked" and any(_says_generated(one) for one in manifests)
+    message = None if result.message is None else with_manifests(result.message, manifests, alone=alone)
+    changed: dict[str, object] = {"metadata": list(manifests), "message": message}
+    if alone:
+        changed["basis"] = Basis.METADATA
+    return result.model_copy(update=changed)
+
+
+def _says_generated(manifest: FoundManifest) -> bool:
+    """Whether a trusted signer says that a model wrote the text."""
+    claims = manifest.claims
+    return manifest.status == "valid" and claims is not None and claims.digital_source_type == AI_SOURCE_TYPE

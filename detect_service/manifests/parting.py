@@ -1,0 +1,106 @@
+"""Takes manifests out of the texts of a request, whose characters are no text, and finds the way back."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ttmark.shared.manifests.wrapper import Wrapper, wrappers
+from ttmark.shared.schemas.detected import BlockEvidence, Segment
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
+
+Request = TypeVar("Request", bound=DetectionRequest)
+Spanned = TypeVar("Spanned", Segment, BlockEvidence)
+
+
+class PartedText:
+    """A text and the wrappers in it.
+
+    Attributes:
+        visible: the text without them.
+        wrappers: in order.
+    """
+
+    def __init__(self, text: str, found: Sequence[Wrapper]) -> None:
+        self.text = text
+        self.wrappers = found
+        edges = [0, *(edge for each in found for edge in (each.start, each.end)), len(text)]
+        pieces = [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+        self.visible = "".join(pieces)
+        self._before: list[int] = []  # visible characters before each wrapper
+        self._removed: list[int] = [0]  # characters of the wrappers up to each
+        for each in found:
+            self._before.append(each.start - self._removed[-1])
+            self._removed.append(self._removed[-1] + each.end - each.start)
+
+    def seen_before(self, index: int) -> str:
+        """The visible text before wrapper number `index`."""
+        return self.visible[: self._before[index]]
+
+    def seen_after(self, index: int) -> str:
+        """The visible text behind it."""
+        return self.visible[self._before[index] :]
+
+    def original(self, place: int) -> int:
+        """Where a visible character stands in the text."""
+        return place + self._removed[bisect_right(self._before, place)]
+
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """The half-open span of the text that a visible one stands for."""
+        return (self.original(start), self.original(end - 1) + 1) if end > start else (start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class PartedRequest(Generic[Request]):
+    """A request with its texts as readers see them.
+
+    Attributes:
+        visible: the request that is examined.
+        original: as it was sent.
+        texts: those with wrappers, by their place among the inputs.
+    """
+
+    visible: Request
+    original: Request
+    texts: dict[int, PartedText]
+
+    def placed(self, index: int, result: DetectionResult) -> DetectionResult:
+        """The result of input number `index` with places in the text as it was sent."""
+        text = self.texts.get(index)
+        if text is None:
+            return result
+        moved: dict[str, object] = {}
+        if result.segments is not None:
+            moved["segments"] = _moved(result.segments, text)
+        if result.evidence is not None:
+            moved["evidence"] = _moved(result.evidence, text)
+        if result.foreign_marks is not None:
+            moved["foreign_marks"] = [
+                mark.model_copy(update={"segments": _moved(mark.segments, text)})
+                for mark in result.foreign_marks
+            ]
+        return result.model_copy(update=moved)
+
+
+def parted(request: Request) -> PartedRequest[Request]:
+    """The request without the manifests in its texts."""
+    texts: dict[int, PartedText] = {}
+    inputs: list[Document] = list(request.inputs)
+    for index, document in enumerate(inputs):
+        found = wrappers(document.text) if document.text else []
+        if document.text and found:
+            texts[index] = PartedText(document.text, found)
+            inputs[index] = document.model_copy(update={"text": texts[index].visible})
+    visible = request.model_copy(update={"inputs": inputs}) if texts else request
+    return PartedRequest(visible, request, texts)
+
+
+def _moved(parts: Sequence[Spanned], text: PartedText) -> list[Spanned]:
+    return [_moved_one(part, text) for part in parts]
+
+
+def _moved_one(part: Spanned, text: PartedText) -> Spanned:
+    if part.start_char is None or part.end_char is None:
+        return part
+    start, end = text.original_span(part.start_char, part.end_char)
+    return part.model_copy(update={"start_char": start, "end_char": end})

@@ -1,0 +1,64 @@
+"""Whether completions end in a signed manifest, and putting it there."""
+
+import asyncio
+from dataclasses import dataclass, replace
+
+import structlog
+
+from ttmark.gen_service.api.merge import IndexedDelta
+from ttmark.gen_service.api.outcome import Outcome
+from ttmark.shared.http.service_errors import BadRequest, NotReady
+from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
+from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkOptions
+
+_FIELD = "watermark.manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRule:
+    """The operator's.
+
+    Attributes:
+        signer: None: the service has no certificate.
+        always: every text gets a manifest, asked for or not.
+    """
+
+    signer: ManifestSigner | None = None
+    always: bool = False
+
+    def choose(self, options: WatermarkOptions | None, *, structured: bool) -> ManifestNote | None:
+        """What becomes of a request's manifests; None: there are none.
+
+        Args:
+            structured: the text is held to a grammar, and whoever reads it by that would stumble over more.
+
+        Raises:
+            BadRequest: the request asks for what cannot be.
+        """
+        asked = options.manifest if options else None
+        if asked is False and self.always:
+            raise BadRequest(f"{_FIELD}: this service puts one into every text.", param=_FIELD)
+        if asked and self.signer is None:
+            raise BadRequest(f"{_FIELD}: this service has no certificate to sign with.", param=_FIELD)
+        if asked and structured:
+            raise BadRequest(f"{_FIELD}: not available together with response_format.", param=_FIELD)
+        if self.signer is None or not (asked or self.always):
+            return None
+        return "structured_output" if structured else "embedded"
+
+    async def end(self, indexed: IndexedDelta, outcome: Outcome, model: str) -> IndexedDelta:
+        """The last delta of a completion with its manifest, which `outcome` takes as well.
+
+        Raises:
+            NotReady: it cannot be signed any more; without it the text would not be what was asked for.
+        """
+        if self.signer is None or not outcome.text:
+            return indexed
+        try:
+            wrapper = await asyncio.to_thread(self.signer.wrapper, outcome.text, model=model)
+        except UnusableCredential as error:
+            structlog.get_logger("ttmark.generation").error("manifest_not_signed", reason=str(error))
+            raise NotReady("The manifest cannot be signed.", retry_after=60) from error
+        outcome.text += wrapper
+        outcome.manifest = True
+        return replace(indexed, delta=replace(indexed.delta, text=indexed.delta.text + wrapper))

@@ -1,0 +1,106 @@
+"""The settings of C2PA manifests: what signs them, and whose are trusted."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from ttmark.services.extras import require
+from ttmark.services.runtime import StartupError
+from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
+
+if TYPE_CHECKING:
+    from ttmark.detect_service.extraction import ExtractionWorkers
+    from ttmark.detect_service.manifests.examiner import ManifestExaminer
+    from ttmark.gen_service.api.manifests import ManifestRule
+
+_OTHERS_MAY_WRITE = 0o022
+
+
+class SigningSettings(BaseSettings):
+    """Whether and with what the generation service signs manifests."""
+
+    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
+
+    c2pa_cert_file: Path | None = Field(
+        default=None,
+        description="File with the certificates, in PEM, that C2PA manifests in texts are signed with, the "
+        "signer's first; left out: no manifests. Needs the extra `provenance`.",
+    )
+    c2pa_key_file: Path | None = Field(
+        default=None, description="File with the private key of the first, in PEM and without a password."
+    )
+    c2pa_manifests: Literal["on_request", "always"] = Field(
+        default="on_request", description="Which texts end in a manifest: those that ask for it, or all."
+    )
+
+    def manifest_rule(self) -> "ManifestRule":
+        """The rule for texts of this service.
+
+        Raises:
+            StartupError: a file is missing, cannot be read, or others may write it; the two cannot sign; the
+                extra is not installed.
+        """
+        from ttmark.gen_service.api.manifests import ManifestRule  # the settings load without the service
+
+        chain, key = self.c2pa_cert_file, self.c2pa_key_file
+        if chain is None and key is None:
+            if self.c2pa_manifests == "always":
+                raise StartupError("TTMARK_C2PA_MANIFESTS=always needs TTMARK_C2PA_CERT_FILE")
+            return ManifestRule()
+        if chain is None or key is None:
+            raise StartupError("TTMARK_C2PA_CERT_FILE and TTMARK_C2PA_KEY_FILE go together")
+        require("provenance")
+        try:
+            signer = ManifestSigner(_read(chain, "certificate"), _read(key, "private key"))
+        except UnusableCredential as error:
+            raise StartupError(f"cannot sign manifests with {chain} and {key}: {error}") from error
+        return ManifestRule(signer, self.c2pa_manifests == "always")
+
+
+class TrustSettings(BaseSettings):
+    """Whose manifests the detection service trusts."""
+
+    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
+
+    c2pa_trust_file: Path | None = Field(
+        default=None,
+        description="File with the certificates, in PEM, whose C2PA manifests are trusted, such as those of "
+        "C2PA's trust list and your own root; left out: none is. Needs the extra `provenance`.",
+    )
+
+    def manifest_examiner(self, workers: "ExtractionWorkers") -> "ManifestExaminer":
+        """What verifies manifests; nothing is verified where the extra is not installed.
+
+        Raises:
+            StartupError: the file cannot be read or holds no certificates, others may write it, or the extra
+                is not installed.
+        """
+        from ttmark.detect_service.manifests.examiner import ManifestExaminer  # as above
+
+        if self.c2pa_trust_file is None:
+            return ManifestExaminer(workers if find_spec("c2pa") else None)
+        require("provenance")
+        return ManifestExaminer(workers, _certificates(self.c2pa_trust_file))
+
+
+def _certificates(path: Path) -> str:
+    from cryptography import x509
+
+    content = _read(path, "trust list")
+    try:
+        x509.load_pem_x509_certificates(content)
+        return content.decode("ascii")
+    except ValueError as error:
+        raise StartupError(f"{path} holds no certificates in PEM") from error
+
+
+def _read(path: Path, what: str) -> bytes:
+    try:
+        if path.stat().st_mode & _OTHERS_MAY_WRITE:
+            raise StartupError(f"others than its owner may write the {what} {path}: chmod go-w {path}")
+        return path.read_bytes()
+    except OSError as error:
+        raise StartupError(f"cannot read the {what} from {path} ({error.strerror})") from error

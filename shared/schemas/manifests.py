@@ -1,0 +1,80 @@
+"""Manifests as answers show them, and what is passed on the way there."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from ttmark.shared.schemas.bodies import AnswerModel
+from ttmark.shared.schemas.fields import is_none
+
+ManifestStatus = Literal["valid", "not_trusted", "does_not_verify", "not_examined"]
+AI_SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia"
+
+
+class ManifestClaims(AnswerModel):
+    """What a manifest says, by who signed it."""
+
+    digital_source_type: str | None = Field(
+        default=None, description="IPTC's word for how the text was made: ends in `trainedAlgorithmicMedia`."
+    )
+    software: str | None = Field(default=None, description="What made it, such as the model.")
+    time: str | None = Field(default=None, description="When, by the signer's own clock.")
+    claim_generator: str | None = None
+    signer: str | None = Field(default=None, description="Common name of the certificate.")
+    organization: str | None = Field(default=None, description="Organisation of the certificate.")
+
+
+class Binding(AnswerModel):
+    """The hash that binds a manifest to its text.
+
+    Attributes:
+        start, length: bytes of the wrapper, in the text in NFC and UTF-8.
+        hash: of the other bytes, in base64.
+    """
+
+    start: int = Field(ge=0)
+    length: int = Field(ge=0)
+    alg: str
+    hash: str
+
+
+class ManifestReport(AnswerModel):
+    """What can be said of a manifest without its text.
+
+    Attributes:
+        fault: why it does not verify, as a status code of C2PA; None: it does.
+        trusted: whether its certificate leads to one that is trusted.
+    """
+
+    fault: str | None = None
+    trusted: bool = False
+    binding: Binding | None = None
+    claims: ManifestClaims | None = None
+
+
+class FoundManifest(AnswerModel):
+    """A C2PA manifest in a document."""
+
+    status: ManifestStatus = Field(
+        description="`valid`: signature and text hold, and the certificate is on the trust list; "
+        "`not_trusted`: they hold, and it is not; `does_not_verify`: the manifest or the text was changed, "
+        "or the manifest is another text's; `not_examined`: this service could not or would not look."
+    )
+    reason: str | None = Field(
+        default=None, exclude_if=is_none, description="Why it is not `valid`: a status code of C2PA or words."
+    )
+    covers: Literal["whole", "passage"] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Where the text holds: `whole`: all of the document but white space; `passage`: what "
+        "stands before the manifest, and not the rest.",
+    )
+    start_char: int | None = Field(
+        default=None, exclude_if=is_none, description="With `passage`: where the signed text begins."
+    )
+    end_char: int | None = Field(default=None, exclude_if=is_none, description="And where it ends.")
+    claims: ManifestClaims | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="What the signer says; left out where the manifest does not verify.",
+    )

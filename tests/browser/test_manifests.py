@@ -1,0 +1,68 @@
+"""A manifest goes with a text that is copied out of a page and pasted into another, and with files."""
+
+import io
+
+import docx
+import pytest
+from playwright.sync_api import Page, expect
+
+from ttmark.shared.manifests.signer import ManifestSigner
+from ttmark.shared.manifests.wrapper import wrappers
+
+BESIDE = "A signed manifest (C2PA) of Test Service verifies and says that smollm2 wrote this text"
+
+
+@pytest.fixture
+def text(site) -> str:
+    return f"{site.marked('press-room', 120)}\n\n{site.marked('press-room', 60)}"
+
+
+@pytest.fixture
+def signed(site, text: str) -> str:
+    signer = ManifestSigner(site.authority.chain, site.authority.key)
+    return text + signer.wrapper(text, model="smollm2")
+
+
+def checked(page: Page, signed: str) -> None:
+    box = page.get_by_label("Text to check")
+    [sent], [there] = wrappers(signed), wrappers(box.input_value())
+    assert there.characters == sent.characters
+    page.get_by_role("button", name="Check the text").click()
+    expect(page.locator("#headline")).to_contain_text("Watermark found")
+    expect(page.locator("#explanation")).to_contain_text(BESIDE)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        lambda text: "".join(f"<p>{block}</p>" for block in text.split("\n\n")),
+        lambda text: f"<div style='white-space: pre-wrap'>{text}</div>",
+        lambda text: f"<textarea autofocus rows=9>{text}</textarea>",
+    ],
+)
+def test_it_is_copied_and_pasted_with_the_text(connected: Page, signed: str, shown) -> None:
+    other = connected.context.new_page()
+    other.set_content(shown(signed))
+    if other.locator("textarea").count():
+        other.locator("textarea").focus()
+    other.keyboard.press("Control+a")
+    other.keyboard.press("Control+c")
+    connected.bring_to_front()
+    connected.get_by_label("Text to check").focus()
+    connected.keyboard.press("Control+v")
+    checked(connected, signed)
+
+
+@pytest.mark.parametrize("name", ["note.txt", "page.html", "letter.docx"])
+def test_it_is_in_the_file(connected: Page, signed: str, name: str) -> None:
+    document = docx.Document()
+    for paragraph in signed.split("\n"):
+        document.add_paragraph(paragraph)
+    word = io.BytesIO()
+    document.save(word)
+    page = "".join(f"<p>{block}</p>" for block in signed.split("\n\n"))
+    contents = {"note.txt": signed.encode(), "page.html": page.encode(), "letter.docx": word.getvalue()}
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": contents[name]}
+    connected.locator("#file").set_input_files([file])
+    expect(connected.get_by_label("Text to check")).not_to_have_value("")
+    checked(connected, signed)

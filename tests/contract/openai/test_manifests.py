@@ -1,0 +1,186 @@
+"""Texts that end in a signed manifest: on request, always, in streams; and what cannot be."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.contract.openai.fake_generator import FakeGenerator
+from tests.harness.certificates import Credential, credential
+from ttmark.detect_service.manifests.content import signed_span
+from ttmark.gen_service.api.manifests import ManifestRule
+from ttmark.shared.manifests.report import manifest_report
+from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
+from ttmark.shared.manifests.wrapper import without_wrappers, wrappers
+
+ASKED = {"model": "tiny", "seed": 1, "watermark": {"manifest": True}}
+BODIES: dict[str, dict[str, Any]] = {
+    "completions": ASKED | {"prompt": "Once", "max_tokens": 40},
+    "chat/completions": ASKED | {"messages": [{"role": "user", "content": "Once"}], "max_tokens": 40},
+    "responses": ASKED | {"input": "Once", "max_output_tokens": 40},
+}
+NOT_ASKED: dict[str, Any] = {"watermark": None}
+AS_JSON: dict[str, Any] = {"response_format": {"type": "json_object"}}
+
+
+@pytest.fixture(scope="module")
+def authority() -> Credential:
+    return credential()
+
+
+@pytest.fixture(scope="module")
+def signer(authority: Credential) -> ManifestSigner:
+    return ManifestSigner(authority.chain, authority.key)
+
+
+@pytest.fixture(scope="module")
+def signing(serve: Callable[..., Any], build: Callable[..., Any], signer: ManifestSigner) -> Any:
+    return serve(build(FakeGenerator(), manifests=ManifestRule(signer)))
+
+
+@pytest.fixture(scope="module")
+def always(serve: Callable[..., Any], build: Callable[..., Any], signer: ManifestSigner) -> Any:
+    return serve(build(FakeGenerator(), manifests=ManifestRule(signer, always=True)))
+
+
+@pytest.fixture(autouse=True)
+def _clean(signing: Any, always: Any) -> Iterator[None]:
+    for service in (signing, always):
+        service.generator.reset()
+    yield
+    for service in (signing, always):
+        while service.clients:
+            service.clients.pop().close()
+
+
+def post(service: Any, route: str, **change: Any) -> Any:
+    return service.http().post(f"/v1/{route}", json=BODIES[route] | change)
+
+
+def texts(answer: dict[str, Any]) -> list[str]:
+    if "output" in answer:
+        return ["".join(part["text"] for part in item["content"]) for item in answer["output"]]
+    return [
+        choice["message"]["content"] if "message" in choice else choice["text"]
+        for choice in answer["choices"]
+    ]
+
+
+def streamed(service: Any, route: str, **change: Any) -> tuple[list[str], dict[str, Any]]:
+    """The pieces of text of a stream, and the last event's watermark block."""
+    lines = post(service, route, stream=True, **change).text.splitlines()
+    events = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+    pieces = []
+    for event in events:
+        if event.get("type") == "response.output_text.delta":
+            pieces.append(event["delta"])
+        choices = event.get("choices", ())
+        pieces += [each.get("text") or each.get("delta", {}).get("content") or "" for each in choices]
+    last = events[-1]
+    return pieces, last.get("response", last)["watermark"]
+
+
+def assert_signed(text: str, authority: Credential) -> None:
+    [wrapper] = wrappers(text)
+    assert wrapper.end == len(text)
+    report = manifest_report(wrapper.manifest(), authority.root.decode())
+    assert (report.fault, report.trusted) == (None, True)
+    assert report.binding is not None
+    assert report.claims is not None
+    assert report.claims.software == "tiny"
+    span = signed_span(text[: wrapper.start], "", wrapper.utf8_bytes, report.binding)
+    assert span is not None
+    assert span.end == wrapper.start
+
+
+@pytest.mark.parametrize("route", BODIES)
+def test_a_text_ends_in_a_manifest_where_one_is_asked_for(
+    signing: Any, authority: Credential, route: str
+) -> None:
+    answer = post(signing, route).json()
+    [text] = texts(answer)
+    assert_signed(text, authority)
+    assert answer["watermark"]["manifest"] == "embedded"
+    plain = post(signing, route, **NOT_ASKED).json()
+    assert texts(plain) == [without_wrappers(text)]
+    assert "manifest" not in plain["watermark"]
+
+
+@pytest.mark.parametrize("route", BODIES)
+def test_in_a_stream_it_is_the_end_of_the_last_piece(signing: Any, authority: Credential, route: str) -> None:
+    pieces, block = streamed(signing, route)
+    assert_signed("".join(pieces), authority)
+    assert block["manifest"] == "embedded"
+    with_text = [piece for piece in pieces if piece]
+    assert [bool(wrappers(piece)) for piece in with_text] == [False] * (len(with_text) - 1) + [True]
+
+
+def test_each_choice_has_its_own(signing: Any, authority: Credential) -> None:
+    found = texts(post(signing, "completions", n=3, seed=None).json())
+    assert len(set(found)) == 3
+    for text in found:
+        assert_signed(text, authority)
+
+
+def test_with_echo_the_completion_alone_is_signed(signing: Any, authority: Credential) -> None:
+    [text] = texts(post(signing, "completions", echo=True).json())
+    assert text.startswith("Once")
+    assert_signed(text, authority)
+    [wrapper] = wrappers(text)
+    report = manifest_report(wrapper.manifest(), None)
+    assert report.binding is not None
+    span = signed_span(text[: wrapper.start], "", wrapper.utf8_bytes, report.binding)
+    assert span is not None
+    assert (span.whole, span.start) == (False, len("Once"))
+
+
+def test_the_operator_can_have_all_texts_signed(always: Any, authority: Credential) -> None:
+    answer = post(always, "chat/completions", **NOT_ASKED).json()
+    assert_signed(texts(answer)[0], authority)
+    refused = post(always, "chat/completions", watermark={"manifest": False})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "watermark.manifest")
+
+
+def test_a_text_for_programs_gets_none(always: Any, signing: Any) -> None:
+    answer = post(always, "chat/completions", **NOT_ASKED, **AS_JSON).json()
+    assert not wrappers(texts(answer)[0])
+    assert answer["watermark"]["manifest"] == "structured_output"
+    refused = post(signing, "chat/completions", **AS_JSON)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "watermark.manifest")
+
+
+def test_without_a_certificate_the_request_is_refused(fake: Any) -> None:
+    refused = post(fake, "completions")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "watermark.manifest")
+
+
+def test_manifests_of_earlier_answers_are_no_part_of_a_prompt(signing: Any) -> None:
+    first = texts(post(signing, "chat/completions").json())[0]
+    for content in (first, without_wrappers(first), [{"type": "text", "text": first}]):
+        messages = [
+            {"role": "user", "content": "Once"},
+            {"role": "assistant", "content": content},
+            {"role": "user", "content": "Go on"},
+        ]
+        assert post(signing, "chat/completions", messages=messages).status_code == 200
+        assert post(signing, "completions", prompt=content if isinstance(content, str) else first).is_success
+    prompts = [request.prompt_ids for request in signing.generator.requests]
+    assert len(set(prompts[1::2])) == 1
+    assert len(set(prompts[2::2])) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_text_that_cannot_be_signed_is_not_sent_without(
+    signing: Any, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    def expired(*_: Any, **__: Any) -> str:
+        raise UnusableCredential("expired")
+
+    monkeypatch.setattr(ManifestSigner, "wrapper", expired)
+    response = post(signing, "completions", stream=stream)
+    if stream:
+        assert response.text.count("[DONE]") == 0
+        assert "The manifest cannot be signed." in response.text
+    else:
+        assert (response.status_code, response.headers["Retry-After"]) == (503, "60")

@@ -1,0 +1,81 @@
+"""A certificate authority for tests, and what it signs manifests with."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A root, a certificate that it signed and the certificate's key, in PEM."""
+
+    root: bytes
+    chain: bytes
+    key: bytes
+
+
+Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
+Public = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
+
+
+def credential(
+    name: str = "Test Service", days: int = 30, authority: str = "Test Authority", key: Key | None = None
+) -> Credential:
+    """A new authority and a certificate of it; with negative `days` one that has expired."""
+    root_key = ec.generate_private_key(ec.SECP256R1())
+    key = key or ec.generate_private_key(ec.SECP256R1())
+    now = datetime.now(UTC)
+    since = now - timedelta(days=60)
+
+    def certificate(subject: str, public: Public, until: datetime) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(_name(subject))
+            .issuer_name(_name(authority))
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(since)
+            .not_valid_after(until)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(root_key.public_key()), False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), False)
+        )
+
+    root = (
+        certificate(authority, root_key.public_key(), now + timedelta(days=365))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .add_extension(_usage(signs_certificates=True), True)
+        .sign(root_key, SHA256())
+    )
+    leaf = (
+        certificate(name, key.public_key(), now + timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+        .add_extension(_usage(signs_certificates=False), True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.EMAIL_PROTECTION]), False)
+        .sign(root_key, SHA256())
+    )
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Credential(root.public_bytes(Encoding.PEM), leaf.public_bytes(Encoding.PEM), secret)
+
+
+def _name(common: str) -> x509.Name:
+    organization = x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Test Organisation")
+    return x509.Name([organization, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
