@@ -72,7 +72,7 @@ def complete(_: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def allow_listed(app: Sphinx, _: nodes.document) -> None:
-    """The pages of such a list need no place in the navigation: a hundred entries would slow every page down."""
+    """Keeps the pages of such a list out of the navigation: a hundred entries slow every page down."""
     if Path(app.env.docname).parent.name in LISTED:
         app.env.metadata[app.env.docname]["orphan"] = ""
 

@@ -10,13 +10,16 @@ from ttmark.services.cli.main import app
 HEADER = """\
 # Command line
 
-Every command with its arguments and options (written by `python -m tests.harness.reference`). `ttmark COMMAND --help` shows the
-same. How commands behave, with their exit codes: [generation](../generation.md#from-the-command-line),
-[detection](../detection.md#from-the-command-line), [keys](../operations.md#key-rotation), [evaluation](../evaluation.md).
+Every command with its arguments and options (written by `python -m tests.harness.reference`).
+`ttmark COMMAND --help` shows the same. How commands behave, with their exit codes:
+[generation](../generation.md#from-the-command-line), [detection](../detection.md#from-the-command-line),
+[keys](../operations.md#key-rotation), [evaluation](../evaluation.md).
 
 """
 # Lists of commands, cut short as on a terminal, and the options that every program of this kind has.
-NEEDLESS = re.compile(r"\*\*Commands\*\*:\n\n(\* .*\n)+\n?|\* `--(install-completion|show-completion|help)`.*\n")
+NEEDLESS = re.compile(
+    r"\*\*Commands\*\*:\n\n(\* .*\n)+\n?|\* `--(install-completion|show-completion|help)`.*\n"
+)
 BARE = re.compile(r"\*\*Options\*\*:\n\n(?!\*)")
 
 

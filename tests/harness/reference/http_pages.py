@@ -27,9 +27,10 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 HEADER = """\
 # {title}: HTTP
 
-Every route and every field (written by `python -m tests.harness.reference` from the service's OpenAPI description). A running
-service gives the same as JSON at `/openapi.json`. Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics`
-need none. What the fields do, at length: [{guide}](../{guide}.md).
+Every route and every field (written by `python -m tests.harness.reference` from the service's OpenAPI
+description). A running service gives the same as JSON at `/openapi.json`. Requests carry
+`Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. What the fields do, at length:
+[{guide}](../{guide}.md).
 """
 BOUNDS = {
     "minimum": "at least {}",
@@ -70,12 +71,11 @@ def _route(method: str, path: str, operation: Schema) -> str:
     lines += [f"Body: {_kind(content['schema'])} as `{kind}`.\n" for kind, content in body.items()]
     if parameters := operation.get("parameters"):
         lines += ["| parameter | in | type | meaning |", "|---|---|---|---|"]
-        lines += [
-            f"| `{one['name']}` | {one['in']} | {_cell(_kind(one['schema']))} | {_meaning(one['schema'], one)} |"
-            for one in parameters
-        ]
+        for one in parameters:
+            kind, meaning = _cell(_kind(one["schema"])), _meaning(one["schema"], one)
+            lines.append(f"| `{one['name']}` | {one['in']} | {kind} | {meaning} |")
         lines.append("")
-    lines += ["| status | answer | |", "|---|---|---|"]
+    lines += ["| status | answer | when |", "|---|---|---|"]
     for status, answer in sorted(operation["responses"].items()):
         kinds = [
             f"{_kind(content['schema'])} as `{kind}`" if content.get("schema") else f"`{kind}`"
@@ -126,8 +126,10 @@ def _bounds(schema: Schema) -> Iterator[str]:
 
 
 def _meaning(schema: Schema, described: Schema) -> str:
-    bounds = ", ".join(dict.fromkeys(_bounds(schema)))
-    return _cell(" ".join([*described.get("description", "").split(), f"({bounds})" if bounds else ""]).strip())
+    words = described.get("description", "").split()
+    if bounds := ", ".join(dict.fromkeys(_bounds(schema))):
+        words.append(f"({bounds})")
+    return _cell(" ".join(words))
 
 
 def _cell(text: str) -> str:

@@ -60,7 +60,9 @@ def pictures() -> dict[Path, str]:
     images = DOCS / "images"
     light = {images / f"{plot.name}-light.svg": svg(plot) for plot in plots()}
     light[images / "pair-light.svg"] = (images / "pair-light.svg").read_text()
-    return light | {path.with_name(path.name.replace("light", "dark")): dark(text) for path, text in light.items()}
+    return light | {
+        path.with_name(path.name.replace("light", "dark")): dark(text) for path, text in light.items()
+    }
 
 
 def dark(drawing: str) -> str:
@@ -74,12 +76,15 @@ def plots() -> list[Plot]:
     single, pairs, gumbel, gumbel_pairs = _tables("verification-smollm2")[0]
     few, many = "At most 1 false alarm in 100,000 texts", "At most 1 in 100"
     ten, quarter = (
-        next(row for row in edits if (row["words edited"], row["K"]) == (share, "16")) for share in ("10 %", "25 %")
+        next(row for row in edits if (row["words edited"], row["K"]) == (share, "16"))
+        for share in ("10 %", "25 %")
     )
     found = {
         few: [
             _row("as it was written", profile[0]["TPR at 1e-5, K 16"]),
-            _row("among 800 tokens by people, one key", profile[0]["inside 800 tokens by people, TPR at 1e-5"]),
+            _row(
+                "among 800 tokens by people, one key", profile[0]["inside 800 tokens by people, TPR at 1e-5"]
+            ),
             _row("one word in ten edited", ten["all three, at 1e-05"]),
             _row("one word in four edited", quarter["all three, at 1e-05"]),
         ],
@@ -92,7 +97,9 @@ def plots() -> list[Plot]:
         "Gumbel": [_row("single tokens", gumbel["z"]), _row("pairs", gumbel_pairs["z"])],
         "SynthID-Text": [_row("single tokens", single["z"]), _row("pairs", pairs["z"])],
     }
-    begin = next(row for row in answers if (row["requests of a prompt"], row["tokens compared"]) == ("20", "24"))
+    begin = next(
+        row for row in answers if (row["requests of a prompt"], row["tokens compared"]) == ("20", "24")
+    )
     pools = [
         _row(f"{keys} key{'s' * (keys > 1)}", profile[0][f"TPR at 1e-5, K {keys}"], begin[f"K {keys}"])
         for keys in (1, 4, 16, 64, 256, 1024)
@@ -130,7 +137,11 @@ def svg(plot: Plot) -> str:
                 parts += _drawn(mark, colour, y, plot)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 {y + 14}" role="img" '
     style = 'font-family="system-ui, sans-serif" font-size="13"'
-    return f'{head}{style}>\n<title>{plot.title}</title>\n<g fill="#1f2328">\n' + "\n".join(parts) + "\n</g>\n</svg>\n"
+    return (
+        f'{head}{style}>\n<title>{plot.title}</title>\n<g fill="#1f2328">\n'
+        + "\n".join(parts)
+        + "\n</g>\n</svg>\n"
+    )
 
 
 def _drawn(mark: Mark, colour: str, y: int, plot: Plot) -> Iterator[str]:

@@ -9,7 +9,9 @@ import pytest
 
 GOOD = {
     "navigation.yml": "root: index\nentries: [{file: adr/README}, {file: results/table}]\n",
-    "index.md": "# Home\n\n## A part\n\n[A part](#a-part), [a decision](adr/0001-one.md), [a folder](images)\n\n![A](images/a-light.svg)\n",
+    "index.md": "# Home\n\n## A part\n\n"
+    "[A part](#a-part), [a decision](adr/0001-one.md), [a folder](images)\n\n"
+    "![A](images/a-light.svg)\n",
     "adr/README.md": "# Decisions\n",
     "adr/0001-one.md": "# 1. One\n\n[Home](../index.md#a-part)\n",
     "results/table.md": "**A table**\n\n| a |\n|---|\n| 1 |\n",
@@ -18,7 +20,9 @@ GOOD = {
 }
 BAD = {
     "navigation.yml": "root: index\n",
-    "index.md": "# Home\n\n[x](nowhere.md) [x](#no-such-part) [x](adr/0001-one.md#no-such-part) [x](no-folder)\n\n![x](images/none.svg)\n",
+    "index.md": "# Home\n\n"
+    "[x](nowhere.md) [x](#no-such-part) [x](adr/0001-one.md#no-such-part) [x](no-folder)\n\n"
+    "![x](images/none.svg)\n",
     "lost.md": "# Lost\n",
     "adr/0001-one.md": "# 1. One\n",
 }
