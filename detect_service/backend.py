@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from ttmark.detect_service.key_selection import TenantKeys
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.labels import Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class DetectionBackend:
         max_document_tokens: longest document that is looked at.
         max_request_blocks: most work of a request, in hashed blocks (`ttmark.detect_service.cost`); 0: any.
         normalizer: counts and undoes tricks with characters.
+        label: what generated texts carry visibly, and is none of the model's words; None: they carry nothing.
     """
 
     keys: TenantKeys
@@ -24,3 +26,4 @@ class DetectionBackend:
     max_document_tokens: int
     max_request_blocks: int = 0
     normalizer: TextNormalizer = field(default_factory=TextNormalizer)
+    label: Label | None = None

@@ -72,7 +72,7 @@ def open_backend(keys: FixedKeys) -> DetectionBackend:
     settings = DetectionSettings()
     with no_start_after(TokenizerMissing):
         tokenizers = TokenizerSet.load(settings.tokenizer_folders())
-    return DetectionBackend(keys, tokenizers, settings.max_document_tokens)
+    return DetectionBackend(keys, tokenizers, settings.max_document_tokens, label=settings.load_label())
 
 
 def check_keys(source: Path, options: DetectionOptions, tenant: str, backend: DetectionBackend) -> None:

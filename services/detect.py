@@ -79,7 +79,13 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
                     await kept_cases.store.close()
 
     return create_detection_app(
-        DetectionBackend(access.cache, tokenizers, settings.max_document_tokens, settings.max_request_blocks),
+        DetectionBackend(
+            access.cache,
+            tokenizers,
+            settings.max_document_tokens,
+            settings.max_request_blocks,
+            label=settings.load_label(),
+        ),
         AppOptions(
             authenticate=access.tokens.authenticate,
             admit=allowance.admit,

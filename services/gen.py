@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.labels import LabelRule
 from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
@@ -37,7 +38,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     access = KeyAccess.open(
         settings, service="gen", port=settings.gen_port, max_age_seconds=settings.key_max_age_seconds
     )
-    manifests = settings.manifest_rule()
+    manifests = settings.manifest_rule(demanded=policy.demands_manifests)
     registry = CollectorRegistry()
     models = Models.load(settings, EngineMetrics(registry))
     watch_keys(access.cache, registry)
@@ -64,6 +65,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             policy=policy,
             receipts=ReceiptRule(settings.detectability_fpr, settings.detectability_for),
             manifests=manifests,
+            labels=LabelRule(settings.load_label(), settings.aigc_producer or None),
         ),
         AppOptions(
             authenticate=access.tokens.authenticate,

@@ -10,6 +10,7 @@ from ttmark.services.origins import Origins
 from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.settings_jobs import JobSettings
+from ttmark.services.settings_labels import AigcSettings, LabelSettings
 from ttmark.services.settings_manifests import SigningSettings, TrustSettings
 from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
@@ -64,7 +65,7 @@ class ServiceSettings(BaseSettings):
     )
 
 
-class GenerationSettings(PolicySettings, SigningSettings, ServiceSettings):
+class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceSettings):
     """Settings of the generation service."""
 
     gen_port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
@@ -102,7 +103,7 @@ class GenerationSettings(PolicySettings, SigningSettings, ServiceSettings):
     tokens_per_minute: int = Field(
         default=1_000_000,
         ge=0,
-        description="Tokens of prompts and completions in a minute, likewise; 0: any.",
+        description="Tokens of prompts and completions, likewise; 0: any.",
     )
     engine: Literal["embedded", "vllm"] = Field(
         default="embedded",
@@ -178,7 +179,9 @@ class GenerationSettings(PolicySettings, SigningSettings, ServiceSettings):
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-class DetectionSettings(CaseSettings, ExtractionSettings, JobSettings, TrustSettings, ServiceSettings):
+class DetectionSettings(
+    CaseSettings, ExtractionSettings, JobSettings, LabelSettings, TrustSettings, ServiceSettings
+):
     """Settings of the detection service."""
 
     detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")
@@ -198,9 +201,7 @@ class DetectionSettings(CaseSettings, ExtractionSettings, JobSettings, TrustSett
         description="Requests of an access token in a minute, over all replicas; 0: any.",
     )
     documents_per_minute: int = Field(
-        default=600_000,
-        ge=0,
-        description="Documents in a minute, likewise; 0: any.",
+        default=600_000, ge=0, description="Documents in a minute, likewise; 0: any."
     )
     variants_per_document: int = Field(
         default=12,

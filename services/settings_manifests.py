@@ -36,8 +36,11 @@ class SigningSettings(BaseSettings):
         default="on_request", description="Which texts end in a manifest: those that ask for it, or all."
     )
 
-    def manifest_rule(self) -> "ManifestRule":
+    def manifest_rule(self, *, demanded: bool) -> "ManifestRule":
         """The rule for texts of this service.
+
+        Args:
+            demanded: by a rule of the marking policy.
 
         Raises:
             StartupError: a file is missing, cannot be read, or others may write it; the two cannot sign; the
@@ -47,8 +50,9 @@ class SigningSettings(BaseSettings):
 
         chain, key = self.c2pa_cert_file, self.c2pa_key_file
         if chain is None and key is None:
-            if self.c2pa_manifests == "always":
-                raise StartupError("TTMARK_C2PA_MANIFESTS=always needs TTMARK_C2PA_CERT_FILE")
+            if demanded or self.c2pa_manifests == "always":
+                asking = "a rule of TTMARK_POLICY_FILE" if demanded else "TTMARK_C2PA_MANIFESTS=always"
+                raise StartupError(f"{asking} needs TTMARK_C2PA_CERT_FILE")
             return ManifestRule()
         if chain is None or key is None:
             raise StartupError("TTMARK_C2PA_CERT_FILE and TTMARK_C2PA_KEY_FILE go together")

@@ -81,13 +81,13 @@ def _found(result: DetectionResult, fpr: float) -> Message:
     parts, start = [], "This text contains " + ("a passage" if single else "passages")
     if result.basis == Basis.WATERMARK:
         parts.append(f"{start} made with {made_with}.")
-        start = "It also contains passages"
+        if isinstance(result, CombinedResult) and result.marked_share is not None:
+            parts.append(_share(result.marked_share, "It holds" if single else "They hold"))
+            parts.append(WHOLE if not passages else PASSAGE if single else PASSAGES)
+        start = "The text also contains passages"
     if result.basis != Basis.WATERMARK or result.foreign_marks:
         carry = "carries" if start.endswith("a passage") else "carry"
         parts.append(f"{start} that {carry} the mark of {_systems(result.foreign_marks or [])}.")
-    if isinstance(result, CombinedResult) and result.marked_share is not None:
-        parts.append(_share(result.marked_share, "It holds" if single else "They hold"))
-        parts.append(WHOLE if not passages else PASSAGE if single else PASSAGES)
     if len(keys) > 1:
         parts.append("Several keys do not mean several authors.")
     parts.append(

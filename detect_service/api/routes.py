@@ -54,7 +54,7 @@ def detection_router(
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        parts = await examiner.part(permitted(body, caller))
+        parts = await examiner.part(permitted(body, caller), backend.label)
         body = parts.visible
         question = asked(body, mode, caller, backend)
         if allowance is not None:

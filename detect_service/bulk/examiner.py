@@ -65,7 +65,7 @@ class Examiner:
         caller = Principal(_NO_REQUEST, self.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
         request = self.options.request(documents)
         try:
-            parts = parted(request)
+            parts = parted(request, self.backend.label)
             unread = {place: [_UNREAD] * len(text.wrappers) for place, text in parts.texts.items()}
             response = detect(parts.visible, caller, self.backend, _NO_REQUEST)
             return list(with_metadata(response, parts, unread).results)

@@ -147,7 +147,7 @@ class JobWorker:
         except ServiceError as error:
             return [error] * len(documents)
         journal = Journal(head.options.mode, self._detection, ROUTE)
-        parts = await self._examiner.part(request)
+        parts = await self._examiner.part(request, self._backend.label)
         manifests = await self._examiner.examined(parts.texts)
         outcomes: list[DetectionResult | ServiceError] = [
             outcome

@@ -10,6 +10,7 @@ from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, 
 from ttmark.detect_service.manifests.content import signed_span
 from ttmark.detect_service.manifests.parting import PartedRequest, PartedText, Request, parted
 from ttmark.shared.http.service_errors import TooManyRequests
+from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import BrokenWrapper, may_hold_wrappers
 from ttmark.shared.schemas.manifests import FoundManifest, ManifestReport
 
@@ -34,11 +35,11 @@ class ManifestExaminer:
     workers: ExtractionWorkers | None
     anchors: str | None = None
 
-    async def part(self, request: Request) -> PartedRequest[Request]:
-        """The request without its manifests."""
-        if not any(may_hold_wrappers(document.text or "") for document in request.inputs):
+    async def part(self, request: Request, label: Label | None) -> PartedRequest[Request]:
+        """The request without its manifests, and without the label where that stands at an end."""
+        if label is None and not any(may_hold_wrappers(document.text or "") for document in request.inputs):
             return PartedRequest(request, request, {})
-        return await asyncio.to_thread(parted, request)
+        return await asyncio.to_thread(parted, request, label)
 
     async def examine(self, texts: dict[int, PartedText], owner: Hashable) -> Found:
         """The manifests of the documents that hold some, by the documents' places.

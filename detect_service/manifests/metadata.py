@@ -30,6 +30,8 @@ def with_manifests_of(
 
 
 def _with(result: DetectionResult, manifests: Sequence[FoundManifest]) -> DetectionResult:
+    if not manifests:
+        return result
     alone = result.verdict != "watermarked" and any(_says_generated(one) for one in manifests)
     message = None if result.message is None else with_manifests(result.message, manifests, alone=alone)
     changed: dict[str, object] = {"metadata": list(manifests), "message": message}

@@ -1,10 +1,11 @@
-"""Takes manifests out of the texts of a request, whose characters are no text, and finds the way back."""
+"""Takes manifests and labels, which no model wrote, out of the texts of a request, and finds the way back."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import Wrapper, wrappers
 from ttmark.shared.schemas.detected import BlockEvidence, Segment
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
@@ -14,19 +15,22 @@ Spanned = TypeVar("Spanned", Segment, BlockEvidence)
 
 
 class PartedText:
-    """A text and the wrappers in it.
+    """A text, the wrappers in it, and the label at one of its ends.
 
     Attributes:
-        visible: the text without them.
+        visible: the text without wrappers; signers sign labels, too.
+        examined: without wrappers and label.
         wrappers: in order.
     """
 
-    def __init__(self, text: str, found: Sequence[Wrapper]) -> None:
+    def __init__(self, text: str, found: Sequence[Wrapper], label: Label | None) -> None:
         self.text = text
         self.wrappers = found
         edges = [0, *(edge for each in found for edge in (each.start, each.end)), len(text)]
         pieces = [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
         self.visible = "".join(pieces)
+        self._start, end = label.unlabelled(self.visible) if label else (0, len(self.visible))
+        self.examined = self.visible[self._start : end]
         self._before: list[int] = []  # visible characters before each wrapper
         self._removed: list[int] = [0]  # characters of the wrappers up to each
         for each in found:
@@ -49,6 +53,10 @@ class PartedText:
         """The half-open span of the text that a visible one stands for."""
         return (self.original(start), self.original(end - 1) + 1) if end > start else (start, end)
 
+    def original_of_examined(self, start: int, end: int) -> tuple[int, int]:
+        """The same for a span of the examined text."""
+        return self.original_span(start + self._start, end + self._start)
+
 
 @dataclass(frozen=True, slots=True)
 class PartedRequest(Generic[Request]):
@@ -57,7 +65,7 @@ class PartedRequest(Generic[Request]):
     Attributes:
         visible: the request that is examined.
         original: as it was sent.
-        texts: those with wrappers, by their place among the inputs.
+        texts: those with wrappers or a label, by their place among the inputs.
     """
 
     visible: Request
@@ -82,15 +90,17 @@ class PartedRequest(Generic[Request]):
         return result.model_copy(update=moved)
 
 
-def parted(request: Request) -> PartedRequest[Request]:
-    """The request without the manifests in its texts."""
+def parted(request: Request, label: Label | None) -> PartedRequest[Request]:
+    """The request without the manifests and labels in its texts."""
     texts: dict[int, PartedText] = {}
     inputs: list[Document] = list(request.inputs)
     for index, document in enumerate(inputs):
-        found = wrappers(document.text) if document.text else []
-        if document.text and found:
-            texts[index] = PartedText(document.text, found)
-            inputs[index] = document.model_copy(update={"text": texts[index].visible})
+        if not document.text:
+            continue
+        text = PartedText(document.text, wrappers(document.text), label)
+        if text.examined != document.text:
+            texts[index] = text
+            inputs[index] = document.model_copy(update={"text": text.examined})
     visible = request.model_copy(update={"inputs": inputs}) if texts else request
     return PartedRequest(visible, request, texts)
 
@@ -102,5 +112,5 @@ def _moved(parts: Sequence[Spanned], text: PartedText) -> list[Spanned]:
 def _moved_one(part: Spanned, text: PartedText) -> Spanned:
     if part.start_char is None or part.end_char is None:
         return part
-    start, end = text.original_span(part.start_char, part.end_char)
+    start, end = text.original_of_examined(part.start_char, part.end_char)
     return part.model_copy(update={"start_char": start, "end_char": end})

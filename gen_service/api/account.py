@@ -8,6 +8,7 @@ import structlog
 from starlette.requests import Request
 
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
+from ttmark.gen_service.api.labels import LabelRule
 from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Ending, Outcomes
@@ -40,6 +41,7 @@ class Accounting:
     allowance: TokenAllowance | None
     receipts: ReceiptRule
     manifests: ManifestRule
+    labels: LabelRule
 
     async def open(self, plan: Plan, caller: Principal, request: Request) -> "Account":
         """Grants the most that the plan can come to, and records the use of its key.
@@ -95,6 +97,7 @@ class Account:
                     if indexed is None:
                         yield None
                         continue
+                    indexed = self._labelled(indexed)
                     self._outcomes.add(indexed)
                     if indexed.delta.finish_reason:
                         await self._score(indexed.index)
@@ -109,6 +112,12 @@ class Account:
         outcome.log10_p = await scored(self._plan.requests[index], outcome.token_ids)
         word = books.receipts.word(outcome.log10_p)
         books.metrics.receipt(self._plan.model_id, len(outcome.token_ids), word, outcome.log10_p)
+
+    def _labelled(self, indexed: IndexedDelta) -> IndexedDelta:
+        """A delta as it is sent, with the visible label where that begins or ends the text."""
+        if self._plan.label in (None, "structured_output"):
+            return indexed
+        return self._books.labels.put(indexed, self._outcomes.completions[indexed.index].text)
 
     async def _signed(self, last: IndexedDelta) -> IndexedDelta:
         """The last delta of a completion, with a manifest where there is to be one."""
@@ -128,7 +137,13 @@ class Account:
             self._caller,
             dictated=any(request.grammar is not None for request in plan.requests),
         )
-        block = watermark_block(plan.marking, self._outcomes.reports, receipts, self._manifest())
+        block = watermark_block(plan.marking, self._outcomes.reports, receipts).model_copy(
+            update={
+                "manifest": self._manifest(),
+                "label": plan.label,
+                "aigc": self._books.labels.aigc(plan.response_id),
+            }
+        )
         self._books.metrics.watermark(block.status, block.watermarked_blocks, block.reasons)
         structlog.get_logger("ttmark.generation").info(
             "generated",

@@ -37,7 +37,9 @@ def create_generation_app(
     )
     metrics = GenerationMetrics(options.registry, backend.models, backend.policy.rule_names)
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
-    accounting = Accounting(metrics, options.audit, allowance, backend.receipts, backend.manifests)
+    accounting = Accounting(
+        metrics, options.audit, allowance, backend.receipts, backend.manifests, backend.labels
+    )
     observer = Observer(metrics, tracer)
     pipeline = Pipeline(backend, observer, accounting)
     verifier = Verifier(backend, observer, metrics, options.audit, allowance, throttle)

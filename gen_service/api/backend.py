@@ -8,6 +8,7 @@ from typing import Protocol
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
 from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.labels import LabelRule
 from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.receipt import ReceiptRule
@@ -90,6 +91,7 @@ class GenerationBackend:
         policy: which texts are marked.
         receipts: what is said of the detectability of completions, and to whom.
         manifests: which completions end in a signed manifest.
+        labels: the visible label of completions.
     """
 
     models: Mapping[str, ServedModel]
@@ -99,6 +101,7 @@ class GenerationBackend:
     policy: MarkingPolicy = field(default_factory=MarkingPolicy)
     receipts: ReceiptRule = field(default_factory=ReceiptRule)
     manifests: ManifestRule = field(default_factory=ManifestRule)
+    labels: LabelRule = field(default_factory=LabelRule)
 
     def model(self, model_id: str) -> ServedModel:
         """The model that a request names.

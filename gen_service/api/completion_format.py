@@ -25,7 +25,7 @@ class CompletionFormat(ChoicesFormat):
     def __init__(self, plan: Plan, body: CompletionRequest) -> None:
         super().__init__(plan)
         self._echo = bool(body.echo)
-        self._offsets: Counter[int] = Counter()
+        self._offsets = Counter(dict.fromkeys(range(len(plan.requests)), plan.text_start))
 
     def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> CompletionChoice:
         echoed = self._plan.prompt_of(common["index"]).text if first and self._echo else ""

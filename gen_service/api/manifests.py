@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from ttmark.gen_service.api.marking_choice import ManifestDemand
 from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Outcome
 from ttmark.shared.http.service_errors import BadRequest, NotReady
@@ -20,29 +21,35 @@ class ManifestRule:
 
     Attributes:
         signer: None: the service has no certificate.
-        always: every text gets a manifest, asked for or not.
+        always: every text gets a manifest, asked for or not, unless a rule of the policy says otherwise.
     """
 
     signer: ManifestSigner | None = None
     always: bool = False
 
-    def choose(self, options: WatermarkOptions | None, *, structured: bool) -> ManifestNote | None:
+    def choose(
+        self, options: WatermarkOptions | None, demand: ManifestDemand | None, *, structured: bool
+    ) -> ManifestNote | None:
         """What becomes of a request's manifests; None: there are none.
 
         Args:
+            demand: of the rule that decided on the request.
             structured: the text is held to a grammar, and whoever reads it by that would stumble over more.
 
         Raises:
             BadRequest: the request asks for what cannot be.
         """
         asked = options.manifest if options else None
-        if asked is False and self.always:
-            raise BadRequest(f"{_FIELD}: this service puts one into every text.", param=_FIELD)
-        if asked and self.signer is None:
+        always = self.always if demand is None else demand == "always"
+        if asked is False and always:
+            raise BadRequest(f"{_FIELD}: this service puts one into every such text.", param=_FIELD)
+        if asked and demand == "never":
+            raise BadRequest(f"{_FIELD}: this service puts none into such texts.", param=_FIELD)
+        if (asked or always) and self.signer is None:
             raise BadRequest(f"{_FIELD}: this service has no certificate to sign with.", param=_FIELD)
         if asked and structured:
             raise BadRequest(f"{_FIELD}: not available together with response_format.", param=_FIELD)
-        if self.signer is None or not (asked or self.always):
+        if not (asked or always):
             return None
         return "structured_output" if structured else "embedded"
 

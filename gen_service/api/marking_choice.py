@@ -1,9 +1,11 @@
 """What a request's completions are marked with, or why they are not."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ttmark.gen_service.engine import Marking
 
+ManifestDemand = Literal["always", "never"]
 DEFAULT_RULE = "default"
 """Of the marking policy, where no other rule is for the request."""
 
@@ -18,6 +20,7 @@ class MarkingChoice:
         pool: the keys one of which each completion is marked with: those of the version's pool, or that of
             the payload alone.
         rule: of the marking policy, that decided.
+        manifest: whether that rule wants signed manifests; None: it says nothing of them.
     """
 
     marking: Marking | None
@@ -25,3 +28,4 @@ class MarkingChoice:
     block_size: int = 1
     pool: tuple[bytes, ...] = field(default=(), repr=False)
     rule: str = DEFAULT_RULE
+    manifest: ManifestDemand | None = None

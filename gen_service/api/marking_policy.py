@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ttmark.gen_service.api.marking_choice import DEFAULT_RULE, MarkingChoice
+from ttmark.gen_service.api.marking_choice import DEFAULT_RULE, ManifestDemand, MarkingChoice
 from ttmark.shared.access.scopes import Principal, TokenUse
 from ttmark.shared.http.service_errors import PolicyDenied
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
@@ -101,11 +101,18 @@ class Rule(BaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
     when: Conditions
     then: Action
+    manifest: ManifestDemand | None = Field(
+        default=None,
+        description="Whether texts end in a signed manifest; left out: as TTMARK_C2PA_MANIFESTS says.",
+    )
 
     @model_validator(mode="after")
     def _leaves_something_marked(self) -> Self:
-        if self.then == "leave_unmarked" and self.when == Conditions():
-            raise ValueError("a rule that leaves texts unmarked needs a condition")
+        takes_away = self.then == "leave_unmarked" or self.manifest == "never"
+        if takes_away and self.when == Conditions():
+            raise ValueError("a rule that leaves texts unmarked or without manifests needs a condition")
+        if "manifest" in self.model_fields_set and self.manifest is None:
+            raise ValueError("`manifest` without a value")
         return self
 
 
@@ -130,8 +137,13 @@ class MarkingPolicy(BaseModel):
         """Of all that can decide."""
         return [*(rule.name for rule in self.rules), DEFAULT_RULE]
 
+    @property
+    def demands_manifests(self) -> bool:
+        """Whether a rule needs a certificate."""
+        return any(rule.manifest == "always" for rule in self.rules)
+
     def apply(self, choice: MarkingChoice, traffic: Traffic) -> MarkingChoice:
-        """The choice as the policy leaves it, with the name of the rule that decided.
+        """The choice as the policy leaves it, with the name of the deciding rule and its word on manifests.
 
         A request that asks for a mark gets one, whatever rule would leave its text unmarked.
 
@@ -141,6 +153,7 @@ class MarkingPolicy(BaseModel):
         rule = next((rule for rule in self.rules if rule.when.hold(traffic)), None)
         action: Action = rule.then if rule else self.otherwise
         name = rule.name if rule else DEFAULT_RULE
+        choice = replace(choice, rule=name, manifest=rule.manifest if rule else None)
         if action == "deny_unmarked" and choice.marking is None:
             reason = choice.unmarked_reason or "no key"
             raise PolicyDenied(
@@ -149,5 +162,5 @@ class MarkingPolicy(BaseModel):
                 reason=reason,
             )
         if action == "leave_unmarked" and choice.marking is not None and not traffic.asks_for_a_mark:
-            return replace(choice, marking=None, unmarked_reason=BY_POLICY, pool=(), rule=name)
-        return replace(choice, rule=name)
+            return replace(choice, marking=None, unmarked_reason=BY_POLICY, pool=())
+        return choice

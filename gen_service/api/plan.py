@@ -21,7 +21,7 @@ from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
-from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkOptions
+from ttmark.shared.schemas.watermark_block import LabelNote, ManifestNote, WatermarkOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Plan:
         model_id: what the request calls the model.
         prompts: in the order of the request.
         requests: completion number `i` continues prompt `i // choices_per_prompt`.
+        text_start: characters of a label before the text of each.
     """
 
     response_id: str
@@ -47,6 +48,8 @@ class Plan:
     return_token_ids: bool
     show_blocks: bool
     manifest: ManifestNote | None
+    label: LabelNote | None
+    text_start: int
 
     def prompt_of(self, index: int) -> Prompt:
         """The prompt that completion number `index` continues."""
@@ -89,7 +92,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     model, marking = _model_and_marking(body, caller, backend)
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
-    prompt = await chat_prompt(body.messages, model, field="messages")
+    prompt = await chat_prompt(body.messages, model, field="messages", label=backend.labels.label)
     room = _room(prompt, model, "messages")
     max_tokens = body.max_completion_tokens or body.max_tokens or room
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
@@ -115,7 +118,7 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         ServiceError: the request cannot be served; the message says why.
     """
     model, marking = _model_and_marking(body, caller, backend)
-    prompt = await chat_prompt(body.messages, model, field="input")
+    prompt = await chat_prompt(body.messages, model, field="input", label=backend.labels.label)
     room = _room(prompt, model, "input")
     max_tokens = body.max_output_tokens or room
     return _plan(
@@ -177,7 +180,6 @@ def _plan(
     backend: GenerationBackend,
     limit_field: str = "max_tokens",
 ) -> Plan:
-    manifest = backend.manifests.choose(body.watermark, structured=grammar is not None)
     choices, include_usage = 1, False
     if isinstance(body, ChoiceFields):
         choices, include_usage = body.choices, body.include_usage
@@ -194,6 +196,8 @@ def _plan(
         most_tokens=len(prompts) * choices * max_tokens,
     )
     marking = backend.policy.apply(marking, traffic)
+    label = backend.labels.choose(structured=grammar is not None)
+    manifest = backend.manifests.choose(body.watermark, marking.manifest, structured=grammar is not None)
     response_id = f"{kind}{uuid.uuid4().hex}"
     marked_with = [
         one for prompt in prompts for one in markings(marking, sampling.seed, prompt.token_ids, choices)
@@ -225,4 +229,6 @@ def _plan(
         return_token_ids=bool(body.return_token_ids),
         show_blocks=bool(body.watermark and body.watermark.show_blocks),
         manifest=manifest,
+        label=label,
+        text_start=backend.labels.text_start if label == "start" else 0,
     )

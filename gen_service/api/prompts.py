@@ -9,7 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.generator import Generator
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
-from ttmark.shared.manifests.wrapper import may_hold_wrappers, without_wrappers
+from ttmark.shared.labels import Label
+from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.completions import CompletionRequest
 
@@ -52,17 +53,19 @@ async def plain_prompt(prompt: str | list[int], model: ServedModel) -> Prompt:
     return Prompt(model.generator.tokenizer.decode(prompt), tuple(prompt))
 
 
-async def chat_prompt(messages: Sequence[ChatMessage], model: ServedModel, *, field: str) -> Prompt:
+async def chat_prompt(
+    messages: Sequence[ChatMessage], model: ServedModel, *, field: str, label: Label | None
+) -> Prompt:
     """The conversation as the model's chat template writes it; the template sets special tokens itself.
 
-    `field` is what the request calls it.
+    `field` is what the request calls it; `label` stands in earlier answers, and is none of the model's words.
 
     Raises:
         UnsupportedFeature: the tokenizer has no chat template.
         BadRequest: the template refuses the conversation, or a message may not hold a control token.
         ContextLengthExceeded: it is too long whatever its tokens are.
     """
-    messages = [_seen(message) for message in messages]
+    messages = [_seen(message, label) for message in messages]
     if model.conversations is None:
         raise UnsupportedFeature(
             "The model's tokenizer has no chat template; use /v1/completions.", param=field
@@ -120,11 +123,12 @@ def check_room(prompt_tokens: int, max_tokens: int, context_length: int, field: 
         )
 
 
-def _seen(message: ChatMessage) -> ChatMessage:
-    """The message without the manifests of earlier answers, thousands of tokens that say nothing."""
-    if not may_hold_wrappers(message.text):
-        return message
-    return message.model_copy(update={"content": without_wrappers(message.text)})
+def _seen(message: ChatMessage, label: Label | None) -> ChatMessage:
+    """The message without manifests, thousands of tokens that say nothing, and an answer's label."""
+    text = without_wrappers(message.text)
+    if label is not None and message.role == "assistant":
+        text = label.removed(text)
+    return message if text == message.text else message.model_copy(update={"content": text})
 
 
 async def _from_text(text: str, generator: Generator) -> Prompt:

@@ -18,6 +18,7 @@ from ttmark.shared.http.service_errors import (
     TooMuchWork,
 )
 from ttmark.shared.keys.unlocked import UnlockedKey, foreign_keys, own_keys
+from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.verification import VerificationRequest
 from ttmark.shared.watermark import Watermark
@@ -87,8 +88,8 @@ async def plan_verification(
     plan = VerificationPlan(
         model=model,
         keys=keys,
-        prompt_ids=await _prompt(body, model),
-        text_ids=await _text(body, model),
+        prompt_ids=await _prompt(body, model, backend.labels.label),
+        text_ids=await _text(body, model, backend.labels.label),
         filters=FilterParams(body.temperature, max(0, body.top_k), body.top_p, body.min_p),
         any_phase=body.any_phase,
         fpr=body.fpr,
@@ -142,20 +143,21 @@ def _keys(
     return usable
 
 
-async def _prompt(body: VerificationRequest, model: ServedModel) -> tuple[int, ...]:
+async def _prompt(body: VerificationRequest, model: ServedModel, label: Label | None) -> tuple[int, ...]:
     if body.messages is not None:
-        return (await chat_prompt(body.messages, model, field="messages")).token_ids
+        return (await chat_prompt(body.messages, model, field="messages", label=label)).token_ids
     if body.prompt is not None:
         return (await plain_prompt(body.prompt, model)).token_ids
     return ()
 
 
-async def _text(body: VerificationRequest, model: ServedModel) -> tuple[int, ...]:
+async def _text(body: VerificationRequest, model: ServedModel, label: Label | None) -> tuple[int, ...]:
     """The text's tokens as a detector reads them."""
     if body.text is None:
         ids = body.token_ids or []
         check_text(ids, model, "token_ids")
         return tuple(ids)
     text = without_wrappers(body.text)
+    text = text if label is None else label.removed(text)
     check_text(text, model, "text")
     return tuple(await run_in_threadpool(model.generator.tokenizer.encode, text))

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from ttmark.gen_service.api.marking_choice import DEFAULT_RULE, MarkingChoice
 from ttmark.gen_service.api.receipt import Receipts
 from ttmark.gen_service.engine import MarkReport
-from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock, WatermarkStatus
+from ttmark.shared.schemas.watermark_block import WatermarkBlock, WatermarkStatus
 
 # No completion can be marked in these places, so they make no completion partial.
 _BY_DESIGN = frozenset({"warm_up", "odd_end"})
 
 
 def watermark_block(
-    choice: MarkingChoice, reports: Sequence[MarkReport], receipts: Receipts, manifest: ManifestNote | None
+    choice: MarkingChoice, reports: Sequence[MarkReport], receipts: Receipts
 ) -> WatermarkBlock:
     """One block for all completions of a response."""
     blocks = sum(report.blocks for report in reports)
@@ -34,7 +34,6 @@ def watermark_block(
         detectability=receipts.hardest.detectability,
         log10_p=receipts.hardest.log10_p,
         choices=receipts.choices,
-        manifest=manifest,
     )
 
 

@@ -10,6 +10,7 @@ from ttmark.shared.schemas.request_part import RequestPart
 WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
 Detectability = Literal["strong", "weak", "none"]
 ManifestNote = Literal["embedded", "no_text", "structured_output"]
+LabelNote = Literal["start", "end", "structured_output"]
 
 
 class WatermarkOptions(RequestPart):
@@ -90,6 +91,17 @@ class WatermarkBlock(Receipt):
         exclude_if=is_none,
         description="Where manifests were to be: `embedded`: each completion ends in one; `no_text`: but for "
         "those without text; `structured_output`: none does, because a program is to read the text.",
+    )
+    label: LabelNote | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Where the service's visible label stands in each completion that has text; "
+        "`structured_output`: in none, because a program is to read the text.",
+    )
+    aigc: dict[str, str] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Fields of the metadata `AIGC` (GB 45438-2025), for whoever writes the text into a file.",
     )
     choices: list[Receipt] | None = Field(
         default=None,

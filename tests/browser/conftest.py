@@ -33,13 +33,17 @@ from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.open_store import open_store
 from ttmark.shared.watermark import ContextTracker, key_lanes
+from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
+from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
 
 SEED = 1
+PARTNERS_KEY = 0xFEEDFACECAFEBEEF
 SYLLABLES = [first + second for first in "bcdfglmnprst" for second in ("a", "e", "in", "or", "u")]
 CHROMIUM_FLAGS = [
     "--no-sandbox",
@@ -90,6 +94,17 @@ class Site:
             written += pairs[generator.choice(64, p=probabilities)].tolist()
         return self.tokenizer.decode(written)
 
+    def partners(self, tokens: int) -> str:
+        """A text as vLLM writes it with the partner's key: of eight words the one with the largest number."""
+        generator = np.random.default_rng(3)
+        written: list[int] = []
+        while len(written) < tokens:
+            choices = generator.choice(np.arange(1, self.tokenizer.vocab_size), size=8, replace=False)
+            context = ([-1] * 4 + written)[-4:]
+            numbers = _uniform(PARTNERS_KEY, np.array([context] * 8), choices)
+            written.append(int(choices[np.argmax(numbers)]))
+        return self.tokenizer.decode(written)
+
     def human(self, tokens: int, seed: int = 1) -> str:
         """A text of no key."""
         generator = np.random.default_rng(seed)
@@ -121,6 +136,12 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
         patch.setattr("ttmark.shared.keys.key_codec.os.urandom", random.Random(SEED).randbytes)
         for key_id in ("press-room", "help-desk"):
             await ring.create(key_id, tenant="a", profile=profile)
+        await ring.create("editors", tenant="b", profile=profile)
+        parameters, secrets = FOREIGN_SCHEMES["vllm-gumbel"].split({"key": PARTNERS_KEY})
+        partners = ForeignProfile(
+            scheme="vllm-gumbel", parameters=parameters, tokenizer_fingerprint=tokenizer.fingerprint
+        )
+        await ring.create("partner", tenant="b", profile=partners, secrets=secrets)
     scopes = {
         "full": {Scope.DETECT, Scope.DETECT_EVIDENCE},
         "verdict": {Scope.DETECT},
@@ -129,6 +150,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     tokens = {
         name: (await registry.create(tenant="a", scopes=granted))[0] for name, granted in scopes.items()
     }
+    tokens["partners"], _ = await registry.create(tenant="b", scopes=scopes["full"])
     cache = KeyCache(ring)
     await cache.start()
     workers, cases = ExtractionWorkers(), SqliteCases(folder / "cases.db")
@@ -147,7 +169,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     app.include_router(playground_router(url))  # beside its console; tests answer for the generation service
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    keys = {key_id: await ring.open(key_id) for key_id in ("press-room", "help-desk")}
+    keys = {key_id: await ring.open(key_id) for key_id in ("press-room", "help-desk", "editors")}
     started.append(Site(url, tokens, tokenizer, keys, authority))
     ready.set()
     await asyncio.to_thread(stop.wait)

@@ -66,3 +66,19 @@ def test_it_is_in_the_file(connected: Page, signed: str, name: str) -> None:
     connected.locator("#file").set_input_files([file])
     expect(connected.get_by_label("Text to check")).not_to_have_value("")
     checked(connected, signed)
+
+
+def test_our_passage_anothers_and_the_manifest_are_all_named(page: Page, site) -> None:
+    page.get_by_label("Access token").fill(site.tokens["partners"])
+    page.get_by_role("button", name="Connect").click()
+    page.get_by_text("Connected · 2 keys · with evidence").wait_for()
+    parts = [site.human(200, 1), site.marked("editors", 240), site.human(200, 2), site.partners(240)]
+    text = " ".join([*parts, site.human(200, 3)])
+    signer = ManifestSigner(site.authority.chain, site.authority.key)
+    page.get_by_label("Text to check").fill(text + signer.wrapper(text, model="smollm2"))
+    page.get_by_role("button", name="Check the text").click()
+    expect(page.locator("#headline")).to_contain_text("Watermark found")
+    words = page.locator("#explanation")
+    for named in ("our key editors, version 1", "the mark of vLLM (Gumbel), key partner, version 1", BESIDE):
+        expect(words).to_contain_text(named)
+    expect(page.locator("#passages")).to_contain_text("editors, version 1")

@@ -30,8 +30,6 @@ from ttmark.gen_service.api import (
     ServedModel,
     create_generation_app,
 )
-from ttmark.gen_service.api.manifests import ManifestRule
-from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,
@@ -169,11 +167,10 @@ def build_service(
     template: ChatTemplate | None = None,
     allowance: Any = None,
     throttle: Any = None,
-    policy: MarkingPolicy | None = None,
-    manifests: ManifestRule | None = None,
-    **limits: Any,
+    **given: Any,
 ) -> Service:
-    """A service over a generator, not listening yet."""
+    """A service over a generator, not listening yet; `given` are rules of the backend, and limits."""
+    rules = {name: given.pop(name) for name in ("labels", "manifests", "policy") if name in given}
     registry = CollectorRegistry()
     audit: list[AuditEvent] = []
     keys = _keys(generator.tokenizer.fingerprint)
@@ -185,9 +182,8 @@ def build_service(
         },
         keys,
         default_keys=["acme-main"],
-        limits=RequestLimits(max_completions=8, **limits),
-        policy=policy or MarkingPolicy(),
-        manifests=manifests or ManifestRule(),
+        limits=RequestLimits(max_completions=8, **given),
+        **rules,
     )
     app = create_generation_app(
         backend,

@@ -30,11 +30,17 @@ def files(tmp_path: Path) -> Files:
 
 def test_a_certificate_and_its_key_make_a_rule(files: Files) -> None:
     ours = credential()
-    rule = files(ours.chain, ours.key, mode=0o644).manifest_rule()
+    rule = files(ours.chain, ours.key, mode=0o644).manifest_rule(demanded=False)
     assert rule.signer is not None
     assert not rule.always
-    assert files(ours.chain, ours.key, c2pa_manifests="always").manifest_rule().always
-    assert SigningSettings().manifest_rule().signer is None
+    assert files(ours.chain, ours.key, c2pa_manifests="always").manifest_rule(demanded=False).always
+    assert SigningSettings().manifest_rule(demanded=False).signer is None
+    assert files(ours.chain, ours.key).manifest_rule(demanded=True).signer is not None
+
+
+def test_a_rule_of_the_policy_needs_a_certificate() -> None:
+    with pytest.raises(StartupError, match="a rule of TTMARK_POLICY_FILE needs TTMARK_C2PA_CERT_FILE"):
+        SigningSettings().manifest_rule(demanded=True)
 
 
 def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) -> None:
@@ -51,7 +57,7 @@ def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) 
     }
     for message, settings in cases.items():
         with pytest.raises(StartupError, match=message) as raised:
-            settings().manifest_rule()
+            settings().manifest_rule(demanded=False)
         assert "PRIVATE" not in str(raised.value)
 
 
@@ -59,7 +65,7 @@ def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) 
 def test_files_that_others_may_write_are_refused(files: Files, tmp_path: Path, mode: int) -> None:
     ours = credential()
     with pytest.raises(StartupError, match="others than its owner may write"):
-        files(ours.chain, ours.key, mode=mode).manifest_rule()
+        files(ours.chain, ours.key, mode=mode).manifest_rule(demanded=False)
     trusted = TrustSettings(c2pa_trust_file=tmp_path / "chain.pem")
     with pytest.raises(StartupError, match="others than its owner may write"):
         trusted.manifest_examiner(ExtractionWorkers())

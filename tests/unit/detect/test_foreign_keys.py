@@ -109,8 +109,10 @@ async def test_one_answer_names_our_passage_and_that_of_another_system(foreign: 
     assert shared > 200
     assert width < 700
     words = result["message"]["explanation"]
+    assert "This text contains a passage made with our key a-one, version 1. It holds" in words
     assert (
-        "made with our key a-one, version 1. It also contains passages that carry the mark of vLLM" in words
+        "Where it begins and ends is an estimate. The text also contains passages that carry the mark"
+        in words
     )
 
 

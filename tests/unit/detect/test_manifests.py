@@ -46,7 +46,7 @@ async def examiner(ours: Credential) -> AsyncIterator[ManifestExaminer]:
 
 
 async def found(examiner: ManifestExaminer, text: str) -> list[FoundManifest]:
-    parts = await examiner.part(CombinedRequest(inputs=[Document(text=text)]))
+    parts = await examiner.part(CombinedRequest(inputs=[Document(text=text)]), None)
     return (await examiner.examine(parts.texts, "tenant")).get(0, [])
 
 
@@ -203,7 +203,7 @@ async def test_what_is_looked_at_is_bounded(examiner: ManifestExaminer) -> None:
     many = await found(examiner, TEXT + broken * 10_000)
     assert [one.status for one in many] == ["does_not_verify"] * MOST_OF_A_DOCUMENT + ["not_examined"]
     documents = [Document(text=TEXT + broken) for _ in range(2 * MOST_OF_A_REQUEST)]
-    parts = await examiner.part(CombinedRequest(inputs=documents))
+    parts = await examiner.part(CombinedRequest(inputs=documents), None)
     answers = await examiner.examine(parts.texts, "tenant")
     statuses = [one.status for each in answers.values() for one in each]
     assert statuses.count("not_examined") == MOST_OF_A_REQUEST

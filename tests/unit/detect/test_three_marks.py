@@ -14,9 +14,11 @@ from tests.unit.detect.test_foreign_keys import HUMAN, Foreign, vllm_text
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.job import Tally
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.services.cli.detect import show
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
+from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.open_store import open_store
 
@@ -64,7 +66,9 @@ def moved(result: dict[str, Any], by: int, place: int) -> dict[str, Any]:
     return result | {"segments": [passage(one) for one in result["segments"]], "foreign_marks": marks}
 
 
-async def test_all_three_are_named(foreign: Foreign, ours: str, theirs: str, signer: ManifestSigner) -> None:
+async def test_all_three_are_named(
+    foreign: Foreign, ours: str, theirs: str, signer: ManifestSigner, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = BEFORE + ours + BEFORE + theirs + BEFORE
     wrapper = signer.wrapper(text, model="smollm2")
     result = await foreign.ask("combined", text + wrapper, KEYS, normalize=False)
@@ -77,13 +81,15 @@ async def test_all_three_are_named(foreign: Foreign, ours: str, theirs: str, sig
     assert abs(passage["start_char"] - text.index(ours)) < 40
     assert (mark["key"]["key_id"], mark["key"]["scheme"]) == ("partner", "vllm-gumbel")
     assert (manifest["status"], manifest["covers"]) == ("valid", "whole")
-    words = result["message"]["explanation"]
+    show([CombinedResult.model_validate(result)], as_json=False)
+    words, shown = result["message"]["explanation"], capsys.readouterr().out
     for named in (
         "made with our key a-one, version 1.",
         "the mark of vLLM (Gumbel), key partner, version 1.",
         "A signed manifest (C2PA) of Test Service verifies and says that smollm2 wrote this text",
     ):
         assert named in words
+        assert named in shown
     plain = await foreign.ask("combined", text, KEYS, normalize=False)
     for only in ("metadata", "message"):
         result.pop(only)
