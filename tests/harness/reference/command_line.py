@@ -26,7 +26,7 @@ BARE = re.compile(r"\*\*Options\*\*:\n\n(?!\*)")
 def command_line_page() -> str:
     """The whole page: a heading for each command."""
     command = typer.main.get_command(app)
-    with typer.Context(command, info_name="ttmark") as context:
-        text = get_docs_for_click(obj=command, ctx=context, indent=1, name="ttmark")
+    context = typer.Context(command, info_name="ttmark")
+    text = get_docs_for_click(obj=command, ctx=context, indent=1, name="ttmark")
     text = BARE.sub("", NEEDLESS.sub("", text.replace("$ ttmark", "ttmark")))
     return HEADER + text.rstrip() + "\n"
