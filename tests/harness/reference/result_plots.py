@@ -9,6 +9,7 @@ from typing import Any
 
 DOCS = Path(__file__).parents[3] / "docs"
 DARK = {
+    "#ffffff": "#131416",  # a page of the repository may be dark while it shows the light drawing
     "#1f2328": "#e6edf3",
     "#59636e": "#a5afb9",
     "#8c959f": "#8c959f",
@@ -138,9 +139,9 @@ def svg(plot: Plot) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 {y + 14}" role="img" '
     style = 'font-family="system-ui, sans-serif" font-size="13"'
     return (
-        f'{head}{style}>\n<title>{plot.title}</title>\n<g fill="#1f2328">\n'
-        + "\n".join(parts)
-        + "\n</g>\n</svg>\n"
+        f"<title>{plot.title}</title>",
+        f'<rect width="400" height="{y + 14}" fill="#ffffff"/>\n<g fill="#1f2328">',
+        +"\n".join(parts) + "\n</g>\n</svg>\n",
     )
 
 
