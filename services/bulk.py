@@ -40,13 +40,13 @@ class OpenExaminer:
         return Examiner(open_backend(read_keys()), self.tenant, self.options)
 
 
-def read_keys() -> FixedKeys:
-    """All keys of the configured store, as they are now.
+def read_keys(settings: KeyStoreSettings | None = None) -> FixedKeys:
+    """All keys of the store, by default the configured one, as they are now.
 
     Raises:
         StartupError: the store is away, or a key does not open.
     """
-    settings = KeyStoreSettings()
+    settings = settings or KeyStoreSettings()
     kek, ledger = settings.load_kek(), settings.open_ledger()
 
     async def read() -> FixedKeys:

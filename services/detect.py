@@ -17,6 +17,7 @@ from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.services.cases import open_kept_cases
 from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
+from ttmark.services.public import open_public_tier
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings import DetectionSettings
 from ttmark.services.tracing import open_tracing
@@ -60,7 +61,9 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     registry = CollectorRegistry()
     watch_keys(access.cache, registry)
     watch_trail(access.trail, registry)
-    allowance = _allowance(settings, access, registry)
+    limit_metrics = LimitMetrics(registry)
+    allowance = _allowance(settings, access, limit_metrics)
+    public, guests = open_public_tier(settings, access, limit_metrics)
     workers = ExtractionWorkers(settings.extraction_limits())
     jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
     budget = None
@@ -95,6 +98,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             registry=registry,
             tracer_provider=open_tracing(settings, "ttmark-detect"),
             audit=access.audit,
+            guests=guests,
         ),
         readiness=lambda: Readiness({"keys": access.cache.ready}),
         allowance=allowance,
@@ -105,12 +109,11 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         case_key=settings.load_case_key(),
         kept_cases=kept_cases,
         examiner=settings.manifest_examiner(workers),
+        public=public,
     )
 
 
-def _allowance(
-    settings: DetectionSettings, access: KeyAccess, registry: CollectorRegistry
-) -> DocumentAllowance:
+def _allowance(settings: DetectionSettings, access: KeyAccess, metrics: LimitMetrics) -> DocumentAllowance:
     defaults = TokenLimits(
         requests_per_minute=settings.requests_per_minute, documents_per_minute=settings.documents_per_minute
     )
@@ -125,5 +128,4 @@ def _allowance(
                 findings=settings.chance_findings or math.inf,
             ),
         )
-    metrics = LimitMetrics(registry)
     return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit, throttle=throttle)

@@ -4,11 +4,12 @@ import asyncio
 import gc
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import uvicorn
 from fastapi import FastAPI
 from prometheus_client import disable_created_metrics
+from starlette.types import ASGIApp
 
 from ttmark.services.settings import ServiceSettings
 from ttmark.shared.http.connections import ConnectionLimits, allow_open_files, bounded_protocol
@@ -26,10 +27,12 @@ def serve(
     *,
     drain_seconds: float,
     limits: ConnectionLimits | None = None,
+    proxies: Sequence[str] = (),
 ) -> None:
     """Runs `app` on `listener` until SIGINT or SIGTERM, then lets running requests finish.
 
-    Connections that send nothing of use are closed, so that any number of them locks nobody out.
+    Connections that send nothing of use are closed, so that any number of them locks nobody out. Of who the
+    client is the server believes `proxies` alone, addresses and networks.
 
     A `drain` in the application's state is called with the seconds that it may take, while the service still
     answers: it refuses what is new, finishes what it has taken on, and fails what takes longer.
@@ -41,16 +44,26 @@ def serve(
         signal.signal(number, lambda *_: None)
     drain: Drain | None = getattr(app.state, "drain", None)
     share = _DRAIN_SHARE if drain else 0.0
-    config = uvicorn.Config(
+    shutdown_seconds = max(1, round(drain_seconds * (1 - share)))
+    config = server_config(app, limits or ConnectionLimits(), proxies, shutdown_seconds)
+    _Server(config, drain, drain_seconds * share).run(sockets=[listener])
+
+
+def server_config(
+    app: ASGIApp, limits: ConnectionLimits, proxies: Sequence[str], shutdown_seconds: int
+) -> uvicorn.Config:
+    """How the server treats connections and, of `proxies`, what they say of their clients."""
+    return uvicorn.Config(
         app,
-        http=bounded_protocol(allow_open_files(limits or ConnectionLimits())),
+        http=bounded_protocol(allow_open_files(limits)),
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=max(1, round(drain_seconds * (1 - share))),
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
+        timeout_graceful_shutdown=shutdown_seconds,
     )
-    _Server(config, drain, drain_seconds * share).run(sockets=[listener])
 
 
 def connection_limits(settings: ServiceSettings) -> ConnectionLimits:

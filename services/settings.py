@@ -13,6 +13,7 @@ from ttmark.services.settings_jobs import JobSettings
 from ttmark.services.settings_labels import AigcSettings, LabelSettings
 from ttmark.services.settings_manifests import SigningSettings, TrustSettings
 from ttmark.services.settings_policy import PolicySettings
+from ttmark.services.settings_public import PublicSettings
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 
@@ -180,7 +181,13 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
 
 
 class DetectionSettings(
-    CaseSettings, ExtractionSettings, JobSettings, LabelSettings, TrustSettings, ServiceSettings
+    CaseSettings,
+    ExtractionSettings,
+    JobSettings,
+    LabelSettings,
+    PublicSettings,
+    TrustSettings,
+    ServiceSettings,
 ):
     """Settings of the detection service."""
 

@@ -1,9 +1,11 @@
 """Where keys and tokens are kept and what opens them (`TTMARK_STORE_URL`, `TTMARK_KEK`, also from files)."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ttmark.services.runtime import StartupError, no_start_after
@@ -56,6 +58,13 @@ class KeyStoreSettings(BaseSettings):
     audit_keep_days: float = Field(
         default=365.0, ge=0, description="Days after which a part of the audit trail is removed; 0: never."
     )
+
+    @model_validator(mode="after")
+    def _refuse_former_audit_file(self) -> Self:
+        """Who still names a file in place of a folder believes that a trail is kept."""
+        if self.audit_folder is None and os.environ.get("TTMARK_AUDIT_FILE"):
+            raise StartupError("TTMARK_AUDIT_FILE is not read any more: name a folder in TTMARK_AUDIT_FOLDER")
+        return self
 
     def open_ledger(self) -> Ledger:
         """The ledger in its file, or one that lives as long as the process where the file's name is empty."""

@@ -24,6 +24,10 @@ NO_FINDING = (
     "texts that are checked some show as much by chance."
 )
 NEITHER = "This proves nothing either way. Add the rest of the text if there is more of it."
+PUBLIC_TOO_SHORT = (
+    "Nothing was found, and the text is so short that a text with our watermark often shows nothing. What is "
+    "repeated counts once."
+)
 SEVERAL_KEYS = (
     "Several keys of a pool were found: passages of several completions, as in a collection of answers, or "
     "in a forgery stitched from stolen pieces."
@@ -49,6 +53,13 @@ def message(result: DetectionResult, fpr: float) -> Message:
         f"{_rate(fpr)} texts without our watermark would get one."
     )
     return Message(headline="No watermark found", explanation=explanation, caution=PROVES_NOTHING)
+
+
+def public_message(result: DetectionResult, fpr: float) -> Message:
+    """The words for somebody who is told the verdict and its basis alone: no number but the rate."""
+    if result.verdict != "too_short":
+        return message(result, fpr)
+    return Message(headline="Too short to tell", explanation=PUBLIC_TOO_SHORT, caution=NEITHER)
 
 
 def one_in(log10_p: float) -> str:

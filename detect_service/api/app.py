@@ -12,6 +12,7 @@ from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
 from ttmark.detect_service.api.keys import keys_router
 from ttmark.detect_service.api.problems import describe_problems
+from ttmark.detect_service.api.public import public_limits, public_routers
 from ttmark.detect_service.api.routes import detection_router
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
@@ -26,6 +27,7 @@ from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.upkeep import JobUpkeep
 from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.background import beside
@@ -48,6 +50,7 @@ def create_detection_app(
     case_key: CaseKey | None = None,
     kept_cases: KeptCases | None = None,
     examiner: ManifestExaminer | None = None,
+    public: PublicTier | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
@@ -58,6 +61,7 @@ def create_detection_app(
     `case_key` signs cases; left out: there are none. `kept_cases` says where some are kept;
     left out: nowhere.
     `examiner` verifies manifests; left out: they are set apart and not examined.
+    `public` is what everybody may ask; left out: nothing.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
@@ -67,6 +71,7 @@ def create_detection_app(
     if kept_cases is not None:
         case_desk = CaseDesk(kept_cases, options.audit)
         options = replace(options, lifespan=beside(options.lifespan, [case_desk.expire]))
+    of_path: dict[str, HttpLimits] = {}
     routes = [
         detection_router(backend, metrics, allowance, options.audit, desk, case_key, examiner),
         *case_routers(case_key, case_desk, desk.run_long),
@@ -94,8 +99,13 @@ def create_detection_app(
         options = replace(
             options,
             lifespan=beside(options.lifespan, work_of_jobs),
-            limits=replace(options.limits, of_path={JOBS_PATH: _limits_of(jobs, options.limits)}),
         )
+        of_path[JOBS_PATH] = _limits_of(jobs, options.limits)
+    if public is not None:
+        signs = case_key is not None
+        routes += public_routers(public, backend, metrics, options.audit, desk, examiner, signs_cases=signs)
+        of_path[PUBLIC_PATH] = public_limits(public, options.limits)
+    options = replace(options, limits=replace(options.limits, of_path=of_path))
     app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
     for router in routes:
         app.include_router(router)

@@ -69,7 +69,7 @@ class WorkDesk:
         blocks = self._estimate(body, caller.tenant)
         check_cost(blocks, self._backend.max_request_blocks)
         if self._budget is not None:
-            wait = await self._budget.take(caller.tenant, blocks)
+            wait = await self._budget.take(caller.line, blocks)
             if wait is not None:
                 self._metrics.refused("budget")
                 raise TooManyRequests(
@@ -97,7 +97,7 @@ class WorkDesk:
             TooManyRequests: too much of the tenant's work waits.
             ClientDisconnect: the client has left, and the work was given up.
         """
-        doing = asyncio.ensure_future(self.queue.run(caller.tenant, blocks, work))
+        doing = asyncio.ensure_future(self.queue.run(caller.line, blocks, work))
         leaving = asyncio.ensure_future(_has_left(request))
         try:
             await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)

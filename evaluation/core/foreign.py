@@ -39,7 +39,13 @@ MARKS: Mapping[str, Callable[[np.random.Generator], ForeignMark]] = {
 
 
 def templated(count: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Invoices and reports [300 tokens each] that differ in names, numbers and the order of few lines."""
+    """The first tokens of `templated_texts` [300 tokens each]."""
+    for text in templated_texts(count, rng):
+        yield token_ids(text)[:TOKENS] % VOCABULARY
+
+
+def templated_texts(count: int, rng: np.random.Generator) -> Iterator[str]:
+    """Invoices and reports that differ in names, numbers and the order of few lines."""
     for _ in range(count):
         name, place = (str(rng.choice(_NAMES)) for _ in range(2))
         lines = [f"Dear {name}, thank you for your order. Please find the items below."]
@@ -49,7 +55,7 @@ def templated(count: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64
         ]
         checked = f"This delivery was checked by {place} on day {rng.integers(31)}."
         lines.insert(int(rng.integers(1, 9)), checked)
-        yield token_ids("\n".join(lines))[:TOKENS] % VOCABULARY
+        yield "\n".join(lines)
 
 
 def foreign_table(documents: int, seed: int) -> Table:

@@ -23,9 +23,8 @@ FILES = 400
 
 def unwatermarked(count: int, rng: np.random.Generator) -> Iterator[tuple[str, NDArray[np.int64]]]:
     """`count` texts with their kind, drawn from the standard library and from simple patterns."""
-    sources = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:FILES]
-    code = token_ids("\n".join(path.read_text(encoding="utf-8") for path in sources))
-    prose = token_ids("\n".join(_docstrings()))
+    code = token_ids("\n".join(standard_library()))
+    prose = token_ids("\n".join(docstrings()))
     for index in range(count):
         length = int(rng.integers(SHORTEST, LONGEST))
         kind = ("prose", "code", "list", "loop", "constant")[index % 5]
@@ -57,7 +56,13 @@ def _cut(tokens: NDArray[np.int64], length: int, rng: np.random.Generator) -> ND
     return tokens[start : start + length]
 
 
-def _docstrings() -> Iterator[str]:
+def standard_library() -> Iterator[str]:
+    """The source files of Python's standard library, in order."""
+    for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:FILES]:
+        yield path.read_text(encoding="utf-8")
+
+
+def docstrings() -> Iterator[str]:
     """Docstrings of numpy and scipy functions: English technical prose."""
     import scipy.optimize  # optional: `--help` works without it
     import scipy.stats

@@ -8,9 +8,10 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 
 from ttmark.gen_service.engine.errors import ModelLoadError
+from ttmark.gen_service.vllm_engine.additional import Additional
 from ttmark.gen_service.vllm_engine.internals import VERSION
+from ttmark.gen_service.vllm_engine.lifeline import Lifeline
 from ttmark.gen_service.vllm_engine.settings import VllmSettings, scratch_blocks
-from ttmark.gen_service.vllm_engine.worker import SCRATCH_BLOCKS
 from ttmark.shared.watermark.watermark import MAX_BLOCK_SIZE
 
 SPARE_TOKENS = MAX_BLOCK_SIZE + 1
@@ -73,7 +74,7 @@ def engine_config(folder: Path, settings: VllmSettings) -> Any:
                 "model": f"{_HOME}.proposer.TandemProposer",
                 "num_speculative_tokens": MAX_BLOCK_SIZE - 1,
             },
-            additional_config={SCRATCH_BLOCKS: scratch_blocks(settings)},
+            additional_config=Additional(scratch_blocks(settings), Lifeline.of_this_process()),
             **{"generation_config": "vllm", "skip_tokenizer_init": True} | arguments,
         )
         config = chosen.create_engine_config()

@@ -1,7 +1,6 @@
 """The thread that vLLM's client lives in: hands requests over, and their pieces back."""
 
 import asyncio
-import os
 import pickle
 import tempfile
 import threading
@@ -76,7 +75,7 @@ class Host:
     def open(self, folder: Path, eos_token_ids: tuple[int, ...], vocab_size: int, max_branches: int) -> None:
         """Starts the thread and vLLM; takes as long as loading the model does."""
         address = f"ipc://{self._folder.name}/reports"
-        opening = Opening(os.getpid(), address, folder, eos_token_ids, vocab_size, max_branches)
+        opening = Opening(address, folder, eos_token_ids, vocab_size, max_branches)
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self._open(opening), self._loop).result()
@@ -163,8 +162,8 @@ class Host:
     async def _serve(self, job: Job) -> None:
         """Sees a request through vLLM; its pieces come by reports."""
         name = job.ticket.name
-        own = sum(other.tenant == job.tenant for other in self.jobs.values())
         try:
+            own = sum(other.tenant == job.tenant for other in list(self.jobs.values()))
             await self._llm.collective_rpc("ttmark_take", args=(job.ticket.sealed(),))
             prompt = {"prompt_token_ids": job.tokens, "cache_salt": self._salts.of(job.tenant)}
             async for _ in self._llm.generate(prompt, job.parameters(), name, priority=own):

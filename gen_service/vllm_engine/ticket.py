@@ -18,13 +18,11 @@ class Opening:
     """What a worker needs to know before the first request.
 
     Attributes:
-        service: the process that it ends with.
         address: where its reports go (ZeroMQ).
         folder: the model's, for its tokenizer.
         max_branches: branches of a block level that are probed together.
     """
 
-    service: int
     address: str
     folder: Path
     eos_token_ids: tuple[int, ...]

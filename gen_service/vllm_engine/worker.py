@@ -15,7 +15,6 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec, MLAAttentionSpec, Slid
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.vllm_engine.desk import Desk
 from ttmark.gen_service.vllm_engine.kept_rows import KeptRows
-from ttmark.gen_service.vllm_engine.lifeline import end_with
 from ttmark.gen_service.vllm_engine.probe import Probe
 from ttmark.gen_service.vllm_engine.report import StepReport
 from ttmark.gen_service.vllm_engine.runner import TandemRunner
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     Worker = Any
 else:
     Worker = object
-
-SCRATCH_BLOCKS = "ttmark_scratch_blocks"
-"""What the number of scratch blocks of a KV group is called in vLLM's `additional_config`."""
 
 _SCHEMAS_KEPT = 64
 _BRANCHABLE = (FullAttentionSpec, MLAAttentionSpec, SlidingWindowSpec)
@@ -42,6 +38,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
     """Mixed in before a worker of vLLM's; the methods with a plain name are called by `collective_rpc`."""
 
     def init_device(self) -> None:
+        self.vllm_config.additional_config.service.hold()
         super().init_device()
         kind = type(self.model_runner)
         self.model_runner.__class__ = type(f"Tandem{kind.__name__}", (TandemRunner, kind), {})
@@ -66,7 +63,6 @@ class TandemWorker(Worker):  # type: ignore[misc]
     def ttmark_open(self, opening: bytes) -> None:
         """Before the first request."""
         told: Opening = pickle.loads(opening)  # noqa: S301 - from our own parent process
-        end_with(told.service)
         tokenizer = TextTokenizer.load(told.folder)
         grammars = JsonGrammars(tokenizer, told.eos_token_ids)
         runner = self.model_runner
@@ -97,7 +93,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
 
     @property
     def _scratch_blocks(self) -> int:
-        return int(self.vllm_config.additional_config[SCRATCH_BLOCKS])
+        return int(self.vllm_config.additional_config.scratch_blocks)
 
     def _checked_specs(self) -> list[Any]:
         specs = list(self.get_kv_cache_spec().values())

@@ -4,7 +4,6 @@ import hashlib
 from pathlib import Path
 from typing import Annotated
 
-import httpx
 import typer
 
 from ttmark.services.cli import case_kept
@@ -12,16 +11,14 @@ from ttmark.services.cli.closed_file import new_closed_file
 from ttmark.services.cli.input_text import read_bytes
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import DetectUrl, JsonOutput
+from ttmark.services.cli.public_key import pem_text, public_key
 from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.shared.cases.case_file import Case, CaseRefused, verified_case
-from ttmark.shared.cases.case_key import CaseKey, CasePublicKey, NotACaseKey
+from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
 
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
 for command in (case_kept.store, case_kept.show, case_kept.delete):
     app.command()(command)
-
-_KEY_ROUTE = "/.well-known/ttmark-case-key"
-_KEY_BYTES = 10_000
 
 
 @app.command()
@@ -40,7 +37,7 @@ def verify(
     copy of its key.
     """
     with one_clear_line():
-        public = _public_key(key, url)
+        public = public_key(key, url)
         try:
             case = verified_case(read_bytes(file), public)
         except CaseRefused as error:
@@ -68,37 +65,13 @@ def new_key(file: Annotated[Path, typer.Argument(help="A new file; TTMARK_CASE_K
 
 
 @app.command("public-key")
-def public_key(file: Annotated[Path, typer.Argument(help="The secret key.")]) -> None:
+def show_public_key(file: Annotated[Path, typer.Argument(help="The secret key.")]) -> None:
     """Print the public key that belongs to a secret one, for those who verify."""
     with one_clear_line():
         try:
-            typer.echo(CaseKey.from_pem(_text(file)).public.pem(), nl=False)
+            typer.echo(CaseKey.from_pem(pem_text(file)).public.pem(), nl=False)
         except NotACaseKey as error:
             raise StartupError(f"{file}: {error}") from error
-
-
-def _public_key(path: Path | None, url: str) -> CasePublicKey:
-    source = str(path) if path is not None else f"{url.rstrip('/')}{_KEY_ROUTE}"
-    try:
-        return CasePublicKey.from_pem(_text(path) if path is not None else _fetched(source))
-    except NotACaseKey as error:
-        raise StartupError(f"{source}: {error}") from error
-
-
-def _text(path: Path) -> str:
-    return read_bytes(str(path)).decode(errors="replace")
-
-
-def _fetched(url: str) -> str:
-    try:
-        response = httpx.get(url, timeout=10)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise StartupError(f"no public key from {url} ({error}); --key names a file with it") from error
-    if response.status_code != 200:
-        raise StartupError(
-            f"no public key from {url} (status {response.status_code}); --key names a file with it"
-        )
-    return response.text[:_KEY_BYTES]
 
 
 def _check_text(case: Case, name: str) -> None:

@@ -8,6 +8,7 @@ import typer
 from ttmark.services.cli import (
     audit,
     case,
+    conformance,
     detect,
     evaluate,
     generate,
@@ -50,6 +51,7 @@ app.command()(generate.generate)
 app.command()(detect.detect)
 app.command()(verify.verify)
 app.add_typer(case.app, name="case")
+app.add_typer(conformance.app, name="conformance")
 app.add_typer(audit.app, name="audit")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(keys.app, name="keys")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ttmark.services.cli.options import TOKEN_FILE
 from ttmark.services.local.processes import LocalServices
+from ttmark.services.settings_public import PublicSettings
 
 CHAT_QUESTION = "What makes a good breakfast?"
 PROMPT = "The old lighthouse stood"
@@ -18,7 +19,7 @@ _STEPS = """\
 Open the console, to look at texts in a browser
   {detect_url}/  (the access token that it asks for is in {token_file})
   {gen_url}/playground  shows how a text is marked while it is written
-
+{public}
 {title}
   curl -sN {gen_url}{path} \\
     -H "Authorization: Bearer $(cat {quoted_file})" -H "Content-Type: application/json" \\
@@ -65,6 +66,7 @@ def next_steps(services: LocalServices, *, chat: bool) -> str:
         title="Chat" if chat else "Generate",
         gen_url=services.gen_url,
         detect_url=services.detect_url,
+        public=f"  {services.detect_url}/check  is the public page\n" if PublicSettings().public else "",
         path=path,
         body=shlex.quote(json.dumps({**options, "stream": True})),
         token_file=str(setup.token_file),

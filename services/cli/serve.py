@@ -38,7 +38,8 @@ def detect() -> None:
     with one_clear_line():
         listener = listen(settings.host, settings.detect_port)
         service = build_detection_service(settings)
-    serve(service, listener, drain_seconds=10, limits=connection_limits(settings))
+    limits, proxies = connection_limits(settings), settings.trusted_proxies
+    serve(service, listener, drain_seconds=10, limits=limits, proxies=proxies)
 
 
 @app.command()

@@ -70,7 +70,7 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
     """Makes the state folder complete.
 
     Raises:
-        StartupError: unknown model, no tokenizer, or an unreachable key store.
+        StartupError: unknown model, no tokenizer, no config.json, or an unreachable key store.
     """
     folder = resolve_model(model, state)
     try:
@@ -79,6 +79,8 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
         raise StartupError(
             f"model {model}: {error}; save its tokenizer there with save_pretrained"
         ) from error
+    if not (folder / "config.json").is_file():
+        raise StartupError(f"model {model}: no config.json in {folder}, so no causal language model")
     fingerprint = tokenizer.fingerprint
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
     if model not in BY_NAME:

@@ -8,7 +8,7 @@ from ttmark.shared.access.token_limits import TokenLimits
 
 
 class Scope(StrEnum):
-    """Scopes of the two services; `detect` shows the verdict only."""
+    """Scopes of the two services; `detect` shows the verdict only, `detect:public` one answer at one rate."""
 
     GENERATE = "generate"
     GENERATE_UNWATERMARKED = "generate:unwatermarked"
@@ -16,6 +16,7 @@ class Scope(StrEnum):
     GENERATE_PAYLOAD = "generate:payload"
     DETECT = "detect"
     DETECT_EVIDENCE = "detect:evidence"
+    DETECT_PUBLIC = "detect:public"
 
 
 class TokenUse(StrEnum):
@@ -45,3 +46,11 @@ class Principal:
     def sees_evidence(self) -> bool:
         """Whether answers to it hold p-values, scores and passages."""
         return Scope.DETECT_EVIDENCE in self.scopes
+
+    @property
+    def line(self) -> str:
+        """In whose line its work waits: public tokens hold up each other, never the tenant's own.
+
+        No tenant has a name with a space.
+        """
+        return f"{self.tenant} public" if self.scopes == {Scope.DETECT_PUBLIC} else self.tenant

@@ -21,6 +21,7 @@ from starlette.types import Scope
 
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware
 from ttmark.shared.http.error_format import ErrorRenderer, ErrorStyle, InvalidFields, error_renderer
+from ttmark.shared.http.guests import Guests
 from ttmark.shared.http.health import Readiness, health_router
 from ttmark.shared.http.json_body import JsonBodyMiddleware, RunLong
 from ttmark.shared.http.limits import HttpLimits
@@ -59,6 +60,7 @@ class AppOptions:
         cors_origins: web pages from these origins may call the service; `*` stands for all of them.
         audit: hears of each use of a key.
         run_long: parses long bodies off the event loop. None parses them on it.
+        guests: who is let in without a token, and where. None: nobody.
     """
 
     authenticate: Authenticate
@@ -70,6 +72,7 @@ class AppOptions:
     cors_origins: Collection[str] = ()
     audit: AuditSink = log_audit
     run_long: RunLong | None = None
+    guests: Guests | None = None
 
 
 def create_app(
@@ -98,7 +101,11 @@ def create_app(
             *_cors(options.cors_origins),
             Middleware(TelemetryMiddleware, metrics=HttpMetrics(registry, release), render=render),
             Middleware(
-                BearerMiddleware, authenticate=options.authenticate, admit=options.admit, render=render
+                BearerMiddleware,
+                authenticate=options.authenticate,
+                admit=options.admit,
+                render=render,
+                guests=options.guests,
             ),
             Middleware(JsonBodyMiddleware, limits=options.limits, render=render, run_long=options.run_long),
         ],

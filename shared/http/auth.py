@@ -1,6 +1,7 @@
 """Bearer tokens: every path under the protected prefix needs one, and each route names the scope it needs."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Annotated
 
 import structlog
@@ -12,6 +13,7 @@ from starlette.types import Scope as AsgiScope
 
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.error_format import ErrorRenderer
+from ttmark.shared.http.guests import Guests
 from ttmark.shared.http.service_errors import (
     Forbidden,
     ServiceError,
@@ -31,15 +33,22 @@ _LONGEST_TOKEN = 512
 class BearerMiddleware:
     """Authenticates, and counts against the token's limits, before the body is read.
 
-    Outside the prefix nothing is asked.
+    Outside the prefix nothing is asked. Where there are `guests`, who sends no Authorization header to their
+    route is let in under their token.
 
     The principal is in the scope's state afterwards, its token id and tenant in the log context.
     """
 
     def __init__(
-        self, app: ASGIApp, authenticate: Authenticate, admit: Admit | None, render: ErrorRenderer
+        self,
+        app: ASGIApp,
+        authenticate: Authenticate,
+        admit: Admit | None,
+        render: ErrorRenderer,
+        guests: Guests | None = None,
     ) -> None:
         self.app = app
+        self.guests = guests
         self.authenticate = authenticate
         self.admit = admit
         self.render = render
@@ -50,7 +59,7 @@ class BearerMiddleware:
             await self.app(scope, receive, send)
             return
         try:
-            principal = await self._principal(Headers(scope=scope))
+            principal = await self._principal(scope)
         except ServiceError as error:
             await self.render(error, scope)(scope, receive, send)
             return
@@ -58,8 +67,16 @@ class BearerMiddleware:
         with structlog.contextvars.bound_contextvars(token_id=principal.token_id, tenant=principal.tenant):
             await self.app(scope, receive, send)
 
-    async def _principal(self, headers: Headers) -> Principal:
-        scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+    async def _principal(self, scope: AsgiScope) -> Principal:
+        headers = Headers(scope=scope)
+        if self.guests is not None and self.guests.are_asking(scope, headers):
+            await self.guests.let_in(scope)
+            guest = await self._bearer(f"Bearer {self.guests.token}")
+            return replace(guest, scopes=guest.scopes & {Scope.DETECT_PUBLIC})
+        return await self._bearer(headers.get("authorization", ""))
+
+    async def _bearer(self, authorization: str) -> Principal:
+        scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             raise _unauthorized("Send an access token: Authorization: Bearer TOKEN.", "Bearer")

@@ -61,9 +61,9 @@ class JsonBodyMiddleware:
         caller = scope["state"].get("principal")
         if caller is None or (declared.isdecimal() and int(declared[:20]) <= LONG_BODY_BYTES):
             return nullcontext()
-        turns = self._turns.get(caller.tenant)
+        turns = self._turns.get(caller.line)
         if turns is None:
-            turns = self._turns[caller.tenant] = asyncio.Semaphore(_LONG_BODIES_AT_ONCE)
+            turns = self._turns[caller.line] = asyncio.Semaphore(_LONG_BODIES_AT_ONCE)
         return turns
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:

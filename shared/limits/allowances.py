@@ -122,17 +122,9 @@ class DocumentAllowance(Allowance):
         throttle = self._throttle
         if throttle is None:
             return
-
-        def sketches() -> list[Sketch]:
-            found = []
-            for content in asked.read():
-                pause()
-                found.append(throttle.sketch(content))
-            return found
-
-        sketched = sketches() if asked.size <= _INLINE_ITEMS else await run(sketches)
-        for first in range(0, len(sketched), _SKETCHES_AT_ONCE):
-            some = sketched[first : first + _SKETCHES_AT_ONCE]
+        sketches = await sketched(asked, throttle, run)
+        for first in range(0, len(sketches), _SKETCHES_AT_ONCE):
+            some = sketches[first : first + _SKETCHES_AT_ONCE]
             refusal = await throttle.admit(caller, some, rate=asked.rate)
             if refusal is not None:
                 self._refused(caller, refusal.reason)
@@ -142,3 +134,16 @@ class DocumentAllowance(Allowance):
                     param=f"inputs[{refusal.index}]",
                     retry_after=refusal.wait_seconds,
                 )
+
+
+async def sketched(asked: AskedDocuments, throttle: NearDuplicateThrottle, run: Run) -> list[Sketch]:
+    """What the throttle compares; `run` looks at long documents off the event loop."""
+
+    def sketches() -> list[Sketch]:
+        found = []
+        for content in asked.read():
+            pause()
+            found.append(throttle.sketch(content))
+        return found
+
+    return sketches() if asked.size <= _INLINE_ITEMS else await run(sketches)

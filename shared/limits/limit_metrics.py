@@ -6,8 +6,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ttmark.shared.limits.variants import REASONS
 
-# Of the token, by what is counted; and why questions to the detector are refused.
-LIMITS = ("requests", "tokens", "documents", *REASONS)
+# Of the token, by what is counted; why questions to the detector are refused; and of public ones.
+PUBLIC_LIMITS = ("address", "words")
+LIMITS = ("requests", "tokens", "documents", *REASONS, *PUBLIC_LIMITS)
 
 
 class LimitMetrics:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
@@ -23,12 +23,14 @@ from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.guests import Guests
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
@@ -145,6 +147,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     scopes = {
         "full": {Scope.DETECT, Scope.DETECT_EVIDENCE},
         "verdict": {Scope.DETECT},
+        "public": {Scope.DETECT_PUBLIC},
         "generate": {Scope.GENERATE},
     }
     tokens = {
@@ -153,16 +156,18 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     tokens["partners"], _ = await registry.create(tenant="b", scopes=scopes["full"])
     cache = KeyCache(ring)
     await cache.start()
+    guests = Guests(PUBLIC_PATH, tokens["public"], bytes(16), _admit)
     workers, cases = ExtractionWorkers(), SqliteCases(folder / "cases.db")
     authority = credential()
     app = create_detection_app(
         DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=30_000),
-        AppOptions(authenticate=registry.authenticate),
+        AppOptions(authenticate=registry.authenticate, guests=guests),
         readiness=lambda: Readiness({"keys": cache.ready}),
         workers=workers,
         case_key=CaseKey.generate(),
         kept_cases=KeptCases(cases, kek, 30, CaseRoom(2**20, 2**20), 2**18),
         examiner=ManifestExaminer(workers, authority.root.decode()),
+        public=PublicTier(1e-5, 20_000, "https://example.org/tokens", 100_000, 10_000, 4, None),
     )
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -179,6 +184,10 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     await cases.close()
     await cache.stop()
     await store.close()
+
+
+async def _admit(guest: str) -> None:
+    """Any number of requests."""
 
 
 # Not for the session: while Playwright runs, its event loop keeps the tests that follow from starting theirs.
@@ -212,6 +221,7 @@ def page(chromium: Browser, site: Site) -> Iterator[Page]:
         ),
     )
     page.set_default_timeout(20_000)
+    expect.set_options(timeout=20_000)  # else 5 s, which a busy machine takes to read files
     page.goto(site.url)
     yield page
     context.close()

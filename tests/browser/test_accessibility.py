@@ -16,7 +16,13 @@ LOOKS = {
 }
 
 
-@pytest.fixture(params=LOOKS)
+# Each colour scheme and each width once; the slow tier sees the others of the four.
+SLOW = ("dark", "phone")
+
+
+@pytest.fixture(
+    params=[pytest.param(look, marks=pytest.mark.slow) if look in SLOW else look for look in LOOKS]
+)
 def seen(page: Page, request: pytest.FixtureRequest) -> Page:
     """The console as it looks there."""
     scheme, width, height = LOOKS[request.param]
@@ -105,4 +111,29 @@ def test_the_playground(seen: Page, site) -> None:
     seen.get_by_role("button", name="Write").click()
     expect(seen.locator("#count")).to_contain_text("carry the mark")
     faultless(seen, "an answer")
+    assert seen.evaluate("document.documentElement.scrollWidth") <= seen.evaluate("innerWidth")
+
+
+def test_the_public_page(seen: Page, site) -> None:
+    seen.goto(f"{site.url}/check")
+    expect(seen.locator("#size")).to_contain_text("of 20,000 characters")
+    faultless(seen, "an empty box")
+    seen.get_by_role("button", name="Check the text").click()
+    faultless(seen, "a problem")
+    for text, headline in (
+        ("bade bor", "Too short to tell"),
+        (site.human(400), "No watermark found"),
+        (site.marked("press-room", 200), "Watermark found"),
+    ):
+        seen.get_by_label("Text to check").fill(text)
+        seen.get_by_role("button", name="Check the text").click()
+        expect(seen.locator("#headline")).to_have_text(headline)
+        faultless(seen, headline)
+    document = seen.request.get(f"{site.url}/.well-known/text-provenance.json").json()
+    seen.route(
+        "**/text-provenance.json", lambda route: route.fulfill(json=document | {"token_required": True})
+    )
+    seen.reload()
+    expect(seen.locator("#access")).to_be_visible()
+    faultless(seen, "a token is asked for")
     assert seen.evaluate("document.documentElement.scrollWidth") <= seen.evaluate("innerWidth")

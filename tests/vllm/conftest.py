@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import Gemma3TextConfig, LlamaConfig
+from transformers import DeepseekV3Config, Gemma3TextConfig, LlamaConfig
 
 from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest
@@ -40,6 +40,23 @@ GEMMA = Gemma3TextConfig(
     sliding_window=40,
     layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
     query_pre_attn_scalar=32,
+)
+UNTIED = SHAPE | {"tie_word_embeddings": False}
+EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 64}
+DEEPSEEK = DeepseekV3Config(
+    **{name: value for name, value in UNTIED.items() if name != "head_dim"} | {"num_key_value_heads": 4},
+    **EXPERTS,
+    kv_lora_rank=512,
+    q_lora_rank=64,
+    qk_nope_head_dim=32,
+    qk_rope_head_dim=64,
+    v_head_dim=32,
+    n_routed_experts=8,
+    n_group=4,
+    topk_group=2,
+    first_k_dense_replace=1,
+    topk_method="noaux_tc",  # as in its own configuration; vLLM asks for it
+    scoring_func="sigmoid",
 )
 
 
@@ -83,6 +100,13 @@ def complete_all(engine: Any, requests: Sequence[GenerationRequest]) -> list[Ans
         return await asyncio.gather(*(complete(engine, request) for request in requests))
 
     return asyncio.run(together())
+
+
+def ask(engine: Any, function: Callable[[Any], Any]) -> Any:
+    """Calls a function in the first worker; needs VLLM_ALLOW_INSECURE_SERIALIZATION."""
+    host = engine._host
+    call = host._llm.collective_rpc(function)
+    return asyncio.run_coroutine_threadsafe(call, host._loop).result()[0]
 
 
 def nothing_left(engine: Any, seconds: float = 20.0) -> bool:

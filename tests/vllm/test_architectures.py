@@ -5,37 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import DeepseekV3Config, GptOssConfig, PreTrainedConfig, Qwen3Config, Qwen3MoeConfig
+from transformers import GptOssConfig, PreTrainedConfig, Qwen3Config, Qwen3MoeConfig
 
-from tests.vllm.conftest import SHAPE, complete_all, embedded_engine, load_vllm
+from tests.vllm.conftest import DEEPSEEK, EXPERTS, UNTIED, complete_all, embedded_engine, load_vllm
 from tests.vllm.every_kind import Maker
 from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.gen_service.engine import ModelLoadError
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
-_UNTIED = SHAPE | {"tie_word_embeddings": False}
-_EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 64}
-DEEPSEEK = DeepseekV3Config(
-    **{name: value for name, value in _UNTIED.items() if name != "head_dim"} | {"num_key_value_heads": 4},
-    **_EXPERTS,
-    kv_lora_rank=512,
-    q_lora_rank=64,
-    qk_nope_head_dim=32,
-    qk_rope_head_dim=64,
-    v_head_dim=32,
-    n_routed_experts=8,
-    n_group=4,
-    topk_group=2,
-    first_k_dense_replace=1,
-    topk_method="noaux_tc",  # as in its own configuration; vLLM asks for it
-    scoring_func="sigmoid",
-)
 MODELS: dict[str, PreTrainedConfig] = {
-    "qwen3": Qwen3Config(**_UNTIED),
-    "qwen3-moe": Qwen3MoeConfig(**_UNTIED, **_EXPERTS, num_experts=4),
+    "qwen3": Qwen3Config(**UNTIED),
+    "qwen3-moe": Qwen3MoeConfig(**UNTIED, **EXPERTS, num_experts=4),
     "gpt-oss": GptOssConfig(
-        **_UNTIED,
+        **UNTIED,
         sliding_window=40,
         layer_types=["sliding_attention", "full_attention"],
         num_local_experts=4,
@@ -44,7 +27,6 @@ MODELS: dict[str, PreTrainedConfig] = {
 }
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", MODELS)
 def test_tokens_are_those_of_the_embedded_engine(
     name: str, tmp_path: Path, started: Callable[..., Any]

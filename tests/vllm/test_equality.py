@@ -22,7 +22,6 @@ def maker(embedded: Engine) -> Maker:
     return Maker(embedded.tokenizer, tuple(embedded.eos_token_ids))
 
 
-@pytest.mark.timeout(900)
 def test_200_requests_of_every_kind_under_preemption(embedded: Engine, engine: Any, maker: Maker) -> None:
     asked = [maker.request(number) for number in range(NUMBER)]
     before = engine.preemptions
@@ -38,7 +37,6 @@ def test_200_requests_of_every_kind_under_preemption(embedded: Engine, engine: A
         ]
 
 
-@pytest.mark.timeout(900)
 def test_a_warm_prefix_cache_changes_nothing(embedded: Engine, engine: Any, maker: Maker) -> None:
     asked = [maker.request(number, prompt=80) for number in range(1, 4)]
     expected = [each.said for each in complete_all(embedded, asked)]

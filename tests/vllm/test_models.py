@@ -14,7 +14,6 @@ from ttmark.gen_service.engine import Engine
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 
-@pytest.mark.timeout(900)
 def test_two_kv_groups_one_with_a_sliding_window(gemma: Path, started: Callable[..., Any]) -> None:
     running = started(gemma, {"num_gpu_blocks_override": 48}, scratch_blocks=40)
     assert len(running._host._config.model_config.hf_text_config.layer_types) == 4
@@ -25,7 +24,6 @@ def test_two_kv_groups_one_with_a_sliding_window(gemma: Path, started: Callable[
     assert [each.said for each in theirs] == [each.said for each in ours]
 
 
-@pytest.mark.timeout(900)
 def test_two_tensor_parallel_ranks_are_as_one(
     llama: Path, embedded: Engine, started: Callable[..., Any]
 ) -> None:

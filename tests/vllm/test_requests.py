@@ -3,6 +3,7 @@
 import asyncio
 import pickle
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
@@ -35,7 +36,6 @@ async def leave_after(engine: Any, request: Any, pieces: int) -> None:
             pieces -= 1
 
 
-@pytest.mark.timeout(900)
 def test_disconnects_leave_nothing_behind_and_no_neighbour_notices(
     engine: Any, maker: Maker, pytestconfig: pytest.Config
 ) -> None:
@@ -54,7 +54,6 @@ def test_disconnects_leave_nothing_behind_and_no_neighbour_notices(
     assert nothing_left(engine)
 
 
-@pytest.mark.timeout(900)
 def test_clients_that_leave_are_not_computed_to_their_end(
     engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,7 +74,6 @@ def test_clients_that_leave_are_not_computed_to_their_end(
     assert 0 < rows["commit"] < 480
 
 
-@pytest.mark.timeout(900)
 def test_a_fault_ends_its_request_alone_and_gives_no_unmarked_token(
     engine: Any, maker: Maker, pytestconfig: pytest.Config
 ) -> None:
@@ -148,6 +146,18 @@ def test_a_late_request_fails_and_is_gone(engine: Any, maker: Maker, monkeypatch
     assert nothing_left(engine)
 
 
+def test_requests_that_come_while_others_are_taken_on_are_answered(engine: Any, maker: Maker) -> None:
+    """The list of those in hand is read and written by threads that take turns in the middle of it."""
+    asked = [maker.request(4 * number, tokens=1) for number in range(300)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        said = complete_all(engine, asked)
+    finally:
+        sys.setswitchinterval(before)
+    assert all(each.finish_reason for each in said)
+
+
 def test_a_request_without_a_seed_differs_from_the_next(engine: Any, maker: Maker) -> None:
     asked = maker.request(2)
     unseeded = replace(
@@ -157,7 +167,6 @@ def test_a_request_without_a_seed_differs_from_the_next(engine: Any, maker: Make
     assert one.tokens != other.tokens
 
 
-@pytest.mark.timeout(900)
 def test_metrics_have_the_names_of_the_embedded_engine_and_a_drain_finishes_what_was_taken_on(
     llama: Path, started: Callable[..., Any], maker: Maker
 ) -> None:

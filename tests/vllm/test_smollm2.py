@@ -15,7 +15,6 @@ pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 PROMPT = "A walk by the sea, on a windy morning in March. The first thing that we saw was"
 
 
-@pytest.mark.timeout(900)
 def test_tokens_are_those_of_the_embedded_engine(smollm2_folder: Path, started: Callable[..., Any]) -> None:
     running = started(smollm2_folder, {"num_gpu_blocks_override": 96})
     for embedded in embedded_engine(smollm2_folder):

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.vllm.conftest import complete, complete_all, load_vllm
+from tests.vllm.conftest import ask, complete, complete_all, load_vllm
 from tests.vllm.every_kind import Maker
 from tests.vllm.faults import KINDS, METHODS, Faulty, Silent, held, install
 from ttmark.gen_service.engine import (
@@ -30,8 +30,10 @@ FAULTS, ALL_FAULTS = 2 * len(KINDS), 200
 NEIGHBOURS = 4
 AT_ONCE = 20
 TOKENS = 24
-GROWTH = 48 * 2**20
-"""Bytes that a process may grow by over the full tier: allocators keep what they had at the fullest."""
+GROWTH = 32 * 2**20
+"""Bytes that a process may grow by over the full tier, after a tenth of it: allocators keep what they had at
+the fullest. 1,000 disconnects took 1 and 13 MiB. They would take 88 MiB in the first 500 if oneDNN kept 1,024
+kernels, as it does unless told otherwise."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def fragile(llama: Path) -> Iterator[Any]:
     """An engine with faults in it, too few blocks for what runs, and steps too small for all prompts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VLLM_ALLOW_INSECURE_SERIALIZATION", "1")
-        patch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")  # as the service has it
+        patch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")  # as the service sets it
         arguments = {"num_gpu_blocks_override": 24, "max_num_batched_tokens": 128}
         running = load_vllm(llama, arguments, scratch_blocks=40)
         ask(running, install)
@@ -50,13 +52,6 @@ def fragile(llama: Path) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def maker(fragile: Any) -> Maker:
     return Maker(fragile.tokenizer, tuple(fragile.eos_token_ids))
-
-
-def ask(engine: Any, function: Callable[[Any], Any]) -> Any:
-    """Calls a function in the worker."""
-    host = engine._host
-    call = host._llm.collective_rpc(function)
-    return asyncio.run_coroutine_threadsafe(call, host._loop).result()[0]
 
 
 def clean(engine: Any, seconds: float = 20.0) -> dict[str, int]:
@@ -184,7 +179,6 @@ def test_clients_that_leave_at_any_moment_leave_nothing_behind(fragile: Any, mak
     assert clean(fragile) == {}
 
 
-@pytest.mark.timeout(600)
 def test_a_fault_anywhere_ends_its_request_alone(fragile: Any, maker: Maker) -> None:
     struck = asyncio.run(inject(fragile, maker, FAULTS))
     assert set(struck) == set(KINDS) >= set(METHODS)

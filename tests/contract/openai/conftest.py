@@ -3,201 +3,26 @@
 import logging
 import os
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-import openai
 import pytest
 import structlog
 import uvicorn
-from fastapi import FastAPI
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from prometheus_client import CollectorRegistry
 
+from tests.contract.openai.composed import Service, build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
-from ttmark.gen_service.api import (
-    ChatTemplate,
-    GenerationBackend,
-    RequestLimits,
-    ServedModel,
-    create_generation_app,
-)
-from ttmark.gen_service.engine import (
-    Engine,
-    EngineSettings,
-)
+from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.services.chat_template import read_chat_template
 from ttmark.services.engines import VLLM_ENVIRONMENT
-from ttmark.shared.access.scopes import Principal, Scope, TokenUse
-from ttmark.shared.http import AppOptions, HttpLimits
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit import AuditEvent
-from ttmark.shared.vault.key_store_errors import InvalidToken
 
 _VLLM_SPARE = 4  # tokens that no request on vLLM may reach
-TEMPLATE = (
-    "{% for message in messages %}"
-    "{% if loop.index0 and message.role == 'system' %}{{ raise_exception('system comes first') }}{% endif %}"
-    "<{{ message.role }}>{{ message.content }}\n"
-    "{% endfor %}<assistant>"
-)
-# The services speak plain HTTP, and to read the certificates of the world takes longer than a small test.
-NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-PRINCIPALS = {
-    "author": Principal("tok-author", "acme", frozenset({Scope.GENERATE})),
-    "operator": Principal("tok-operator", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED})),
-    "chooser": Principal("tok-chooser", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_BIAS})),
-    "messenger": Principal("tok-messenger", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_PAYLOAD})),
-    "anything": Principal("tok-anything", "acme", frozenset(Scope)),
-    "auditor": Principal(
-        "tok-auditor",
-        "acme",
-        frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED, Scope.DETECT_EVIDENCE}),
-    ),
-    "detector": Principal("tok-detector", "acme", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})),
-    "machine": Principal(
-        "tok-machine", "acme", frozenset({Scope.GENERATE}), uses=frozenset({TokenUse.MACHINE})
-    ),
-    "editor": Principal("tok-editor", "acme", frozenset({Scope.GENERATE}), uses=frozenset({TokenUse.CODE})),
-    "keyless": Principal("tok-keyless", "initech", frozenset({Scope.GENERATE})),
-    "undecided": Principal("tok-undecided", "umbrella", frozenset({Scope.GENERATE})),
-}
-
-
-@dataclass
-class Keys:
-    """Keys of several tenants, as a cache holds them."""
-
-    keys: dict[str, UnlockedKey]
-    ready: bool = True
-
-    def get(self, key_id: str) -> UnlockedKey | None:
-        return self.keys.get(key_id)
-
-    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
-        return [key for key in self.keys.values() if key.tenant == tenant]
-
-
-def _keys(fingerprint: str) -> Keys:
-    def key(
-        key_id: str, tenant: str, state: KeyState = KeyState.PRIMARY, tokenizer: str = fingerprint
-    ) -> None:
-        profile = Profile(scheme="synthid", block_size=2, tokenizer_fingerprint=tokenizer)
-        version = UnlockedVersion(3, state, key_id.encode().ljust(16)[:16])
-        keys[key_id] = UnlockedKey(key_id, tenant, profile, 1, (version,))
-
-    keys: dict[str, UnlockedKey] = {}
-    key("acme-main", "acme")
-    key("acme-spare", "acme")
-    key("acme-disabled", "acme", KeyState.DISABLED)
-    key("acme-other", "acme", tokenizer="0" * 64)
-    key("globex-main", "globex")
-    key("umbrella-1", "umbrella")
-    key("umbrella-2", "umbrella")
-    return Keys(keys)
-
-
-async def authenticate(token: str) -> Principal:
-    if token not in PRINCIPALS:
-        raise InvalidToken("unknown")
-    return PRINCIPALS[token]
-
-
-@dataclass
-class Service:
-    """A generation service and what a test may look at behind its back."""
-
-    generator: Any
-    app: FastAPI
-    keys: Keys
-    registry: CollectorRegistry
-    audit: list[AuditEvent]
-    url: str = ""
-    clients: list[Any] = field(default_factory=list)
-
-    @property
-    def running(self) -> int:
-        """Completions that are being generated."""
-        if isinstance(self.generator, FakeGenerator):
-            return self.generator.running
-        return int(self.generator.running)
-
-    def tokens(self, text: str) -> int:
-        """The length of a text to the model."""
-        return len(self.generator.tokenizer.encode(text))
-
-    def http(self, token: str = "author") -> httpx.Client:
-        """A plain HTTP client."""
-        return self._kept(
-            httpx.Client(
-                base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30, verify=NO_TLS
-            )
-        )
-
-    def client(self, token: str = "author") -> openai.OpenAI:
-        """The official client, without retries."""
-        own = openai.DefaultHttpxClient(verify=NO_TLS)
-        return self._kept(
-            openai.OpenAI(base_url=self.url + "/v1", api_key=token, max_retries=0, http_client=own)
-        )
-
-    def async_client(self, token: str = "author") -> openai.AsyncOpenAI:
-        """The official asynchronous client; to be closed by the test."""
-        return openai.AsyncOpenAI(base_url=self.url + "/v1", api_key=token, max_retries=0)
-
-    def _kept(self, client: Any) -> Any:
-        self.clients.append(client)
-        return client
-
-
-def build_service(
-    generator: Any,
-    *,
-    tracer_provider: Any = None,
-    template: ChatTemplate | None = None,
-    allowance: Any = None,
-    throttle: Any = None,
-    **given: Any,
-) -> Service:
-    """A service over a generator, not listening yet; `given` are rules of the backend, and limits."""
-    rules = {name: given.pop(name) for name in ("labels", "manifests", "policy") if name in given}
-    registry = CollectorRegistry()
-    audit: list[AuditEvent] = []
-    keys = _keys(generator.tokenizer.fingerprint)
-    backend = GenerationBackend(
-        {
-            MODEL: ServedModel(generator, ChatTemplate(TEMPLATE)),
-            "own-template": ServedModel(generator, template),
-            "untold": ServedModel(generator),
-        },
-        keys,
-        default_keys=["acme-main"],
-        limits=RequestLimits(max_completions=8, **given),
-        **rules,
-    )
-    app = create_generation_app(
-        backend,
-        AppOptions(
-            authenticate=authenticate,
-            limits=HttpLimits(max_body_bytes=100_000),
-            registry=registry,
-            tracer_provider=tracer_provider,
-            audit=audit.append,
-        ),
-        allowance,
-        throttle,
-    )
-    return Service(generator, app, keys, registry, audit)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.openai.conftest import Service, _clean, build_service
+from tests.contract.openai.composed import Service, build_service
+from tests.contract.openai.conftest import _clean
 from tests.contract.openai.fake_generator import FakeGenerator
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 

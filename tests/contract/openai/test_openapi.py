@@ -25,7 +25,7 @@ STREAMS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("examples", "cases"), [(50, 500), pytest.param(300, 50_000, marks=pytest.mark.slow)]
+    ("examples", "cases"), [(20, 250), pytest.param(300, 50_000, marks=pytest.mark.slow)]
 )
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
     fake: Any,

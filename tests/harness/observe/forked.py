@@ -9,7 +9,6 @@ from pathlib import Path
 from tests.harness.observe.bed import answers, free_port
 from ttmark.services.local.provision import LocalSetup
 
-START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
@@ -23,7 +22,12 @@ class ForkedService:
     Args:
         log: file for what the service writes.
         settings: further TTMARK_* variables.
+
+    Attributes:
+        start_seconds: in which it must be ready.
     """
+
+    start_seconds = 120.0
 
     def __init__(self, setup: LocalSetup, log: Path, settings: Mapping[str, str] | None = None) -> None:
         self.log = log
@@ -58,11 +62,11 @@ class ForkedService:
         Raises:
             RuntimeError: the service ended, or takes too long; the message is its log.
         """
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + self.start_seconds
         while not answers(f"{self.url}/readyz"):
             if not self._process.is_alive() or time.monotonic() > deadline:
                 raise RuntimeError(self.log.read_text()[-4000:])
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def terminate(self) -> None:
         """Sends SIGTERM."""

@@ -136,13 +136,17 @@ def svg(plot: Plot) -> str:
             for mark, colour in zip(row.marks, (FIRST, SECOND), strict=False):
                 y += 17
                 parts += _drawn(mark, colour, y, plot)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 {y + 14}" role="img" '
-    style = 'font-family="system-ui, sans-serif" font-size="13"'
-    return (
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 {y + 14}" role="img"',
+        'font-family="system-ui, sans-serif" font-size="13">',
         f"<title>{plot.title}</title>",
-        f'<rect width="400" height="{y + 14}" fill="#ffffff"/>\n<g fill="#1f2328">',
-        +"\n".join(parts) + "\n</g>\n</svg>\n",
-    )
+        f'<rect width="400" height="{y + 14}" fill="#ffffff"/>',
+        '<g fill="#1f2328">',
+        *parts,
+        "</g>",
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _drawn(mark: Mark, colour: str, y: int, plot: Plot) -> Iterator[str]:

@@ -52,3 +52,12 @@ def test_the_program_is_named_as_it_can_be_typed(
     assert next_steps._program() == ("ttmark" if found else "bin/ttmark")
     script.unlink()
     assert shlex.split(next_steps._program()) == [sys.executable, "-m", "ttmark.services"]
+
+
+def test_the_public_page_is_shown_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "/check" not in steps()
+    plain = steps()
+    monkeypatch.setenv("TTMARK_PUBLIC", "true")
+    line = "  http://127.0.0.1:8001/check  is the public page\n"
+    assert steps().replace(line, "") == plain
+    assert line in steps()

@@ -254,6 +254,9 @@ def test_a_group_of_pods_takes_the_place_of_the_deployment(overlays: dict[str, l
     assert [size * each for each in gpus] == [arguments["tensor_parallel_size"]]
     assert arguments["distributed_executor_backend"] == "ray"
     assert {pod["containers"][0]["image"] for pod in pods.values()} == {"ttmark-gen-vllm:0.1.0"}
+    for pod in pods.values():  # workers are told the leader's folder of the model
+        assert "/models" in mounts(pod)
+        assert {"name": "models", "persistentVolumeClaim": {"claimName": "ttmark-models"}} in pod["volumes"]
 
 
 def test_only_the_leader_of_a_group_is_asked_and_has_the_secrets_of_the_service(

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.unit.detect.callers import CALLERS
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.backend import DetectionBackend
@@ -29,15 +30,6 @@ from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
-EVIDENCE = frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})
-CALLERS = {
-    "mine": Principal("t1", "a", EVIDENCE),
-    "second": Principal("t2", "a", EVIDENCE),
-    "verdict": Principal("t3", "a", frozenset({Scope.DETECT})),
-    "verdict2": Principal("t4", "a", frozenset({Scope.DETECT})),
-    "stranger": Principal("t5", "b", EVIDENCE),
-    "writer": Principal("t6", "a", frozenset({Scope.GENERATE})),
-}
 SECRET_TEXT = "nobody but the service reads this sentence"
 
 

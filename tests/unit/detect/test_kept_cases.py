@@ -1,7 +1,9 @@
 """Cases that the service keeps, over HTTP: for whom they concern, for their time, within their room."""
 
+import asyncio
 import json
 import secrets
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.unit.detect.callers import CALLERS
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.cases.case_store import CaseRoom
 from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
@@ -19,7 +22,7 @@ from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.services.cases import open_kept_cases
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_cases import CaseSettings
-from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.access.scopes import Principal
 from ttmark.shared.cases.case_file import case_file, case_page, verified_case
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
@@ -27,14 +30,6 @@ from ttmark.shared.http.health import Readiness
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
-EVIDENCE = frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})
-CALLERS = {
-    "mine": Principal("t1", "a", EVIDENCE),
-    "second": Principal("t2", "a", EVIDENCE),
-    "verdict": Principal("t3", "a", frozenset({Scope.DETECT})),
-    "verdict2": Principal("t4", "a", frozenset({Scope.DETECT})),
-    "stranger": Principal("t5", "b", EVIDENCE),
-}
 KEY = CaseKey.generate()
 NAME = "<img src=x onerror=alert(1)>.txt"
 CASE = {"format": "ttmark-case/1", "signing_key": KEY.public.name, "result": {"id": NAME}}
@@ -233,10 +228,15 @@ async def test_sweeping_outlives_a_store_that_is_away(tmp_path: Path, monkeypatc
     kept = KeptCases(store, KeyEncryptionKey(bytes(32)), 1, CaseRoom(1, 1), 1)
     slept: list[float] = []
 
+    really_sleep = asyncio.sleep
+
     async def sleep(seconds: float) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return await really_sleep(seconds)  # a server that other tests of this process have started
         slept.append(seconds)
         if len(slept) == 2:
             raise InterruptedError
+        return None
 
     monkeypatch.setattr("asyncio.sleep", sleep)
     with pytest.raises(InterruptedError):

@@ -7,7 +7,7 @@ from itertools import islice
 import httpx
 import pytest
 
-from tests.contract.openai.conftest import build_service
+from tests.contract.openai.composed import build_service
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.test_manifests import altered

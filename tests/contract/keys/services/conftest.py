@@ -31,6 +31,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.redis_client import RedisClient
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ KEK_TEXT = hashlib.sha256(b"the key-encryption key of these tests").hexdigest()
 KEK = KeyEncryptionKey.from_text(KEK_TEXT)
 MODEL = "tiny-model"
 REFRESH_SECONDS = 0.3
+STORE_SECONDS = 1.0  # that services wait for a store which is away
 
 
 class HeldCache(KeyCache):
@@ -61,7 +63,7 @@ class Replica:
         self.client = httpx.Client(timeout=30)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none")
+        config = uvicorn.Config(app, log_config=None, access_log=False, ws="none", proxy_headers=False)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True
@@ -194,8 +196,10 @@ class Cluster:
             "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
             "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS),
             "TTMARK_LOG_LEVEL": "DEBUG",
+            "TTMARK_PUBLIC": "true",
         }
         patch.setattr(key_access, "KeyCache", HeldCache)
+        patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
 
     def start(self, name: str, settings: Mapping[str, str] | None = None) -> Replica:
         """Starts `gen-1`, `detect-2` and the like."""

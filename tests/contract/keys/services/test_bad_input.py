@@ -19,6 +19,7 @@ ROUTES: dict[str, Callable[[Any], dict[str, Any]]] = {
     "/v1/detect/direct": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/aligned": lambda text: {"inputs": [{"text": text}]},
     "/v1/detect/localized": lambda text: {"inputs": [{"text": text}]},
+    "/v1/detect/public": lambda text: {"text": text},
     "/v1/extract": lambda text: {"filename": text, "content": ""},
 }
 OF_OPENAI = {"/v1/completions", "/v1/chat/completions", "/v1/responses"}

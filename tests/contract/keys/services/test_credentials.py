@@ -18,6 +18,9 @@ OPEN = {
     "/",
     "/console/{name}",
     "/.well-known/ttmark-case-key",
+    "/.well-known/text-provenance.json",
+    "/check",
+    "/check/{name}",
 }
 BODIES = {
     "/v1/completions": {"model": "tiny-model", "prompt": "a", "max_tokens": 2},
@@ -28,6 +31,7 @@ BODIES = {
     "/v1/detect/direct": {"inputs": [{"text": "a"}]},
     "/v1/detect/aligned": {"inputs": [{"text": "a"}]},
     "/v1/detect/localized": {"inputs": [{"text": "a"}]},
+    "/v1/detect/public": {"text": "a"},
     "/v1/detect/jobs": {"mode": "direct", "inputs": [{"text": "a"}]},
     "/v1/cases": {"case": "{}"},
     "/v1/cases/page": {"case": "{}"},
@@ -38,10 +42,19 @@ REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses", "/v1/watermark/verify
 NO_ID = "0" * 32
 CASES = "/v1/cases"  # 404 to whoever gets in: these replicas sign and keep no cases
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
-NEEDED_BY = {"/v1/watermark/verify": Scope.DETECT_EVIDENCE}
+NEEDED_BY = {
+    "/v1/watermark/verify": Scope.DETECT_EVIDENCE,
+    "/v1/detect/public": Scope.DETECT_PUBLIC,
+}
 OTHERS = {
-    "gen": {Scope.DETECT, Scope.DETECT_EVIDENCE, Scope.GENERATE_UNWATERMARKED},
-    "detect": {Scope.GENERATE, Scope.GENERATE_UNWATERMARKED, Scope.DETECT_EVIDENCE},
+    "gen": {Scope.DETECT, Scope.DETECT_EVIDENCE, Scope.DETECT_PUBLIC, Scope.GENERATE_UNWATERMARKED},
+    "detect": {
+        Scope.GENERATE,
+        Scope.GENERATE_UNWATERMARKED,
+        Scope.DETECT,
+        Scope.DETECT_EVIDENCE,
+        Scope.DETECT_PUBLIC,
+    },
 }
 
 

@@ -1,0 +1,150 @@
+"""`POST /v1/detect/public`: one text, one decision; and the document that says how to ask."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from ttmark.detect_service.api.body_route import body_route, body_size
+from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
+from ttmark.detect_service.api.detection_metrics import DetectionMetrics
+from ttmark.detect_service.api.journal import Journal
+from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
+from ttmark.detect_service.api.work_desk import WorkDesk
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.detection import detect
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.metadata import with_metadata
+from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
+from ttmark.detect_service.questions import asked
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.detection_words import public_message
+from ttmark.shared.http.auth import require
+from ttmark.shared.http.guests import GUEST
+from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.service_errors import (
+    KeyNotFound,
+    NoUsableKey,
+    TooLarge,
+    TooManyRequests,
+    Unprocessable,
+)
+from ttmark.shared.limits.public_allowance import words_of
+from ttmark.shared.manifest_words import with_manifests
+from ttmark.shared.pages.page_router import page_router
+from ttmark.shared.schemas.detected import Basis
+from ttmark.shared.schemas.detection import (
+    CombinedRequest,
+    DetectionRequest,
+    DetectionResult,
+    Document,
+    Message,
+)
+from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
+from ttmark.shared.vault.audit import AuditSink
+
+Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]
+# Answers leave at multiples of this after their request, so that a few milliseconds more hardly ever show.
+_STEP_SECONDS = 0.1
+_ESCAPED_BYTES = 12  # a character outside the first plane as JSON may write it
+_VERDICTS: dict[str, PublicVerdict] = {"watermarked": "found", "not_detected": "not_found"}
+
+
+def public_limits(tier: PublicTier, others: HttpLimits) -> HttpLimits:
+    """What a body may be: a text of the tier's length, however it is escaped."""
+    return replace(
+        others, max_body_bytes=_ESCAPED_BYTES * tier.characters + 256, max_json_depth=4, max_json_containers=4
+    )
+
+
+def public_routers(
+    tier: PublicTier,
+    backend: DetectionBackend,
+    metrics: DetectionMetrics,
+    audit: AuditSink,
+    desk: WorkDesk,
+    examiner: ManifestExaminer,
+    *,
+    signs_cases: bool,
+) -> Sequence[APIRouter]:
+    """The route, the document and the page."""
+    asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, desk.run_long))
+    open_to_all = APIRouter(tags=["public"])
+    document = tier.described(
+        PUBLIC_KEY_PATH if signs_cases else None, verifies_manifests=examiner.workers is not None
+    )
+
+    async def result_of(text: str, caller: Principal, request: Request) -> DetectionResult:
+        whole: DetectionRequest = CombinedRequest(inputs=[Document(text=text)], fpr=tier.rate)
+        parts = await examiner.part(whole, backend.label)
+        question = parts.visible
+        seeing = replace(caller, scopes=frozenset({Scope.DETECT_PUBLIC}))
+
+        def examine() -> DetectionResult:
+            journal = Journal("combined", metrics, PUBLIC_PATH)
+            identifier = request_id(request.scope)
+            response = detect(question, seeing, backend, identifier, journal)
+            (result,) = with_metadata(response, parts, manifests).results
+            journal.close(caller, identifier, audit)
+            return result
+
+        try:
+            documents = asked(question, "public", seeing, backend)
+        except (KeyNotFound, Unprocessable):
+            raise NoUsableKey("There is no key to ask at the moment.") from None
+        if tier.allowance is not None:
+            run = partial(desk.run_long, request, body_size(request))
+            await tier.allowance.take(
+                caller, request.scope["state"].get(GUEST), documents, words_of(text), run
+            )
+        manifests = await examiner.examine(parts.texts, caller.line)
+        try:
+            return await desk.done("combined", question, caller, request, examine)
+        except TooLarge:  # its message says how much work it would have been, which depends on the keys
+            raise TooLarge("The text is too long.", param="text") from None
+        except TooManyRequests as error:
+            raise TooManyRequests(
+                "Too many texts are being checked.", retry_after=error.retry_after
+            ) from None
+
+    @asking.post(PUBLIC_PATH, response_model=PublicAnswer, responses=problems(*BODY_PROBLEMS))
+    async def ask(body: PublicQuestion, caller: Caller, request: Request) -> Response:
+        """Whether a text contains passages made here, at the deployment's one rate."""
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        if len(body.text) > tier.characters:
+            raise TooLarge(f"The text may have {tier.characters} characters.", param="text")
+        result = await result_of(body.text, caller, request)
+        answer = PublicAnswer(
+            verdict=_VERDICTS.get(result.verdict, "too_short"),
+            basis=result.basis if result.basis != Basis.WATERMARK else None,
+            message=_words(result, tier.rate),
+        )
+        await asyncio.sleep(rest_of_step(clock() - started))
+        return Response(
+            answer.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"}
+        )
+
+    @open_to_all.get(DOCUMENT_PATH)
+    async def provenance() -> TextProvenance:
+        """How to ask this deployment whether a text is its own; for everybody, without a token."""
+        return document
+
+    return asking, open_to_all, page_router(PAGE_PATH, "check", "ttmark.detect_service.public")
+
+
+def _words(result: DetectionResult, rate: float) -> Message:
+    said = public_message(result, rate)
+    if not result.metadata:
+        return said
+    return with_manifests(said, result.metadata, alone=result.basis == Basis.METADATA)
+
+
+def rest_of_step(taken: float) -> float:
+    """Seconds until an answer that took so many may leave."""
+    return math.ceil(taken / _STEP_SECONDS) * _STEP_SECONDS - taken

@@ -1,0 +1,172 @@
+"""The figures of a conformance run, section by section."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ttmark.evaluation.cells import sampling_seed
+from ttmark.evaluation.conformance.edits import CONFORMANCE_EDITS
+from ttmark.evaluation.conformance.figures import Figure, figures_of
+from ttmark.evaluation.conformance.languages import NAMES, WITHOUT_SPACES, language_of
+from ttmark.evaluation.conformance.plan import (
+    CHAT,
+    FALSE_RATES,
+    FOUND_RATES,
+    PLAIN,
+    SAMPLINGS,
+    Plan,
+    Prompt,
+    marked_cell,
+    prompt_of,
+    unmarked_cell,
+)
+from ttmark.evaluation.conformance.unmarked import TextSet, human_documents
+from ttmark.evaluation.conformance.work import DEPLOYED, Questions
+from ttmark.evaluation.edits import Material
+from ttmark.evaluation.run import Run
+from ttmark.shared.keys.key_codec import derive_prf_keys
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.tokenization import TextTokenizer
+
+FRESH_SECTION = "false positives under fresh keys"
+DEPLOYED_SECTION = "false positives under the deployed key"
+SAMPLING, LENGTH, LANGUAGE, KIND, EDIT = "sampling", "length", "language", "kind of text", "edit"
+ALL = "all texts"
+SAMPLING_NAMES = {CHAT: f"chat ({SAMPLINGS[CHAT]})", PLAIN: f"the service's default ({SAMPLINGS[PLAIN]})"}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A marked answer as its reader gets it."""
+
+    prompt: Prompt
+    token_ids: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A run's figures and what they are of.
+
+    Attributes:
+        sets: of texts without a mark, those of the model included.
+        spoken: by language asked in: answers that are in it, and answers.
+        tokens: of all marked answers.
+    """
+
+    figures: tuple[Figure, ...]
+    sets: tuple[TextSet, ...]
+    spoken: dict[str, tuple[int, int]]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conformance:
+    """Measures one deployed key on one model.
+
+    Attributes:
+        run: makes the answers.
+        questions: asks the detection.
+        sets: of texts without a mark, besides the model's.
+    """
+
+    run: Run
+    questions: Questions
+    tokenizer: TextTokenizer
+    key: UnlockedKey
+    plan: Plan
+    sets: Sequence[TextSet]
+
+    def measure(self) -> Measurement:
+        """Everything; what was measured before is read from the run's folder."""
+        answers = {sampling: self._answers(sampling) for sampling in self.plan.answers}
+        unmarked = self.run.texts(unmarked_cell(self.plan), self.plan.unmarked)
+        own = tuple(self._text(one.token_ids) for one in unmarked)
+        sets = (*self.sets, TextSet("the model's unmarked answers", "answers of the model, no mark", own))
+        figures = [*self._false_positives(sets), *self._found(answers)]
+        return Measurement(
+            tuple(figures),
+            sets,
+            _spoken(answers[CHAT]),
+            sum(len(one.token_ids) for of_sampling in answers.values() for one in of_sampling),
+        )
+
+    def _answers(self, sampling: str) -> list[Answer]:
+        cell = marked_cell(self.plan, sampling, self.key.profile)
+        made = self.run.texts(cell, self.plan.answers[sampling])
+        return [Answer(prompt_of(one.index), one.token_ids, self._text(one.token_ids)) for one in made]
+
+    def _text(self, token_ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(token_ids)
+
+    def _false_positives(self, sets: Sequence[TextSet]) -> Iterator[Figure]:
+        deployed, fresh = [], []
+        for one in sets:
+            asked = [(DEPLOYED, self.key, text) for text in one.texts]
+            deployed.append(self.questions.log10_p(f"{one.name}, deployed key", asked))
+            asked = [
+                (f"fresh/{one.name}/{number}/{again}", self._fresh_key(one.name, number, again), text)
+                for number, text in enumerate(one.texts)
+                for again in range(self.plan.fresh_keys)
+            ]
+            fresh.append(self.questions.log10_p(f"{one.name}, fresh keys", asked))
+        for section, found in ((FRESH_SECTION, fresh), (DEPLOYED_SECTION, deployed)):
+            yield from figures_of(section, ALL, np.concatenate(found), FALSE_RATES)
+            for one, log10_p in zip(sets, found, strict=True):
+                yield from figures_of(section, one.name, log10_p, FALSE_RATES)
+
+    def _fresh_key(self, *parts: object) -> UnlockedKey:
+        """A key like the deployed one, with as many versions, that marked nothing."""
+        versions = []
+        for version in self.key.versions:
+            name = "/".join(map(str, ("conformance", self.run.seed, *parts, version.version)))
+            secret = hashlib.sha256(name.encode()).digest()
+            prf_keys = derive_prf_keys(secret, self.key.profile)
+            versions.append(UnlockedVersion(version.version, version.state, *prf_keys))
+        return UnlockedKey(self.key.key_id, self.key.tenant, self.key.profile, 1, tuple(versions))
+
+    def _found(self, answers: dict[str, list[Answer]]) -> Iterator[Figure]:
+        for sampling, of_sampling in answers.items():
+            yield from self._rows(SAMPLING, SAMPLING_NAMES[sampling], [one.text for one in of_sampling])
+        for sampling, of_sampling in answers.items():
+            for length in self.plan.lengths:
+                cut = [one.token_ids[:length] for one in of_sampling if len(one.token_ids) >= length]
+                yield from self._rows(LENGTH, f"{sampling}, {length} tokens", list(map(self._text, cut)))
+        chat = answers[CHAT]
+        yield from self._by(chat, KIND, lambda one: one.kind, lambda one: one.language == "en")
+        yield from self._by(chat, LANGUAGE, lambda one: NAMES[one.language], lambda one: one.kind == "prose")
+        material = Material.of(human_documents())
+        spaced = [one for one in chat if one.prompt.language not in WITHOUT_SPACES]
+        for name, edit in CONFORMANCE_EDITS.items():
+            generator = np.random.default_rng(sampling_seed(self.run.seed, "conformance", name))
+            yield from self._rows(EDIT, name, [edit(one.text, material, generator) for one in spaced])
+
+    def _by(
+        self,
+        answers: Sequence[Answer],
+        section: str,
+        name: Callable[[Prompt], str],
+        wanted: Callable[[Prompt], bool],
+    ) -> Iterator[Figure]:
+        groups: dict[str, list[str]] = {}
+        for one in answers:
+            if wanted(one.prompt):
+                groups.setdefault(name(one.prompt), []).append(one.text)
+        for group, texts in groups.items():
+            yield from self._rows(section, group, texts)
+
+    def _rows(self, section: str, name: str, texts: Sequence[str]) -> Iterator[Figure]:
+        asked = [(DEPLOYED, self.key, text) for text in texts]
+        yield from figures_of(section, name, self.questions.log10_p(f"{section}: {name}", asked), FOUND_RATES)
+
+
+def _spoken(answers: Sequence[Answer]) -> dict[str, tuple[int, int]]:
+    spoken: dict[str, tuple[int, int]] = {}
+    for one in answers:
+        if one.prompt.kind == "prose":
+            language = one.prompt.language
+            yes, of = spoken.get(language, (0, 0))
+            spoken[language] = (yes + (language_of(one.text) == language), of + 1)
+    return spoken

@@ -1,0 +1,128 @@
+"""The report of a conformance run: figures, and all that says what they are of; no text and no secret."""
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ttmark.evaluation.conformance.measure import Measurement
+from ttmark.evaluation.conformance.page import page_parts
+from ttmark.evaluation.conformance.plan import PROMPTS_PATH, Plan, Size
+from ttmark.evaluation.manifest import machine, package_versions
+from ttmark.shared import watermark
+from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.conformance_file import FORMAT, JSON_NAME, PAGE_NAME, REPORTS
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import DEFAULT_FPR
+
+_TABLES = Path(watermark.__file__).with_name("tables")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What is measured.
+
+    Attributes:
+        files: SHA-256 of each file of the model's folder, by name.
+        served: settings of the generation service that a text depends on.
+    """
+
+    key: UnlockedKey
+    model: str
+    files: Mapping[str, str]
+    tokenizer_fingerprint: str
+    served: Mapping[str, Any]
+
+    def described(self) -> dict[str, Any]:
+        """Key and model as a report names them."""
+        key = self.key
+        return {
+            "key": {
+                "key_id": key.key_id,
+                "tenant": key.tenant,
+                "profile_id": key.profile.profile_id,
+                "profile": key.profile.canonical().decode(),
+                "pool": key.profile.pool,
+                "versions": [{"version": one.version, "state": one.state.value} for one in key.versions],
+            },
+            "model": {
+                "name": self.model,
+                "files": dict(self.files),
+                "tokenizer_fingerprint": self.tokenizer_fingerprint,
+                "served": dict(self.served),
+            },
+        }
+
+
+def prompts_sha256() -> str:
+    """Of the file with the prompts."""
+    return hashlib.sha256(PROMPTS_PATH.read_bytes()).hexdigest()
+
+
+def make_report(
+    deployment: Deployment,
+    measured: Measurement,
+    *,
+    size: Size,
+    plan: Plan,
+    seed: int,
+    command: str,
+    seconds: float,
+    signing_key: str,
+) -> dict[str, Any]:
+    """The document that is signed.
+
+    Args:
+        seconds: that this command took; a run that was resumed took longer.
+        signing_key: name of the public key.
+    """
+    tables = hashlib.sha256()
+    for path in sorted(_TABLES.glob("*.json")):
+        tables.update(path.name.encode() + b"\0" + path.read_bytes())
+    report = {
+        "format": FORMAT,
+        "signing_key": signing_key,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "release": version("ttmark"),
+        "command": command,
+        "seconds": round(seconds, 1),
+        "size": size.value,
+        "plan": asdict(plan),
+        "seed": seed,
+        **deployment.described(),
+        "detection": {
+            "route": "/v1/detect",
+            "normalize": True,
+            "default_fpr": DEFAULT_FPR,
+            "keys_of_a_question": 1,
+        },
+        "prompts_sha256": prompts_sha256(),
+        "null_tables_sha256": tables.hexdigest(),
+        "sets": [
+            {"name": one.name, "origin": one.origin, "texts": len(one.texts), "sha256": one.sha256}
+            for one in measured.sets
+        ],
+        "answer_tokens": measured.tokens,
+        "spoken": {
+            code: {"answers_in_it": within, "answers": answers}
+            for code, (within, answers) in measured.spoken.items()
+        },
+        "figures": [one.stored() for one in measured.figures],
+        "versions": {"python": platform.python_version()} | package_versions(),
+        "machine": machine(),
+    }
+    # As a reader of the file has it: tuples are lists, keys are text.
+    return dict(orjson.loads(orjson.dumps(report)))
+
+
+def write_report(folder: Path, report: dict[str, Any], key: CaseKey) -> None:
+    """Writes `report.html` and `report.json` into the folder, both signed."""
+    before, after = page_parts(report)
+    (folder / PAGE_NAME).write_text(REPORTS.page(before, report, after, key), newline="")
+    (folder / JSON_NAME).write_text(REPORTS.file(report, key), newline="")

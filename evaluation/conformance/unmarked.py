@@ -1,0 +1,100 @@
+"""Sets of texts that carry no mark: people's, programs', the operator's."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ttmark.evaluation.cells import sampling_seed
+from ttmark.evaluation.core.foreign import templated_texts
+from ttmark.evaluation.core.texts import docstrings, standard_library
+from ttmark.evaluation.edits import words_of
+from ttmark.evaluation.inputs import read_human_texts
+from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
+
+PASSAGE_WORDS = 150
+OWN_WORDS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class TextSet:
+    """Texts of one origin.
+
+    Attributes:
+        origin: for readers of a report.
+    """
+
+    name: str
+    origin: str
+    texts: tuple[str, ...]
+
+    @property
+    def sha256(self) -> str:
+        """Of the hashes of the texts, in order: anybody who has the texts can compute it."""
+        digest = hashlib.sha256()
+        for text in self.texts:
+            digest.update(hashlib.sha256(text.encode()).digest())
+        return digest.hexdigest()
+
+
+def human_documents() -> list[str]:
+    """Documents by people that ship with the package."""
+    return read_human_texts(HUMAN_TEXTS_PATH)
+
+
+_SOURCES: Mapping[str, tuple[str, Callable[[], Sequence[str]]]] = {
+    "people, prose": ("English articles by people (the Jargon File)", human_documents),
+    "people, documentation": (
+        "documentation by people, of numpy and scipy",
+        lambda: ["\n".join(docstrings())],
+    ),
+    "people, code": ("Python by people, of its standard library", lambda: list(standard_library())),
+}
+
+
+def shipped_sets(passages: int, seed: int) -> list[TextSet]:
+    """Of each source so many passages, drawn by the seed, and as many documents that a template made."""
+    sets = []
+    for name, (origin, documents) in _SOURCES.items():
+        generator = np.random.default_rng(sampling_seed(seed, "unmarked", name))
+        texts = passages_of(documents(), passages, generator)
+        sets.append(TextSet(name, f"{origin}; passages of {PASSAGE_WORDS} words", texts))
+    generator = np.random.default_rng(sampling_seed(seed, "unmarked", "templates"))
+    notes = tuple("".join(words_of(text)[:PASSAGE_WORDS]) for text in templated_texts(passages, generator))
+    origin = "delivery notes that a program made: their lines repeat within a text and between texts"
+    return [*sets, TextSet("templates", origin, notes)]
+
+
+def passages_of(documents: Sequence[str], count: int, generator: np.random.Generator) -> tuple[str, ...]:
+    """Passages of `PASSAGE_WORDS` words with their white space, from places drawn over all words.
+
+    Raises:
+        ValueError: no document has so many words.
+    """
+    words = [of_one for of_one in map(words_of, documents) if len(of_one) >= PASSAGE_WORDS]
+    if not words:
+        raise ValueError(f"no document has {PASSAGE_WORDS} words")
+    lengths = np.array([len(of_one) for of_one in words], dtype=np.float64)
+    chosen = generator.choice(len(words), size=count, p=lengths / lengths.sum())
+    starts = [int(generator.integers(len(words[one]) - PASSAGE_WORDS + 1)) for one in chosen]
+    return tuple(
+        "".join(words[one][start : start + PASSAGE_WORDS]).strip()
+        for one, start in zip(chosen, starts, strict=True)
+    )
+
+
+def own_set(texts: Sequence[str], most: int, seed: int) -> TextSet:
+    """The operator's texts, each once, or `most` of them drawn by the seed; of each the first words.
+
+    Raises:
+        ValueError: no text has any; empty ones would only make false positives look rare.
+    """
+    unique = sorted({text for text in texts if text.strip()})
+    if not unique:
+        raise ValueError("the operator's texts are all empty")
+    generator = np.random.default_rng(sampling_seed(seed, "unmarked", "own"))
+    drawn = sorted(generator.permutation(len(unique))[:most].tolist())
+    cut = tuple("".join(words_of(unique[index])[:OWN_WORDS]) for index in drawn)
+    origin = f"texts that the operator gave, {len(drawn):,} of {len(unique):,}; the first {OWN_WORDS:,} words"
+    return TextSet("the operator's texts", origin, cut)

@@ -1,0 +1,89 @@
+"""The folder in which a run keeps answers and p-values, so that it goes on where it was interrupted."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+from rich.progress import Progress
+
+from ttmark.shared.keys.unlocked import UnlockedKey
+
+Detect = Callable[[UnlockedKey, Sequence[str]], list[float]]
+"""log10 p of each text in one question that names this key alone, as the detection service answers it."""
+
+DEPLOYED = "deployed"
+_BATCH = 16
+
+
+class OtherRun(ValueError):
+    """A folder holds what another key, model, seed, size or set of texts gave."""
+
+
+def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
+    """Notes in a new folder what the run is about, and holds an old one against it.
+
+    Raises:
+        OtherRun: the folder is about something else.
+    """
+    path, written = folder / "identity.json", orjson.dumps(identity, option=orjson.OPT_INDENT_2)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        path.write_bytes(written)
+        return
+    before = orjson.loads(path.read_bytes())
+    other = [name for name in identity if before.get(name) != orjson.loads(written)[name]]
+    if other:
+        raise OtherRun(f"{folder} holds a run with another {', '.join(other)}; choose another --out")
+
+
+class Questions:
+    """Asks the detection each question once; answers are kept by key and hash of the text.
+
+    Args:
+        detect: what is asked.
+        progress: shows how far each group of questions is.
+    """
+
+    def __init__(self, folder: Path, detect: Detect, progress: Progress) -> None:
+        self._path = folder / "answers.jsonl"
+        self._detect = detect
+        self._progress = progress
+        self._known: dict[tuple[str, str], float] = {}
+        if self._path.is_file():
+            for line in self._path.read_bytes().splitlines():
+                try:
+                    label, digest, log10_p = orjson.loads(line)
+                except ValueError:
+                    continue  # empty, or cut off when the run was killed
+                self._known[label, digest] = log10_p
+
+    def log10_p(self, about: str, asked: Sequence[tuple[str, UnlockedKey, str]]) -> NDArray[np.float64]:
+        """log10 p of every question (label of the key, key, text), in order [questions]."""
+        places = [(label, hashlib.sha256(text.encode()).hexdigest()) for label, _, text in asked]
+        missing = {
+            place: (key, text)
+            for place, (_, key, text) in zip(places, asked, strict=True)
+            if place not in self._known
+        }
+        by_key: dict[str, list[tuple[str, UnlockedKey, str]]] = {}
+        for (label, digest), (key, text) in missing.items():
+            by_key.setdefault(label, []).append((digest, key, text))
+        task = self._progress.add_task(about, total=len(missing))
+        for label, group in by_key.items():
+            for start in range(0, len(group), _BATCH):
+                some = group[start : start + _BATCH]
+                values = self._detect(some[0][1], [text for _, _, text in some])
+                self._keep([(label, digest) for digest, _, _ in some], values)
+                self._progress.advance(task, len(some))
+        self._progress.remove_task(task)
+        return np.array([self._known[place] for place in places], dtype=np.float64)
+
+    def _keep(self, places: Sequence[tuple[str, str]], values: Sequence[float]) -> None:
+        with self._path.open("ab") as file:
+            for place, value in zip(places, values, strict=True):
+                self._known[place] = value
+                file.write(b"\n" + orjson.dumps([*place, value]))

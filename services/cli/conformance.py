@@ -1,0 +1,230 @@
+"""`ttmark conformance`: measured error rates of a deployed key on its model, in a signed report."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ttmark.services.cli.input_text import read_bytes
+from ttmark.services.cli.key_store import print_json
+from ttmark.services.cli.options import DetectUrl, JsonOutput
+from ttmark.services.cli.public_key import pem_text, public_key
+from ttmark.services.extras import needs
+from ttmark.services.runtime import StartupError, one_clear_line
+from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
+from ttmark.shared.cases.conformance_file import JSON_NAME, PAGE_NAME, REPORTS, verified_report
+from ttmark.shared.cases.signed_file import FileRefused
+
+if TYPE_CHECKING:
+    from ttmark.evaluation.conformance.figures import Figure
+
+app = typer.Typer(help="Measured error rates of a deployed key, signed.", no_args_is_help=True)
+
+Reports = Annotated[
+    list[str], typer.Argument(metavar="FOLDER_OR_FILES", help="A run's folder, or report.json, report.html.")
+]
+_JSONL = (".jsonl", ".gz")
+
+
+@app.command("run")
+@needs("eval")
+def run_conformance(
+    key: Annotated[str, typer.Option(help="Key id: its primary version marks, its profile is measured.")],
+    model: Annotated[str, typer.Option(help="`smollm2`, `demo`, a hub id or a folder, as it is served.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")
+    ],
+    texts: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your people's texts without a mark: a folder of txt, md, html, docx, pdf, or JSONL with the"
+            " field `text`. The report holds their hash, not the texts."
+        ),
+    ] = None,
+    store_url: Annotated[
+        str | None, typer.Option(help="Key store; default: TTMARK_STORE_URL, as for `ttmark keys`.")
+    ] = None,
+    size: Annotated[
+        Literal["quick", "small", "full"],
+        typer.Option(help="quick: wide intervals, to see that all works; full: many times small."),
+    ] = "small",
+    seed: Annotated[int, typer.Option(min=0, help="Other numbers give an independent run.")] = 0,
+    signing_key: Annotated[
+        Path | None,
+        typer.Option(
+            help="Secret key in PEM (`ttmark case new-key`); default: the service's, TTMARK_CASE_KEY_FILE."
+        ),
+    ] = None,
+) -> None:
+    """Measure false positives and detection of a deployed key, and write report.html and report.json."""
+    from ttmark.services.conformance import run
+
+    with one_clear_line():
+        if (out / JSON_NAME).exists():
+            raise StartupError(f"{out / JSON_NAME} is there already: a report is not overwritten")
+        signer = _signer(signing_key)
+        own = None if texts is None else _own_texts(texts)
+        started = time.monotonic()
+        run(
+            key_id=key,
+            model=model,
+            out=out,
+            own=own,
+            store_url=store_url,
+            size=size,
+            seed=seed,
+            signer=signer,
+            started=started,
+        )
+    typer.echo(f"wrote {out / PAGE_NAME} and {out / JSON_NAME}, signed with the key {signer.public.name}")
+
+
+@app.command()
+def verify(
+    files: Reports,
+    key: Annotated[
+        Path | None,
+        typer.Option("--public-key", help="Public key, in PEM; default: ask the detection service."),
+    ] = None,
+    url: DetectUrl = "http://127.0.0.1:8001",
+    as_json: JsonOutput = False,
+) -> None:
+    """Say whether a report is as it was signed, page and json alike; exit code 1 when not.
+
+    Of a folder both are verified, and that they are of one report.
+    """
+    with one_clear_line():
+        public = public_key(key, url)
+        try:
+            report = verified_report([_bytes(file) for file in _named(files)], public)
+        except FileRefused as error:
+            raise StartupError(f"refused: {error}") from error
+    if as_json:
+        print_json({"signed_by": public.name, "report": report})
+        return
+    typer.echo(f"genuine: signed with the key {public.name}, and not changed since")
+    measured, model = report["key"], report["model"]["name"]
+    typer.echo(f"key {measured['key_id']}, profile {measured['profile_id']}, model {model}")
+    made = f"{report['made_at']}, release {report['release']}"
+    typer.echo(f"made: {made}, size {report['size']}, seed {report['seed']}")
+
+
+@app.command("compare")
+@needs("eval")
+def compare_runs(
+    first: Annotated[str, typer.Argument(help="A run's folder or report.json.")],
+    second: Annotated[str, typer.Argument(help="That of an independent run, say with another --seed.")],
+    as_json: JsonOutput = False,
+) -> None:
+    """Say whether two reports agree within chance, figure by figure; exit code 1 when not.
+
+    Signatures are not looked at: verify each report with the key of who made it.
+    """
+    from ttmark.evaluation.conformance.figures import compare
+
+    with one_clear_line():
+        one, other = _read(first), _read(second)
+        try:
+            found = compare(_figures(one), _figures(other))
+        except (KeyError, TypeError, ValueError) as error:
+            raise StartupError(f"the reports cannot be compared: {error}") from error
+    unlike = [name for name in ("profile", "model files", "size") if _of(one)[name] != _of(other)[name]]
+    if as_json:
+        outside = [
+            {"first": one.first.stored(), "second": one.second.stored(), "p": one.p} for one in found.outside
+        ]
+        print_json(
+            {
+                "figures": len(found.differences),
+                "limit": found.limit,
+                "outside": outside,
+                "below_5_percent": found.below_5_percent,
+                "unlike": unlike,
+            }
+        )
+    else:
+        for name in unlike:
+            typer.echo(f"the runs are of another {name}")
+        typer.echo(f"{len(found.differences)} figures in both; {found.below_5_percent} differ with p < 0.05")
+        for one_found in found.outside:
+            here, there = one_found.first, one_found.second
+            typer.echo(
+                f"beyond chance: {here.section}, {here.name}, at {here.rate:g}: {here.found} of {here.texts}"
+                f" and {there.found} of {there.texts}, p = {one_found.p:.2g}"
+            )
+        typer.echo("the runs differ by more than chance" if found.outside else "the runs agree within chance")
+    if found.outside:
+        raise typer.Exit(1)
+
+
+def _signer(path: Path | None) -> CaseKey:
+    from ttmark.services.settings_cases import CaseSettings
+
+    if path is None:
+        key = CaseSettings().load_case_key()
+        if key is None:
+            raise StartupError("a report is signed: give --signing-key (`ttmark case new-key` makes one)")
+        return key
+    try:
+        return CaseKey.from_pem(pem_text(path))
+    except NotACaseKey as error:
+        raise StartupError(f"{path}: {error}") from error
+
+
+def _own_texts(path: Path) -> list[str]:
+    """The operator's texts; every file has to be readable, so that none is left out unseen."""
+    if path.name.endswith(_JSONL):
+        from ttmark.evaluation.inputs import read_human_texts
+
+        try:
+            return read_human_texts(path)
+        except (OSError, ValueError) as error:
+            raise StartupError(f"--texts {path}: {error}") from error
+    from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
+
+    read = read_texts(named_files([str(path)])[0])
+    for one in read:
+        if isinstance(one, NotExamined):
+            raise StartupError(f"--texts {one.name}: {one.reason}")
+    return [one for one in read if isinstance(one, str)]
+
+
+def _named(names: list[str]) -> list[str]:
+    """The files; of a folder both that a run writes."""
+    files: list[str] = []
+    for name in names:
+        folder = Path(name)
+        files += [str(folder / JSON_NAME), str(folder / PAGE_NAME)] if folder.is_dir() else [name]
+    return files
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        return read_bytes(name)
+    except OSError as error:
+        raise StartupError(f"cannot read {name} ({error.strerror})") from error
+
+
+def _read(name: str) -> dict[str, Any]:
+    file = str(Path(name) / JSON_NAME) if Path(name).is_dir() else name
+    try:
+        report: dict[str, Any] = json.loads(_bytes(file))[REPORTS.name]
+        _figures(report)
+        _of(report)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StartupError(f"{file} is not a report in json") from error
+    return report
+
+
+def _figures(report: dict[str, Any]) -> "list[Figure]":
+    from ttmark.evaluation.conformance.figures import Figure
+
+    return [Figure.of_stored(one) for one in report["figures"]]
+
+
+def _of(report: dict[str, Any]) -> dict[str, Any]:
+    """What two runs should have in common."""
+    model, key = report.get("model", {}), report.get("key", {})
+    return {"profile": key.get("profile"), "model files": model.get("files"), "size": report.get("size")}

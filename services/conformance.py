@@ -1,0 +1,194 @@
+"""Composition root of conformance runs: a deployed key, its model as served, detection as asked."""
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.detection import detect
+from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.evaluation.conformance.answers import DeployedSource
+from ttmark.evaluation.conformance.measure import Conformance
+from ttmark.evaluation.conformance.plan import PLANS, Size
+from ttmark.evaluation.conformance.report import Deployment, make_report, prompts_sha256, write_report
+from ttmark.evaluation.conformance.unmarked import own_set, shipped_sets
+from ttmark.evaluation.conformance.work import Detect, Questions, check_identity
+from ttmark.evaluation.lab import command_line
+from ttmark.evaluation.run import Run
+from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.engine import EngineError, SequenceFailed
+from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.services.bulk import read_keys
+from ttmark.services.model_folder import model_id, resolve_model
+from ttmark.services.models import Models
+from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.http.service_errors import ServiceError
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.schemas.detection import Document
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+
+_REQUEST = "conformance"
+
+
+def deployed_key(key_id: str, store_url: str | None = None) -> UnlockedKey:
+    """A key of the configured store, or of the store at `store_url`.
+
+    Raises:
+        StartupError: the store is away, there is no such key, or it marks nothing.
+    """
+    settings = KeyStoreSettings()
+    if store_url is not None:
+        settings = settings.model_copy(update={"store_url": SecretStr(store_url), "store_url_file": None})
+    found = next((key for key in read_keys(settings).keys if key.key_id == key_id), None)
+    if found is None:
+        raise StartupError(f"there is no key {key_id}; `ttmark keys list` shows those that there are")
+    if not isinstance(found, UnlockedKey) or found.primary is None:
+        raise StartupError(
+            f"key {key_id} marks no text here: it is another system's, or has no primary version"
+        )
+    return found
+
+
+@contextmanager
+def served_model(name: str, settings: GenerationSettings, key: UnlockedKey) -> Iterator[ServedModel]:
+    """The model in the engine that the settings of the generation service name, until the end of the block.
+
+    Raises:
+        StartupError: it cannot be served, or the key is for another tokenizer.
+    """
+    models = Models.load(settings.model_copy(update={"model": (name,)}), EngineMetrics(CollectorRegistry()))
+    served = models.served[model_id(name)]
+    _check_tokenizer(served.generator.tokenizer, key, name)
+    models.start()
+    try:
+        yield served
+    finally:
+        for engine in models.engines:
+            engine.stop(0)
+
+
+def _check_tokenizer(tokenizer: TextTokenizer, key: UnlockedKey, name: str) -> None:
+    if tokenizer.fingerprint != key.profile.tokenizer_fingerprint:
+        raise StartupError(f"key {key.key_id} is for another tokenizer than that of the model {name}")
+
+
+def detection(tokenizer: TextTokenizer) -> Detect:
+    """Log10 p of texts, as `POST /v1/detect` tells a caller with `detect:evidence` who names one key."""
+    settings = DetectionSettings()
+    tokenizers = TokenizerSet([tokenizer])
+
+    def log10_p(key: UnlockedKey, texts: Sequence[str]) -> list[float]:
+        backend = DetectionBackend(FixedKeys([key]), tokenizers, settings.max_document_tokens)
+        caller = Principal(_REQUEST, key.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
+        options = DetectionOptions(keys=(key.key_id,))
+        answer = detect(options.request([Document(text=text) for text in texts]), caller, backend, _REQUEST)
+        return [0.0 if one.log10_p is None else one.log10_p for one in answer.results]
+
+    return log10_p
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model's folder, and the SHA-256 of each of its files by name."""
+
+    name: str
+    folder: Path
+    hashes: dict[str, str]
+
+    @classmethod
+    def of(cls, name: str, settings: GenerationSettings) -> "ModelFiles":
+        """Reads every file of the folder.
+
+        Raises:
+            StartupError: there is no such model.
+        """
+        folder = resolve_model(name, settings.state)
+        files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+        return cls(model_id(name), folder, {path.name: _sha256(path) for path in files})
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def how_served(settings: GenerationSettings) -> dict[str, Any]:
+    """The settings of the generation service that a text depends on."""
+    names = ("engine", "dtype", "max_branches", "adaptive_branches", "reproducible", "control_tokens")
+    return {name: getattr(settings, name) for name in names}
+
+
+def run(
+    *,
+    key_id: str,
+    model: str,
+    out: Path,
+    own: Sequence[str] | None,
+    store_url: str | None,
+    size: str,
+    seed: int,
+    signer: CaseKey,
+    started: float,
+) -> None:
+    """Measures, and writes the signed report into `out`; goes on with what lies in `out/work`.
+
+    Args:
+        own: the operator's texts without a mark.
+        started: `time.monotonic` at the start of the command.
+
+    Raises:
+        StartupError: key, model, settings or folder are not usable, or the engine fails.
+    """
+    settings, plan = GenerationSettings(), PLANS[Size(size)]
+    key = deployed_key(key_id, store_url)
+    with no_start_after(TokenizerMissing):
+        files = ModelFiles.of(model, settings)
+        tokenizer = TextTokenizer.load(files.folder)
+    deployment = Deployment(key, files.name, files.hashes, tokenizer.fingerprint, how_served(settings))
+    with no_start_after(ValueError, OSError, EngineError, SequenceFailed, ServiceError):
+        sets = shipped_sets(plan.passages, seed)
+        if own is not None:
+            sets.append(own_set(own, plan.own, seed))
+        identity = {
+            **deployment.described(),
+            "seed": seed,
+            "size": size,
+            "prompts": prompts_sha256(),
+            "texts without a mark": [one.sha256 for one in sets],
+        }
+        check_identity(out / "work", identity)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with served_model(model, settings, key) as served, Progress(*columns, transient=True) as progress:
+            measured = Conformance(
+                run=Run(out / "work", DeployedSource(served, key), seed, progress),
+                questions=Questions(out / "work", detection(tokenizer), progress),
+                tokenizer=tokenizer,
+                key=key,
+                plan=plan,
+                sets=sets,
+            ).measure()
+        report = make_report(
+            deployment,
+            measured,
+            size=Size(size),
+            plan=plan,
+            seed=seed,
+            command=command_line(),
+            seconds=time.monotonic() - started,
+            signing_key=signer.public.name,
+        )
+        write_report(out, report, signer)

@@ -1,0 +1,126 @@
+"""Signed files: json that has one spelling, or a page that ends with a comment that signs all before it.
+
+A json file has its keys sorted, is indented by two spaces and has a line end at the end. Another spelling of
+the same values is refused, so that every byte of the file counts.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ttmark.shared.cases.case_key import CaseKey, CasePublicKey
+
+Document = dict[str, Any]
+
+_PAGE_START = b"<!doctype html>"
+_SIGNATURE = re.compile(rb"<!-- ttmark-signature ([0-9a-f]{128}) -->\n\Z")
+
+
+class FileRefused(ValueError):
+    """The file is not as it was signed."""
+
+
+@dataclass(frozen=True)
+class SignedKind:
+    """One kind of document that is signed, in files of two kinds: a signature of one is none of another.
+
+    Attributes:
+        name: of the document in its files; sorts before `signature`.
+        format: what the document's field `format` says.
+    """
+
+    name: str
+    format: str
+
+    def file(self, document: Document, key: CaseKey) -> str:
+        """The JSON file of a document."""
+        signature = key.sign(self._of_file + _spelt(document).encode()).hex()
+        return _spelt({self.name: document, "signature": signature})
+
+    def page(self, before: str, document: Document, after: str, key: CaseKey) -> str:
+        """Html with the document itself between `before` and `after`, signed as a whole."""
+        # Inside a script a `<` could end it.
+        data = _spelt(document).replace("<", "\\u003c")
+        page = f'{before}<script type="application/json" id="{self.name}">{data}</script>{after}'
+        return f"{page}<!-- ttmark-signature {key.sign(self._of_page + page.encode()).hex()} -->\n"
+
+    def verified(self, content: bytes, key: CasePublicKey) -> Document:
+        """The document in a file of either kind.
+
+        Raises:
+            FileRefused: it is not signed with `key`, or was changed since.
+        """
+        if content.startswith(_PAGE_START):
+            return self._verified_page(content, key)
+        try:
+            text = content.decode()
+            parts = self._file.fullmatch(text)
+            if parts is None:
+                whole = {self.name, "signature"} <= set(json.loads(text))
+                raise FileRefused(_RESPELT if whole else self._other)
+            indented, signature = parts.groups()
+            document = indented.replace("\n  ", "\n")
+            if document.replace("\n", "\n  ") != indented:
+                raise FileRefused(_RESPELT)
+            # Before anything is spelt: what is not genuine costs next to nothing.
+            if not key.signed(self._of_file + document.encode() + b"\n", bytes.fromhex(signature)):
+                raise FileRefused(_by_whom(json.loads(document), key))
+            return self._known(json.loads(document))
+        except (UnicodeError, ValueError, TypeError, RecursionError) as error:
+            if isinstance(error, FileRefused):
+                raise
+            raise FileRefused(self._other) from error
+
+    @property
+    def _of_file(self) -> bytes:
+        return f"ttmark {self.name}\0".encode()
+
+    @property
+    def _of_page(self) -> bytes:
+        return f"ttmark {self.name} page\0".encode()
+
+    @property
+    def _other(self) -> str:
+        return f"this is not a {self.name} file"
+
+    @cached_property
+    def _file(self) -> re.Pattern[str]:
+        """What `_spelt` makes of a document and its signature: the document, two spaces further in."""
+        name = re.escape(self.name)
+        return re.compile(rf'\{{\n  "{name}": (.*),\n  "signature": "([0-9a-f]{{128}})"\n\}}\n', re.S)
+
+    def _verified_page(self, content: bytes, key: CasePublicKey) -> Document:
+        found = _SIGNATURE.search(content)
+        if found is None:
+            raise FileRefused("the page ends without a signature")
+        if not key.signed(self._of_page + content[: found.start()], bytes.fromhex(found[1].decode())):
+            raise FileRefused(_CHANGED.format(name=key.name))
+        opening = f'<script type="application/json" id="{re.escape(self.name)}">'
+        data = re.search(rf"{opening}(.*?)</script>", content.decode(), re.S)
+        if data is None:
+            raise FileRefused(f"the page holds no {self.name}")
+        return self._known(json.loads(data[1]))
+
+    def _known(self, document: Any) -> Document:
+        if not isinstance(document, dict) or document.get("format") != self.format:
+            raise FileRefused(
+                f"it is signed, but its format is not {self.format}: a newer `ttmark` may read it"
+            )
+        return document
+
+
+_RESPELT = "the file was changed after it was signed, if only in its spacing"
+_CHANGED = "it was not signed with the key {name}, or was changed since"
+
+
+def _by_whom(document: Any, key: CasePublicKey) -> str:
+    named = document.get("signing_key") if isinstance(document, dict) else None
+    if isinstance(named, str) and named != key.name:
+        return f"it names the key {named}, and this is {key.name}: get the public key of its service"
+    return _CHANGED.format(name=key.name)
+
+
+def _spelt(value: object) -> str:
+    return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"

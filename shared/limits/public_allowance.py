@@ -1,0 +1,151 @@
+"""What the public may ask: words in a day, by asker, token and tenant; and questions about a passage.
+
+A question counts twice: among those of who asks, and among those of all the tenant's public askers. The first
+keeps one of them from using up the others' questions; the second bounds what all of them learn together.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.service_errors import TooManyRequests
+from ttmark.shared.limits.allowances import AskedDocuments, Run, sketched
+from ttmark.shared.limits.counters import Counters
+from ttmark.shared.limits.limit_metrics import LimitMetrics
+from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
+from ttmark.shared.limits.rate_limit import RateLimiter
+from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.vault.audit import AuditEvent, AuditSink
+
+_DAY = 86_400.0
+_MINUTE = 60.0
+_CHARACTERS_IN_A_WORD = 6
+_FEWEST_WORDS = 50
+_EVERYBODY = "everybody"
+Grant = Callable[[Principal, int], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicBudget:
+    """How much may be asked. 0 words or requests: any.
+
+    Attributes:
+        address_words, token_words, tenant_words: in a day; the first of people without a token.
+        address_requests: in a minute.
+        asker: how often one asker may ask about a passage.
+        everybody: how often all of a tenant's may, and by how many chance findings they may profit.
+    """
+
+    address_words: int
+    token_words: int
+    tenant_words: int
+    address_requests: int
+    asker: VariantRule
+    everybody: VariantRule
+
+
+def words_of(text: str) -> int:
+    """What a text counts: a word for each six characters, whatever they are, and no less than fifty."""
+    return max(_FEWEST_WORDS, math.ceil(len(text) / _CHARACTERS_IN_A_WORD))
+
+
+class PublicAllowance:
+    """Counts what the public asks, in all replicas that share the counters.
+
+    Args:
+        key: names what is counted, as in `NearDuplicateThrottle`.
+    """
+
+    def __init__(
+        self,
+        counters: Counters,
+        budget: PublicBudget,
+        metrics: LimitMetrics,
+        audit: AuditSink,
+        *,
+        key: bytes,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._budget = budget
+        self._metrics = metrics
+        self._audit = audit
+        self._words = RateLimiter(counters, window_seconds=_DAY, now=now)
+        self._requests = RateLimiter(counters, window_seconds=_MINUTE, now=now)
+        # One key: both read the same sketches, and count in one space of the tenant's, under other names.
+        self._asker, self._everybody = (
+            NearDuplicateThrottle(counters, key=key, rule=rule, now=now)
+            for rule in (budget.asker, budget.everybody)
+        )
+
+    async def admit_guest(self, guest: str) -> float | None:
+        """A request of somebody without a token: None, or the seconds after which to try again.
+
+        Refusals are counted and not audited: their number is for anybody to choose.
+        """
+        limit = self._budget.address_requests
+        wait = await self._requests.admit(f"public.requests:{guest}", limit=limit) if limit else None
+        if wait is not None:
+            self._metrics.refused("address")
+        return wait
+
+    async def take(
+        self,
+        caller: Principal,
+        guest: str | None,
+        asked: AskedDocuments,
+        words: int,
+        run: Run = asyncio.to_thread,
+    ) -> None:
+        """Grants a question about one text; `run` looks at a long one off the event loop.
+
+        Args:
+            guest: the name of an asker without a token, who came in under `caller`.
+
+        Raises:
+            TooManyRequests: the day's words are used up, or the text was asked about too often.
+        """
+        await self._take_words(caller, guest, words)
+        sketches = await sketched(asked, self._asker, run)
+        asker = replace(caller, token_id=f"{caller.token_id} {guest or ''}", scopes=frozenset())
+        everybody = replace(caller, token_id=_EVERYBODY, scopes=frozenset())
+        # Who asked too often already takes nothing from the others.
+        for throttle, whose in ((self._asker, asker), (self._everybody, everybody)):
+            refusal = await throttle.admit(whose, sketches, rate=asked.rate)
+            if refusal is not None:
+                self._refused(caller, refusal.reason)
+                raise TooManyRequests(
+                    "This text, or one like it, has been asked about as often as it may be for now. "
+                    "Other texts can be asked about.",
+                    param="text",
+                    retry_after=refusal.wait_seconds,
+                )
+
+    async def _take_words(self, caller: Principal, guest: str | None, words: int) -> None:
+        budget = self._budget
+        names = [
+            (f"public.words.token:{caller.token_id}", budget.token_words),
+            (f"public.words.tenant:{caller.tenant}", budget.tenant_words),
+        ]
+        if guest is not None:
+            names.insert(0, (f"public.words.address:{guest}", budget.address_words))
+        granted: list[tuple[str, int]] = []
+        for name, limit in names:
+            if not limit:
+                continue
+            cost = min(words, limit)
+            wait = await self._words.admit(name, cost, limit=limit)
+            if wait is not None:
+                for before, taken in granted:
+                    await self._words.give_back(before, taken)
+                self._refused(caller, "words")
+                raise TooManyRequests("The words of a day are used up.", retry_after=wait)
+            granted.append((name, cost))
+
+    def _refused(self, caller: Principal, limit: str) -> None:
+        self._metrics.refused(limit)
+        self._audit(
+            AuditEvent("token.throttle", token_id=caller.token_id, tenant=caller.tenant, reason=limit)
+        )

@@ -1,0 +1,88 @@
+"""`ttmark conformance run` from a key store to a signed report, interrupted and continued."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ttmark.evaluation.conformance.plan import CHAT, PLAIN, Plan, Size
+from ttmark.services import conformance
+from ttmark.services.cli.main import app
+from ttmark.shared.tokenization import TextTokenizer
+
+TINY = Plan({CHAT: 9, PLAIN: 9}, 9, 24, (12, 24), 2, 1, 2)
+OWN = "The operator's own words, which stay where they are."
+
+
+@pytest.fixture
+def place(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a key store, a signing key and the operator's texts."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TTMARK_KEK", "01" * 32)
+    monkeypatch.setenv("TTMARK_THREADS", "1")
+    monkeypatch.setenv("TTMARK_DTYPE", "float32")
+    monkeypatch.setitem(conformance.PLANS, Size.QUICK, TINY)  # type: ignore[arg-type]
+    (tmp_path / ".ttmark").mkdir()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.txt").write_text(OWN)
+    done("keys", "create", "assistant", "--tenant", "acme", "--tokenizer", str(model))
+    done("case", "new-key", "case.pem")
+    (tmp_path / "public.pem").write_text(done("case", "public-key", "case.pem").output)
+    return tmp_path
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def done(*arguments: str) -> Result:
+    result = invoke(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def run(model: Path, *more: str, key: str = "assistant", out: str = "out") -> Result:
+    options = ("--key", key, "--model", str(model), "--out", out, "--signing-key", "case.pem")
+    return invoke("conformance", "run", *options, "--size", "quick", *more)
+
+
+def test_a_report_is_measured_signed_verified_and_compared(
+    place: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(model, key="nobody").output.startswith("ttmark: there is no key nobody")
+    asked = conformance.detection(TextTokenizer.load(model))
+    monkeypatch.setattr(conformance, "detection", lambda _: interrupted)
+    assert run(model, "--texts", "own").exit_code == 130
+    assert not (place / "out" / "report.json").exists()
+    texts = {path: path.read_bytes() for path in (place / "out" / "work" / "texts").glob("*.jsonl")}
+    assert [len(content.splitlines()) for content in texts.values()] == [9, 9, 9]
+    monkeypatch.setattr(conformance, "detection", lambda _: asked)
+    assert "another seed" in run(model, "--texts", "own", "--seed", "7").output
+    result = run(model, "--texts", "own")
+    assert result.exit_code == 0, result.output
+    assert all(path.read_bytes() == content for path, content in texts.items()), "made again"
+    assert "genuine" in done("conformance", "verify", "out", "--public-key", "public.pem").output
+    assert "agree within chance" in done("conformance", "compare", "out", "out").output
+    written = (place / "out" / "report.json").read_text()
+    report = json.loads(written)["report"]
+    assert report["model"]["tokenizer_fingerprint"] == TextTokenizer.load(model).fingerprint
+    assert set(report["model"]["files"]) == {path.name for path in model.iterdir()}
+    assert [one["texts"] for one in report["sets"]] == [2, 2, 2, 2, 1, 9]
+    assert OWN not in written + (place / "out" / "report.html").read_text()
+    assert (place / "out" / "work").stat().st_mode & 0o077 == 0
+
+
+def interrupted(*_: object) -> list[float]:
+    raise KeyboardInterrupt
+
+
+def test_a_key_for_another_tokenizer_is_refused(place: Path, model: Path) -> None:
+    done("keys", "create", "other", "--tenant", "acme", "--tokenizer", str(demo_tokenizer()))
+    assert "for another tokenizer" in run(model, key="other").output
+
+
+def demo_tokenizer() -> Path:
+    from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+
+    return DEMO_MODEL_PATH

@@ -1,0 +1,98 @@
+"""The public tier in process, as people with and without tokens see it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx
+from prometheus_client import CollectorRegistry
+
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.guests import Guests
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.limits.counters import Counters, LocalCounters
+from ttmark.shared.limits.limit_metrics import LimitMetrics
+from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
+from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.vault.audit import AuditEvent
+
+DAY = 86_400.0
+BUDGET = PublicBudget(  # the settings' defaults
+    address_words=10_000,
+    token_words=100_000,
+    tenant_words=300_000,
+    address_requests=20,
+    asker=VariantRule(4, DAY),
+    everybody=VariantRule(12, DAY, 0.1),
+)
+UNCOUNTED = replace(BUDGET, address_words=0, token_words=0, tenant_words=0, address_requests=0)
+
+
+@dataclass
+class PublicService:
+    """The application, a token with `detect:public` alone, and what was audited."""
+
+    app: Any
+    registry: TokenRegistry
+    token: str
+    audited: list[AuditEvent] = field(default_factory=list)
+
+    async def ask(
+        self, text: str, *, token: str | None = "", address: str = "192.0.2.1", **headers: str
+    ) -> httpx.Response:
+        """One question from an address; `token` "": the public one, None: no header."""
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token or self.token}"
+        return await self.send("POST", PUBLIC_PATH, address, json={"text": text}, headers=headers)
+
+    async def send(self, method: str, path: str, address: str = "192.0.2.1", **rest: Any) -> httpx.Response:
+        transport = httpx.ASGITransport(self.app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://detect") as client:
+            return await client.request(method, path, **rest)
+
+    async def new_token(self, *scopes: Scope, tenant: str = "a") -> str:
+        return (await self.registry.create(tenant=tenant, scopes=scopes or {Scope.DETECT_PUBLIC}))[0]
+
+
+@asynccontextmanager
+async def public_service(
+    service: Any,
+    budget: PublicBudget | None = BUDGET,
+    *,
+    guests: bool = False,
+    guest_scopes: Sequence[Scope] = (Scope.DETECT_PUBLIC,),
+    tenant: str = "a",
+    rate: float = 1e-5,
+    counters: Counters | None = None,
+    backend: Any = None,
+    examiner: ManifestExaminer | None = None,
+) -> AsyncIterator[PublicService]:
+    """The tier over the service's keys; `guests`: people without a token are answered."""
+    registry: TokenRegistry = service.authenticate.__self__
+    token, _ = await registry.create(tenant=tenant, scopes=guest_scopes)
+    metrics, audited = CollectorRegistry(), list[AuditEvent]()
+    allowance = budget and PublicAllowance(
+        counters or LocalCounters(),
+        budget,
+        LimitMetrics(metrics),
+        audited.append,
+        key=bytes(32),
+        now=lambda: DAY * 1_000,
+    )
+    tier = PublicTier(rate, 20_000, None, 100_000, 10_000 if guests else None, 4, allowance)
+    admit = allowance.admit_guest if allowance else None
+    door = Guests(PUBLIC_PATH, token, bytes(16), admit) if guests and admit else None
+    app = create_detection_app(
+        backend or service.backend,
+        AppOptions(authenticate=service.authenticate, registry=metrics, audit=audited.append, guests=door),
+        readiness=lambda: Readiness({"keys": True}),
+        public=tier,
+        examiner=examiner,
+    )
+    yield PublicService(app, registry, token, audited)
