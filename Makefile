@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus
 
-.PHONY: help up test test-vllm check audit lock soak soak-vllm observe bench clean
+.PHONY: help up test test-vllm check docs audit lock soak soak-vllm observe bench clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,11 +19,16 @@ $(VENV)/.dev: pyproject.toml constraints.txt deploy/bootstrap.sh
 up: $(VENV)/.run ## Start both services and chat; MODEL=demo|<hub id or folder> REDIS_URL=redis://... swap in other parts
 	@exec $(BIN)/ttmark up $(if $(MODEL),--model '$(MODEL)') $(if $(REDIS_URL),--store-url '$(REDIS_URL)') $(UP_ARGS)
 
-check: $(VENV)/.dev ## Lint, format and type checks, known vulnerabilities
+check: $(VENV)/.dev ## Lint, format and type checks, the site, known vulnerabilities
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@# Anew: a second build does not repeat the warnings of the first.
+	@$(MAKE) --no-print-directory docs SITE_ARGS='--fresh-env --fail-on-warning --keep-going'
 	@$(MAKE) --no-print-directory audit
+
+docs: $(VENV)/.dev ## The documentation site, in build/site; open build/site/index.html
+	@$(BIN)/sphinx-build --quiet --jobs auto $(SITE_ARGS) docs build/site
 
 audit: $(VENV)/.dev ## Known vulnerabilities of the locked versions, where the data can be had (AUDIT_ARGS=--need-data: fail where not)
 	@$(BIN)/python -m tests.harness.audit $(AUDIT_ARGS)

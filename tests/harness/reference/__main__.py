@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+from tests.harness.reference.command_line import command_line_page
+from tests.harness.reference.http_pages import http_pages
 from tests.harness.reference.metrics_table import metrics_page
+from tests.harness.reference.result_plots import DOCS, pictures
 from tests.harness.reference.settings_table import settings_table
 
-DOCS = Path(__file__).parents[3] / "docs"
 BEGIN, END = "<!-- settings: python -m tests.harness.reference -->\n", "<!-- end of settings -->"
 
 
@@ -16,11 +18,22 @@ def with_settings(guide: str) -> str:
     return f"{before}{BEGIN}{settings_table()}{end}{after}"
 
 
+def generated() -> dict[Path, str]:
+    """What each generated file has to hold, by its path."""
+    guide, reference = DOCS / "operations.md", DOCS / "reference"
+    return {
+        guide: with_settings(guide.read_text()),
+        DOCS / "metrics.md": metrics_page(),
+        reference / "command-line.md": command_line_page(),
+        **{reference / name: page for name, page in http_pages().items()},
+        **pictures(),
+    }
+
+
 def main() -> None:
-    """Both files."""
-    guide = DOCS / "operations.md"
-    guide.write_text(with_settings(guide.read_text()))
-    (DOCS / "metrics.md").write_text(metrics_page())
+    """Writes every file."""
+    for path, text in generated().items():
+        path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,57 @@
+"""The site on a desk and a phone, by day and by night: axe finds nothing, no file comes from elsewhere."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+DOCS = Path(__file__).parents[2] / "docs"
+# What is long to build and looks like the rest. `make check` builds the whole site.
+LEFT_OUT = "adr/0*,runbooks/TT*,reference/[a-z]*,spec.md,operations.md,detection.md,generation.md"
+PAGES = ("index", "tutorials/app-developer", "results/index")
+LOOKS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    options = ["-q", "-D", f"exclude_patterns={LEFT_OUT}"]
+    command = [sys.executable, "-m", "sphinx", *options, str(DOCS), str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
+def test_pages_are_accessible_and_fit(built: Path, chromium: Browser, scheme: str, width: int) -> None:
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme=scheme,  # type: ignore[arg-type]
+        reduced_motion="reduce",
+    )
+    page = context.new_page()
+    elsewhere: list[str] = []
+    violations: list[str] = []
+    page.on(
+        "request", lambda request: None if request.url.startswith("file:") else elsewhere.append(request.url)
+    )
+    for name in PAGES:
+        page.goto((built / f"{name}.html").as_uri())
+        results = Axe().run(page)
+        if results.violations_count:
+            violations.append(f"{name}: {results.generate_report()}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    context.close()
+    assert elsewhere == []
+    assert not violations, "\n".join(violations)
+
+
+def test_each_look_has_its_own_pictures(built: Path, chromium: Browser) -> None:
+    for scheme, other in (("light", "dark"), ("dark", "light")):
+        page = chromium.new_page(color_scheme=scheme)  # type: ignore[arg-type]
+        page.goto((built / "index.html").as_uri())
+        assert page.locator(f"article img[src*='pair-{scheme}']").is_visible()
+        assert not page.locator(f"article img[src*='pair-{other}']").is_visible()
+        page.close()

@@ -1,0 +1,156 @@
+"""docs/reference/http-*.md, from the OpenAPI descriptions of both services."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from fastapi import FastAPI
+
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.cases.case_store import CaseRoom
+from ttmark.detect_service.cases.desk import KeptCases
+from ttmark.detect_service.cases.sqlite_cases import SqliteCases
+from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.gen_service.api.app import create_generation_app
+from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.keys.cache import KeyCache
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
+from ttmark.shared.vault.sqlite_store import SqliteStore
+
+HEADER = """\
+# {title}: HTTP
+
+Every route and every field (written by `python -m tests.harness.reference` from the service's OpenAPI
+description). A running service gives the same as JSON at `/openapi.json`. Requests carry
+`Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. What the fields do, at length:
+[{guide}](../{guide}.md).
+"""
+BOUNDS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "below {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "pattern": "matches `{}`",
+}
+Schema = Mapping[str, Any]
+
+
+def http_pages() -> dict[str, str]:
+    """Pages by file name."""
+    return {
+        "http-generation.md": http_page(_generation(), "generation"),
+        "http-detection.md": http_page(_detection(), "detection"),
+    }
+
+
+def http_page(app: FastAPI, guide: str) -> str:
+    """All routes of an application, then all schemas that they name."""
+    description = app.openapi()
+    parts = [HEADER.format(title=guide.capitalize(), guide=guide), "\n## Routes\n"]
+    for path, methods in description["paths"].items():
+        parts += [_route(method.upper(), path, operation) for method, operation in methods.items()]
+    parts.append("\n## Schemas\n")
+    parts += [_schema(name, schema) for name, schema in sorted(description["components"]["schemas"].items())]
+    return "".join(parts)
+
+
+def _route(method: str, path: str, operation: Schema) -> str:
+    lines = [f"\n### {method} {path}\n", operation["description"], ""]
+    body = operation.get("requestBody", {}).get("content", {})
+    lines += [f"Body: {_kind(content['schema'])} as `{kind}`.\n" for kind, content in body.items()]
+    if parameters := operation.get("parameters"):
+        lines += ["| parameter | in | type | meaning |", "|---|---|---|---|"]
+        for one in parameters:
+            kind, meaning = _cell(_kind(one["schema"])), _meaning(one["schema"], one)
+            lines.append(f"| `{one['name']}` | {one['in']} | {kind} | {meaning} |")
+        lines.append("")
+    lines += ["| status | answer | when |", "|---|---|---|"]
+    for status, answer in sorted(operation["responses"].items()):
+        kinds = [
+            f"{_kind(content['schema'])} as `{kind}`" if content.get("schema") else f"`{kind}`"
+            for kind, content in answer.get("content", {}).items()
+        ]
+        lines.append(f"| {status} | {_cell(', '.join(kinds))} | {_cell(answer['description'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _schema(name: str, schema: Schema) -> str:
+    lines = [f"\n### {name}\n"]
+    if "description" in schema:
+        lines.append(" ".join(schema["description"].split()) + "\n")
+    required = schema.get("required", ())
+    lines += ["| field | type | default | meaning |", "|---|---|---|---|"]
+    for field, one in schema.get("properties", {}).items():
+        default = "required" if field in required else _default(one)
+        lines.append(f"| `{field}` | {_cell(_kind(one))} | {default} | {_meaning(one, one)} |")
+    return "\n".join(lines) + "\n" if schema.get("properties") else "\n".join(lines[:-2]) + "\n"
+
+
+def _default(schema: Schema) -> str:
+    value = schema.get("default")
+    return "" if value is None else f"`{json.dumps(value)}`"
+
+
+def _kind(schema: Schema) -> str:
+    """A type in words, with a link to each schema that it names."""
+    if "$ref" in schema:
+        name = schema["$ref"].rsplit("/", 1)[-1]
+        return f"[{name}](#{name.lower()})"
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "enum" in schema:
+        return ", ".join(f"`{one}`" for one in schema["enum"])
+    for choice in ("anyOf", "oneOf"):
+        if choice in schema:
+            kinds = [_kind(one) for one in schema[choice] if one.get("type") != "null"]
+            return " or ".join(dict.fromkeys(kinds))
+    if schema.get("type") == "array":
+        return f"list of {_kind(schema.get('items', {}))}"
+    return str(schema.get("type", "any"))
+
+
+def _bounds(schema: Schema) -> Iterator[str]:
+    for one in (schema, *schema.get("anyOf", ())):
+        yield from (text.format(one[bound]) for bound, text in BOUNDS.items() if bound in one)
+
+
+def _meaning(schema: Schema, described: Schema) -> str:
+    words = described.get("description", "").split()
+    if bounds := ", ".join(dict.fromkeys(_bounds(schema))):
+        words.append(f"({bounds})")
+    return _cell(" ".join(words))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _generation() -> FastAPI:
+    nothing = cast(Any, None)
+    return create_generation_app(GenerationBackend({}, nothing), AppOptions(authenticate=nothing))
+
+
+def _detection() -> FastAPI:
+    """With every route that a setting can switch on; nothing is opened."""
+    nothing = cast(Any, None)
+    kek, unopened = KeyEncryptionKey(bytes(KEK_BYTES)), Path("not opened")
+    cache = KeyCache(KeyRing(SqliteStore(unopened), kek))
+    return create_detection_app(
+        DetectionBackend(cache, TokenizerSet([]), max_document_tokens=1),
+        AppOptions(authenticate=nothing),
+        readiness=lambda: Readiness({}),
+        jobs=Jobs(nothing, kek, nothing),
+        case_key=CaseKey.generate(),
+        kept_cases=KeptCases(SqliteCases(unopened), kek, 1, CaseRoom(1, 1), 1),
+    )

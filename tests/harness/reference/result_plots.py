@@ -1,0 +1,173 @@
+"""docs/images/results-*.svg, drawn from the results' files; and the dark twin of every drawing."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[3] / "docs"
+DARK = {
+    "#ffffff": "#131416",  # a page of the repository may be dark while it shows the light drawing
+    "#1f2328": "#e6edf3",
+    "#59636e": "#a5afb9",
+    "#8c959f": "#8c959f",
+    "#d0d7de": "#4a525b",
+    "#4338ca": "#a8a1ff",
+    "#e8e6fb": "#332d66",
+    "#0f766e": "#5ccfbd",
+}
+FIRST, SECOND = "#4338ca", "#0f766e"
+LEFT, RIGHT = 12, 330
+CELL = re.compile(r"([\d.]+)(?: %)? \[([\d.]+), ([\d.]+)\]")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An estimate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the drawing: its label, and a mark for each series."""
+
+    label: str
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Rows under headings, on an axis from 0 to `end`.
+
+    Attributes:
+        series: names of the marks of a row; one needs none.
+    """
+
+    name: str
+    title: str
+    groups: dict[str, list[Row]]
+    end: float
+    unit: str = ""
+    series: tuple[str, ...] = ()
+
+
+def pictures() -> dict[Path, str]:
+    """Every plot by day, and every drawing by night, by its path."""
+    images = DOCS / "images"
+    light = {images / f"{plot.name}-light.svg": svg(plot) for plot in plots()}
+    light[images / "pair-light.svg"] = (images / "pair-light.svg").read_text()
+    return light | {
+        path.with_name(path.name.replace("light", "dark")): dark(text) for path, text in light.items()
+    }
+
+
+def dark(drawing: str) -> str:
+    """The same drawing in the colours of a dark page."""
+    return re.sub("|".join(DARK), lambda colour: DARK[colour[0]], drawing)
+
+
+def plots() -> list[Plot]:
+    """The three plots of docs/results/index.md."""
+    profile, edits, answers = _tables("frontier-defaults")[:3]
+    single, pairs, gumbel, gumbel_pairs = _tables("verification-smollm2")[0]
+    few, many = "At most 1 false alarm in 100,000 texts", "At most 1 in 100"
+    ten, quarter = (
+        next(row for row in edits if (row["words edited"], row["K"]) == (share, "16"))
+        for share in ("10 %", "25 %")
+    )
+    found = {
+        few: [
+            _row("as it was written", profile[0]["TPR at 1e-5, K 16"]),
+            _row(
+                "among 800 tokens by people, one key", profile[0]["inside 800 tokens by people, TPR at 1e-5"]
+            ),
+            _row("one word in ten edited", ten["all three, at 1e-05"]),
+            _row("one word in four edited", quarter["all three, at 1e-05"]),
+        ],
+        many: [
+            _row("one word in ten edited", ten["all three, at 0.01"]),
+            _row("one word in four edited", quarter["all three, at 0.01"]),
+        ],
+    }
+    gain = {
+        "Gumbel": [_row("single tokens", gumbel["z"]), _row("pairs", gumbel_pairs["z"])],
+        "SynthID-Text": [_row("single tokens", single["z"]), _row("pairs", pairs["z"])],
+    }
+    begin = next(
+        row for row in answers if (row["requests of a prompt"], row["tokens compared"]) == ("20", "24")
+    )
+    pools = [
+        _row(f"{keys} key{'s' * (keys > 1)}", profile[0][f"TPR at 1e-5, K {keys}"], begin[f"K {keys}"])
+        for keys in (1, 4, 16, 64, 256, 1024)
+    ]
+    return [
+        Plot("results-found", "Texts of 200 tokens that are found", found, 100, " %"),
+        Plot("results-pairs", "Evidence in 200 tokens, z", gain, 12),
+        Plot(
+            "results-pools",
+            "Keys of a pool",
+            {"": pools},
+            100,
+            " %",
+            ("texts found, 1 false alarm in 100,000", "answers to one prompt that begin differently, of 20"),
+        ),
+    ]
+
+
+def svg(plot: Plot) -> str:
+    """The plot as a drawing 400 wide."""
+    parts, y = [f'<text x="{LEFT}" y="22" font-weight="600">{plot.title}</text>'], 22
+    for name, colour in zip(plot.series, (FIRST, SECOND), strict=False):
+        y += 22
+        parts.append(f'<circle cx="{LEFT + 5}" cy="{y - 5}" r="5" fill="{colour}"/>')
+        parts.append(f'<text x="{LEFT + 18}" y="{y}" fill="#59636e">{name}</text>')
+    for heading, rows in plot.groups.items():
+        if heading:
+            y += 28
+            parts.append(f'<text x="{LEFT}" y="{y}" fill="#59636e" font-weight="600">{heading}</text>')
+        for row in rows:
+            y += 22
+            parts.append(f'<text x="{LEFT}" y="{y}">{row.label}</text>')
+            for mark, colour in zip(row.marks, (FIRST, SECOND), strict=False):
+                y += 17
+                parts += _drawn(mark, colour, y, plot)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 400 {y + 14}" role="img"',
+        'font-family="system-ui, sans-serif" font-size="13">',
+        f"<title>{plot.title}</title>",
+        f'<rect width="400" height="{y + 14}" fill="#ffffff"/>',
+        '<g fill="#1f2328">',
+        *parts,
+        "</g>",
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _drawn(mark: Mark, colour: str, y: int, plot: Plot) -> Iterator[str]:
+    low, value, high = (LEFT + (RIGHT - LEFT) * one / plot.end for one in (mark.low, mark.value, mark.high))
+    yield f'<path d="M{LEFT} {y - 4} H{RIGHT}" stroke="#d0d7de"/>'
+    yield f'<path d="M{low:.1f} {y - 4} H{high:.1f}" stroke="{colour}" stroke-width="3"/>'
+    yield f'<circle cx="{value:.1f}" cy="{y - 4}" r="5" fill="{colour}"/>'
+    yield f'<text x="{RIGHT + 12}" y="{y}">{mark.value:g}{plot.unit}</text>'
+
+
+def _row(label: str, *cells: str) -> Row:
+    return Row(label, tuple(_mark(cell) for cell in cells))
+
+
+def _mark(cell: str) -> Mark:
+    found = CELL.fullmatch(cell)
+    if found is None:
+        raise ValueError(f"no estimate with an interval: {cell}")
+    return Mark(*map(float, found.groups()))
+
+
+def _tables(name: str) -> Sequence[list[dict[str, str]]]:
+    tables: list[dict[str, Any]] = json.loads((DOCS / f"results/{name}.json").read_text())["tables"]
+    return [[dict(zip(table["columns"], row, strict=True)) for row in table["rows"]] for table in tables]
