@@ -28,7 +28,7 @@ check: $(VENV)/.dev ## Lint, format and type checks, the site, known vulnerabili
 	@$(MAKE) --no-print-directory audit
 
 docs: $(VENV)/.dev ## The documentation site, in build/site; open build/site/index.html
-	@$(BIN)/sphinx-build --quiet --jobs auto $(SITE_ARGS) docs build/site
+	@$(BIN)/sphinx-build --quiet $(SITE_ARGS) docs build/site
 
 audit: $(VENV)/.dev ## Known vulnerabilities of the locked versions, where the data can be had (AUDIT_ARGS=--need-data: fail where not)
 	@$(BIN)/python -m tests.harness.audit $(AUDIT_ARGS)
