@@ -12,6 +12,7 @@ from typing import Any
 
 import openapi_spec_validator
 import pytest
+import structlog
 from filelock import FileLock
 
 from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
@@ -26,6 +27,13 @@ def no_ledger_in_the_working_folder() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TTMARK_LEDGER_FILE", "")
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_tracebacks() -> None:
+    """Where a test sets up no logging, structlog draws a logged error in colours, which takes a second."""
+    console = structlog.get_config()["processors"][-1]
+    console.exception_formatter = structlog.dev.plain_traceback
 
 
 @pytest.fixture(scope="session", autouse=True)
