@@ -12,7 +12,12 @@ DOCS = Path(__file__).parents[2] / "docs"
 # What is long to build and looks like the rest. `make check` builds the whole site.
 LEFT_OUT = "adr/0*,runbooks/TT*,reference/[a-z]*,spec.md,operations.md,detection.md,generation.md"
 PAGES = ("index", "tutorials/app-developer", "results/index")
-LOOKS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
+LOOKS = (
+    ("light", 1280),
+    ("dark", 390),
+    pytest.param("dark", 1280, marks=pytest.mark.slow),
+    pytest.param("light", 390, marks=pytest.mark.slow),
+)
 
 
 @pytest.fixture(scope="module")

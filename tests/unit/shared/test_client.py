@@ -1,6 +1,10 @@
 """The HTTP client against a transport that answers from a list."""
 
+import asyncio
 import json
+import time
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -43,6 +47,18 @@ def client(*answers: httpx.Response, retries: int = 3) -> tuple[Client, list[htt
     return Client("http://detect", "secret", retries=retries, transport=transport), seen
 
 
+def waits(monkeypatch: pytest.MonkeyPatch, sleep: Callable[[float], None]) -> None:
+    """The client alone sleeps so: servers that other tests left running have threads in this process."""
+    instead = SimpleNamespace(**{**vars(time), "sleep": sleep})
+    monkeypatch.setattr("ttmark.shared.client.client.time", instead)
+
+
+def waits_async(monkeypatch: pytest.MonkeyPatch, sleep: Callable[[float], Awaitable[None]]) -> None:
+    """The same of the asynchronous client."""
+    instead = SimpleNamespace(**{**vars(asyncio), "sleep": sleep})
+    monkeypatch.setattr("ttmark.shared.client.async_client.asyncio", instead)
+
+
 def test_detection_sends_the_token_and_reads_the_typed_answer() -> None:
     with client(httpx.Response(200, json=ANSWER))[0] as service:
         response = service.detect(DirectRequest(inputs=[Document(text="abc")]))
@@ -51,7 +67,7 @@ def test_detection_sends_the_token_and_reads_the_typed_answer() -> None:
 
 def test_a_busy_service_is_asked_again_after_the_time_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("time.sleep", pauses.append)
+    waits(monkeypatch, pauses.append)
     busy = httpx.Response(429, headers={"Retry-After": "2"}, json={"error": {"message": "busy"}})
     service, seen = client(busy, httpx.Response(200, json=COMPLETION))
     with service:
@@ -165,7 +181,7 @@ def test_an_address_that_is_none_is_a_service_that_cannot_be_reached() -> None:
 
 
 def test_a_service_that_stays_busy_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.sleep", lambda _: None)
+    waits(monkeypatch, lambda _: None)
     busy = [httpx.Response(503, json={"error": {"message": "not ready"}}) for _ in range(3)]
     service, seen = client(*busy, retries=2)
     with service, pytest.raises(ClientError, match="not ready"):
@@ -190,8 +206,8 @@ async def test_a_connection_that_breaks_before_the_answer_is_made_again(
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr("time.sleep", pauses.append)
-    monkeypatch.setattr("asyncio.sleep", pause)
+    waits(monkeypatch, pauses.append)
+    waits_async(monkeypatch, pause)
 
     def transport() -> httpx.MockTransport:
         failures = [failure("gone"), failure("gone")]
@@ -244,7 +260,7 @@ async def test_the_asynchronous_client_waits_and_gives_up_alike(monkeypatch: pyt
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr("asyncio.sleep", pause)
+    waits_async(monkeypatch, pause)
     busy = httpx.Response(429, headers={"Retry-After": "2"}, json={"title": "Busy", "detail": "busy"})
     transport = httpx.MockTransport(lambda _: busy)
     async with AsyncClient("http://detect", "secret", retries=2, transport=transport) as service:
