@@ -8,12 +8,14 @@ import typer
 
 from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.simulated import SIMULATED
-from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.smollm2 import SMOLLM2
 
 DEMO = "demo"
 SMOLLM2_FOLDER = Path(".ttmark/models") / SMOLLM2
 RUNS = Path(".ttmark/evaluation")
+CHAT_PROMPTS_PATH = Path(__file__).with_name("prompts.jsonl")
+"""In SmolLM2's chat template three questions, then a text by people to go on with, and so on."""
 PAPER_SCHEMES = ("dipmark", "synthid", "mcmark")
 SCHEMES = (*PAPER_SCHEMES, "gumbel")
 
@@ -25,7 +27,10 @@ Model = Annotated[
     ),
 ]
 Prompts = Annotated[
-    Path | None, typer.Option(help="JSONL with the field `prompt`; default: the demo model's prompts.")
+    Path | None,
+    typer.Option(
+        help="JSONL with the field `prompt`; default: those that ship for smollm2 or the demo model."
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -81,6 +86,11 @@ def in_turn(values: tuple[int, ...], number: int) -> int:
 def chosen_model(model: str | None) -> str:
     """The given model, or the default one."""
     return model or (SMOLLM2 if SMOLLM2_FOLDER.is_dir() else DEMO)
+
+
+def chosen_prompts(prompts: Path | None, model: str) -> Path:
+    """The given file, or the one that ships for the model."""
+    return prompts or (CHAT_PROMPTS_PATH if model == SMOLLM2 else PROMPTS_PATH)
 
 
 def run_folder(out: Path | None, model: str | None = None) -> Path:

@@ -30,13 +30,13 @@ from ttmark.evaluation.options import (
     Seed,
     Threads,
     chosen_model,
+    chosen_prompts,
     model_path,
     run_folder,
 )
 from ttmark.evaluation.run import Run
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
 from ttmark.evaluation.sources import EngineSource, ModelSource
-from ttmark.gen_service.demo_model import PROMPTS_PATH
 from ttmark.gen_service.engine import EngineError, EngineSettings, SequenceFailed
 from ttmark.shared.tokenization import TokenizerMissing
 
@@ -69,7 +69,8 @@ class LabOptions:
     def open(self) -> Iterator[Lab]:
         """Opens or resumes the run in `out` or the model's folder; what a user can mend ends as one line."""
         console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
-        name, prompts = chosen_model(self.model), self.prompts or PROMPTS_PATH
+        name = chosen_model(self.model)
+        prompts = chosen_prompts(self.prompts, name)
         folder = run_folder(self.out, self.model)
         settings = EngineSettings(
             threads=self.threads,
