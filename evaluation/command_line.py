@@ -1,13 +1,20 @@
-"""The command that makes a result again, written from the options that it was made with."""
+"""The command that makes a result again."""
 
 import shlex
+import sys
 from dataclasses import Field, fields
+from pathlib import Path
 from typing import Any, get_args
 
 from typer.models import ArgumentInfo, ParameterInfo
 
 WITHOUT_EFFECT = {"out"}
 """Options that say where a result lies, and not what it is."""
+
+
+def command_line() -> str:
+    """The command as it was typed."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def command_words(name: str, *options: Any) -> str:
@@ -27,9 +34,8 @@ def _words(field: "Field[Any]", value: Any) -> list[str]:
     if any(isinstance(info, ArgumentInfo) for info in declared):
         return [str(value)]
     # In an annotation what stands first is the option's name, though Typer calls it the default.
-    names = [
-        name for info in declared for name in (info.default, *(info.param_decls or ())) if name is not ...
-    ]
+    places = [place for info in declared for place in (info.default, *(info.param_decls or ()))]
+    names = [place for place in places if isinstance(place, str)]
     option = names[0] if names else "--" + field.name.replace("_", "-")
     if isinstance(value, bool):
         return [option if value else option.replace("--", "--no-", 1)]

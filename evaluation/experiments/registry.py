@@ -106,25 +106,25 @@ class Everything:
         yield Stealing(schemes=one, control=False, quick=True)
 
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
-        """What the documents have of SmolLM2: 200 texts in the main cells, 100 in most others."""
+        """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
         setting, chat, human, two = self.setting, Setting.CHAT, self.human, ("synthid", "gumbel")
-        at_chat: dict[str, Any] = {"lengths": (200,), "texts": (200, 200, 100)}
+        at_chat: dict[str, Any] = {"lengths": (200,), "texts": (200, 200, 64)}
         yield Blocks(settings=(chat,), **at_chat), "chat"
         yield Gains(setting=chat, **at_chat), None
         yield Blocks(settings=(setting,), block_sizes=(1, 2), texts=(100,)), None
         yield Strict(texts=100), None
         yield Direct((Setting.DEFAULT,), two), None
-        yield TopP(setting, two, length=100), None
+        yield TopP(setting, two, length=100, top_p=(0.5, 0.7, 0.9, 1.0)), None
         yield Edits(setting=setting, texts=100, human=human), None
         yield Beta(setting=setting, texts=100, human=human), None
         yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
         yield Combined(human=human), None
-        yield Quality(chat, length=200, texts=200), None
+        yield Quality(chat, length=200, texts=100), None
         yield Repeated(chat, completions=64), None
-        yield Widths(chat, ("gumbel",), completions=64), None
+        yield Widths(chat, ("gumbel",), (2,), completions=64), None
         yield Retokenisation(texts=100), None
         yield Verification(), None
         yield Runtime(two, length=8), None
-        yield Cost((chat,), texts=(40,)), None
+        yield Cost((chat,), texts=(32,), schemes=two), None
         yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), human=human), None
         yield Stealing(quick=True), None
