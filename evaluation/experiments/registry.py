@@ -50,7 +50,7 @@ QUICK_CALIBRATION_TEXTS = 40
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """Every experiment; `ttmark eval report` makes one document of the results."""
+    """Every experiment; `ttmark eval report` makes pages of the results."""
 
     quick: Annotated[bool, typer.Option("--quick", help="Small samples: under 15 minutes on two cores.")] = (
         False
