@@ -51,8 +51,8 @@ def pages(folder: Path) -> dict[str, str]:
     )
     parts = [
         "# Measured results\n",
-        _provenance(Manifest.load(folder)),
         table_of("Pages", ("page", "what it has"), listed).markdown(),
+        _provenance(Manifest.load(folder)),
     ]
     return {LIST: "\n".join(parts)} | {f"{page}.md": _page(folder, names) for page, names in of_page.items()}
 
@@ -74,6 +74,7 @@ def _results(folder: Path, experiment: str) -> list[Path]:
 
 def _provenance(manifest: Manifest) -> str:
     return (
+        "## How they were measured\n\n"
         f"- Model `{manifest.model}` (SHA-256 of its folder {manifest.model_sha256[:12] or 'unknown'}),"
         f" prompts {manifest.prompts_sha256[:12]}, seed {manifest.seed}.\n"
         f"- {in_words(manifest.machine, manifest.versions)}.\n"
