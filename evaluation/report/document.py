@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
 
@@ -13,13 +14,27 @@ SECTIONS = {kind.name: (kind.title, cleandoc(kind.__doc__ or "")) for kind in EX
     "pairs": ("Quality against references", "ROUGE, BLEU and BERTScore of texts (the paper's Table 6).")
 }
 """Of each experiment the heading and a line about it, in the order of the pages."""
-PAGE_OF = {"gains": "blocks", "direct": "blocks", "beta": "edits", "widths": "repeated"}
-"""Experiments that stand on another one's page. All others have their own."""
+PAGE_OF = {
+    **dict.fromkeys(("gains", "direct"), "blocks"),
+    "beta": "edits",
+    "widths": "repeated",
+    **dict.fromkeys(("scrubbing", "oracle", "averaging", "stealing"), "adversaries"),
+}
+"""Experiments that share a page, which may be another one's. All others have their own."""
+SHARED = {
+    "adversaries": (
+        "Adversaries",
+        "What edits, questions to the detector and collected answers do to a mark.",
+    )
+}
+"""Heading of the pages that are no experiment's own, and a line about each."""
 LIST = "README.md"
 
 
 def write_pages(run: Path, target: Path) -> list[str]:
     """Copies a run's results to `target`, beside those that are there, and writes the pages of all.
+
+    A result from before results said on what they were made gets what the run's manifest says.
 
     Returns:
         The names of the pages.
@@ -31,10 +46,14 @@ def write_pages(run: Path, target: Path) -> list[str]:
     found = [path for name in SECTIONS for path in _results(run, name)]
     if not found:
         raise ValueError(f"{run} holds no result; run `ttmark eval` first")
-    Manifest.load(run).save(target)
+    manifest = Manifest.load(run)
+    manifest.save(target)
     for path in found:
-        shutil.copyfile(path, target / path.name)
-        for figure in Result.load(path).figures:
+        result = Result.load(path)
+        if result.machine is None:
+            result = replace(result, machine=manifest.machine, versions=manifest.versions)
+        (target / path.name).write_bytes(result.json())
+        for figure in result.figures:
             shutil.copyfile(run / f"{figure.name}.png", target / f"{figure.name}.png")
     written = pages(target)
     for name, text in written.items():
@@ -46,22 +65,23 @@ def pages(folder: Path) -> dict[str, str]:
     """What each page of a folder of results has to hold, by its name; the list comes first."""
     there = [name for name in SECTIONS if _results(folder, name)]
     of_page = groups(there, lambda name: PAGE_OF.get(name, name))
-    listed = (
-        (f"[{SECTIONS[names[0]][0]}]({page}.md)", SECTIONS[names[0]][1]) for page, names in of_page.items()
-    )
+    heads = {page: SHARED.get(page, SECTIONS[names[0]]) for page, names in of_page.items()}
+    listed = ((f"[{title}]({page}.md)", about) for page, (title, about) in heads.items())
     parts = [
         "# Measured results\n",
         table_of("Pages", ("page", "what it has"), listed).markdown(),
         _provenance(Manifest.load(folder)),
     ]
-    return {LIST: "\n".join(parts)} | {f"{page}.md": _page(folder, names) for page, names in of_page.items()}
+    return {LIST: "\n".join(parts)} | {
+        f"{page}.md": _page(folder, heads[page], names) for page, names in of_page.items()
+    }
 
 
-def _page(folder: Path, names: Sequence[str]) -> str:
-    parts = []
-    for number, name in enumerate(names):
-        title, about = SECTIONS[name]
-        parts.append(f"{'##' if number else '#'} {title}\n\n{about}\n")
+def _page(folder: Path, head: tuple[str, str], names: Sequence[str]) -> str:
+    parts = ["# {}\n\n{}\n".format(*head)]
+    for name in names:
+        if SECTIONS[name] != head:
+            parts.append("## {}\n\n{}\n".format(*SECTIONS[name]))
         parts += [Result.load(path).markdown() for path in _results(folder, name)]
     return "\n".join(parts)
 

@@ -122,11 +122,15 @@ class Result:
         from ttmark.evaluation.report.plots import draw  # matplotlib is optional: `--help` works without it
 
         folder.mkdir(parents=True, exist_ok=True)
-        document = orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
-        (folder / f"{self.experiment}.json").write_bytes(document + b"\n")
+        (folder / f"{self.experiment}.json").write_bytes(self.json())
         (folder / f"{self.experiment}.md").write_text(self.markdown())
         for figure in self.figures:
             draw(figure, folder)
+
+    def json(self) -> bytes:
+        """What `load` reads."""
+        options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+        return orjson.dumps(asdict(self), option=options)
 
     def markdown(self) -> str:
         """Tables, plots, the command and the machine."""

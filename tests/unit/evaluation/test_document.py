@@ -1,14 +1,15 @@
 """The pages of a run."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ttmark.evaluation.experiments.registry import EXPERIMENTS
 from ttmark.evaluation.intervals import Interval
-from ttmark.evaluation.manifest import ManifestMismatch, describe
-from ttmark.evaluation.report.document import PAGE_OF, SECTIONS, pages, write_pages
+from ttmark.evaluation.manifest import Manifest, ManifestMismatch, describe
+from ttmark.evaluation.report.document import PAGE_OF, SECTIONS, SHARED, pages, write_pages
 from ttmark.evaluation.report.figure import Figure, Panel, Series
 from ttmark.evaluation.report.result import Result, Table
 
@@ -91,6 +92,25 @@ def test_a_second_run_of_the_same_model_and_prompts_adds_its_results(new_run: Ne
     assert write_pages(second, target) == ["README.md", "strict.md", "edits.md"]
 
 
+def test_a_page_of_its_own_title_has_a_section_for_each_experiment(new_run: NewRun, tmp_path: Path) -> None:
+    run, target = new_run("run", "a"), tmp_path / "pages"
+    save(run, "stealing")
+    assert write_pages(run, target) == ["README.md", "adversaries.md"]
+    text = (target / "adversaries.md").read_text()
+    assert text.startswith("# Adversaries\n")
+    assert "\n## Stealing a key\n" in text
+
+
+def test_a_result_that_says_no_machine_gets_the_runs(new_run: NewRun, tmp_path: Path) -> None:
+    run, target = new_run("run", "a"), tmp_path / "pages"
+    Result("strict", "ttmark eval strict", (TABLE,), (), ({"z": 1.5},)).save(run)
+    write_pages(run, target)
+    old, new = (Result.load(folder / "strict.json") for folder in (run, target))
+    manifest = Manifest.load(run)
+    assert old.machine is None
+    assert new == replace(old, machine=manifest.machine, versions=manifest.versions)
+
+
 def test_a_run_on_other_prompts_is_refused(new_run: NewRun, tmp_path: Path) -> None:
     first, other, target = new_run("first", "a"), new_run("other", "b"), tmp_path / "pages"
     save(first, "strict")
@@ -107,6 +127,7 @@ def test_a_run_without_results_is_refused(new_run: NewRun, tmp_path: Path) -> No
 
 def test_every_experiment_has_a_section_and_those_that_share_a_page_have_one_to_share() -> None:
     assert {kind.name for kind in EXPERIMENTS} <= SECTIONS.keys()
-    assert {*PAGE_OF, *PAGE_OF.values()} <= SECTIONS.keys()
+    assert set(PAGE_OF.values()) <= {*SECTIONS, *SHARED}
     assert not PAGE_OF.keys() & set(PAGE_OF.values())
+    assert not SHARED.keys() & SECTIONS.keys()
     assert all(about and "\n" not in about for _, about in SECTIONS.values())
