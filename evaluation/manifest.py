@@ -103,10 +103,10 @@ def versions() -> dict[str, str]:
     return found
 
 
-def in_words(machine: Mapping[str, Any], versions: Mapping[str, str]) -> str:
+def in_words(machine: Mapping[str, Any], versions: Mapping[str, str] | None = None) -> str:
     """Machine and versions, for a line below figures."""
-    memory = f"{machine['cores']} cores, {machine['memory_gib']} GiB"
-    return f"{machine['processor']}, {memory}; {', '.join(map(' '.join, versions.items()))}"
+    words = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
+    return f"{words}; {', '.join(map(' '.join, versions.items()))}" if versions else words
 
 
 def _folder_hash(folder: Path) -> str:

@@ -34,7 +34,8 @@ LIST = "README.md"
 def write_pages(run: Path, target: Path) -> list[str]:
     """Copies a run's results to `target`, beside those that are there, and writes the pages of all.
 
-    A result from before results said on what they were made gets what the run's manifest says.
+    A result that names no machine gets the one of the run's manifest. The manifest's versions are those of
+    the process that opened the run last, and stay there.
 
     Returns:
         The names of the pages.
@@ -51,7 +52,7 @@ def write_pages(run: Path, target: Path) -> list[str]:
     for path in found:
         result = Result.load(path)
         if result.machine is None:
-            result = replace(result, machine=manifest.machine, versions=manifest.versions)
+            result = replace(result, machine=manifest.machine)
         (target / path.name).write_bytes(result.json())
         for figure in result.figures:
             shutil.copyfile(run / f"{figure.name}.png", target / f"{figure.name}.png")
@@ -97,7 +98,7 @@ def _provenance(manifest: Manifest) -> str:
         "## How they were measured\n\n"
         f"- Model `{manifest.model}` (SHA-256 of its folder {manifest.model_sha256[:12] or 'unknown'}),"
         f" prompts {manifest.prompts_sha256[:12]}, seed {manifest.seed}.\n"
-        f"- {in_words(manifest.machine, manifest.versions)}.\n"
+        f"- {in_words(manifest.machine)}.\n"
         "- Texts run to their full length: an end of text is a token like others, except under Quality."
         " Rows of 200 tokens beside rows of 400 are of the same texts, cut.\n"
     )

@@ -138,7 +138,7 @@ class Result:
         parts += [f"![{figure.title}]({figure.name}.png)\n" for figure in self.figures]
         made = f"Made by `{self.command}`"
         if self.machine is not None:
-            made += f"\non {in_words(self.machine, self.versions or {})}"
+            made += f"\non {in_words(self.machine, self.versions)}"
         return "\n".join([*parts, f"{made}.\n"])
 
     @classmethod
