@@ -12,9 +12,13 @@ WITHOUT_EFFECT = {"out"}
 """Options that say where a result lies, and not what it is."""
 
 
-def command_line() -> str:
-    """The command as it was typed."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+def command_line(without: str | None = None) -> str:
+    """The command as it was typed, maybe without an option and its value."""
+    words = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    if without in words:
+        place = words.index(without)
+        del words[place : place + 2]
+    return shlex.join(word for word in words if not (without and word.startswith(f"{without}=")))
 
 
 def command_words(name: str, *options: Any) -> str:

@@ -109,7 +109,7 @@ class Lab:
         for table in tables:
             self.console.print(table.rich())
         data = tuple(asdict(row) for row in rows)
-        result = Result(experiment, self.command, tuple(tables), tuple(figures), data)
+        result = Result(experiment, self.command, tuple(tables), tuple(figures), data).made_here()
         if self.label:
             result = result.labelled(self.label)
         result.save(self.run.folder)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.cli.app import LabOptions
 from ttmark.evaluation.cli.commands import command_of, new_app
-from ttmark.evaluation.command_line import command_words
+from ttmark.evaluation.command_line import command_line, command_words
 from ttmark.evaluation.experiments.direct import Direct
 from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
@@ -77,3 +77,11 @@ def test_all_goes_on_where_it_was_and_measures_anew_what_was_made_in_another_way
     everything.measure(replace(lab, options=replace(SHARED, dtype="float32")))
     assert Counted.measured == 4
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["strict-more.json", "strict.json"]
+
+
+@pytest.mark.parametrize("where", [["--json", "a file.json"], ["--json=a file.json"], []])
+def test_a_command_as_it_was_typed_names_no_file_for_the_figures(
+    monkeypatch: pytest.MonkeyPatch, where: list[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["/some/bin/ttmark", "bench", *where, "core", "--seed", "1"])
+    assert command_line(without="--json") == "ttmark bench core --seed 1"
