@@ -13,6 +13,7 @@ from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.edits import Beta, Edits
 from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
+from ttmark.evaluation.experiments.kinds import Kinds
 from ttmark.evaluation.experiments.localized import Localized
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.repeated import Repeated, Widths
@@ -40,6 +41,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Repeated,
     Widths,
     Retokenisation,
+    Kinds,
     Verification,
     Cost,
     Frontier,
@@ -84,6 +86,7 @@ class Everything:
         yield Repeated(setting, one, completions=16)
         yield Widths(setting, one, completions=8, context_widths=(2, 4))
         yield Retokenisation(length=100, texts=8)
+        yield Kinds(setting, (50, 100), texts=(2,))
         yield Verification(schemes=one, length=100, texts=8, alone=2, null_keys=200)
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
         yield Cost((setting,), texts=(8,), schemes=one)
@@ -114,6 +117,7 @@ class Everything:
         yield Repeated(setting)
         yield Widths(setting, SCHEMES, completions=200)
         yield Retokenisation()
+        yield Kinds()
         yield Verification(texts=500)
         yield Runtime(repeats=5)
         yield Cost((setting, Setting.DEFAULT))
