@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +69,10 @@ def receipt_rows(
     """
     rate = math.log10(RULE.fpr)
     rows = []
-    for above, up_to in pairwise((None, *DECADES, 0.0)):
-        inside = (predicted <= up_to) & (above is None or predicted > above)
+    for above, up_to in zip((None, *DECADES), (*DECADES, 0.0), strict=True):
+        inside = predicted <= up_to
+        if above is not None:
+            inside &= predicted > above
         if not inside.any():
             continue
 

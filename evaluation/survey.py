@@ -1,7 +1,7 @@
 """Questions of many kinds put to a model, and what is measured of each answer."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,12 +45,12 @@ class Sample:
     texts: tuple[Completion, ...]
     answers: tuple[Answer, ...]
     predicted: NDArray[np.float64]
-    found: dict[str, NDArray[np.float64]]
+    found: Mapping[str, NDArray[np.float64]]
 
     def at(self, places: Sequence[int]) -> "Sample":
         """Those texts alone."""
         of_modes = {mode: values[places] for mode, values in self.found.items()}
-        texts, answers = (tuple(values[i] for i in places) for values in (self.texts, self.answers))
+        texts, answers = tuple(self.texts[i] for i in places), tuple(self.answers[i] for i in places)
         return Sample(texts, answers, self.predicted[places], of_modes)
 
 
