@@ -80,9 +80,8 @@ def receipt_rows(
             hits = found[mode][inside] + math.log10(keys) <= rate
             return clopper_pearson(int(hits.sum()), hits.size)
 
-        words = {RULE.word(float(value)) for value in predicted[inside]}
         shares = [share(mode, keys) for keys in (1, POOL) for mode in ("direct", "aligned")]
-        rows.append(ReceiptRow(profile, "/".join(sorted(words)), above, up_to, int(inside.sum()), *shares))
+        rows.append(ReceiptRow(profile, RULE.word(up_to), above, up_to, int(inside.sum()), *shares))
     return rows
 
 
