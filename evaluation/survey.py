@@ -29,8 +29,9 @@ class TextEntropy:
     candidates: tuple[float, ...]
 
     def at(self, places: Sequence[int]) -> "TextEntropy":
-        """Of those texts alone."""
-        return TextEntropy(*(tuple(values[i] for i in places) for values in (self.bits, self.candidates)))
+        """Of those texts alone, where they are known."""
+        kept = [place for place in places if place < len(self.bits)]
+        return TextEntropy(*(tuple(values[i] for i in kept) for values in (self.bits, self.candidates)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,11 @@ class Survey:
         return Sample(tuple(texts), tuple(answers), predicted, found_log10_p(watermark, answers))
 
     def entropy(self, cell: Cell, texts: Sequence[Completion]) -> TextEntropy:
-        """Along each of the first texts of a cell; a pass of the model each, kept in the run's folder.
+        """Along the first texts of a cell, one per question; a pass of the model each, kept in a file.
 
         Over all keys marked texts are distributed as those without a mark.
         """
+        texts = texts[: len(self.questions)]
         path = self.run.folder / "entropy" / f"{cell.name}-{len(texts)}.json"
         known = read_kept(path, TextEntropy)
         if known is None:

@@ -94,7 +94,7 @@ class KindRow:
 def kind_rows(
     survey: Survey, profile: str, cell: Cell, sample: Sample, lengths: Sequence[int], *, entropy: bool
 ) -> Iterator[KindRow]:
-    """One row per kind; `entropy` takes a pass of the model for each text."""
+    """One row per kind; `entropy` takes passes of the model."""
     known = survey.entropy(cell, sample.texts) if entropy else None
     places = groups(range(len(sample.texts)), lambda place: survey.kind(sample.texts[place].index))
     for kind, of in places.items():
@@ -190,8 +190,8 @@ def answers_table(rows: Sequence[KindRow]) -> Table:
             "Answers end where the model ends them; tokens: their median length. As asked: prose whose"
             " function words are of the language; other kinds with three or more turns, statements, items or"
             " fields.",
-            "Entropy and candidates are of the filtered distributions along whole texts. From the words:"
-            " decoded, encoded again, and detected directly at any boundary of blocks.",
+            "Entropy and candidates are of the filtered distributions along one text per question. From the"
+            " words: decoded, encoded again, and detected directly at any boundary of blocks.",
         ),
     )
 
