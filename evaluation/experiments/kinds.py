@@ -20,7 +20,7 @@ from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Lengths, OneSetting, TextsInTurn, in_turn
 from ttmark.evaluation.profiles import Profile
 from ttmark.evaluation.receipts import RULE, ReceiptRow, receipt_rows, receipts_table
-from ttmark.evaluation.report.figure import Figure, Panel, Series
+from ttmark.evaluation.report.figure import Figure, Panel, Series, line
 from ttmark.evaluation.report.result import Table, groups, table_by
 from ttmark.evaluation.survey import Sample, Survey, TextEntropy
 
@@ -42,6 +42,9 @@ class Kinds:
     questions: Annotated[
         Path, typer.Option(help="JSONL with `language`, `kind` and `prompt`; the kinds come in turn.")
     ] = QUESTIONS_PATH
+    entropy: Annotated[bool, typer.Option(help="Also measure it, a pass of the model for each question.")] = (
+        True
+    )
 
     def measure(self, lab: Lab) -> None:
         survey, setting = Survey.open(lab, read_questions(self.questions)), lab.setting(self.setting)
@@ -50,7 +53,9 @@ class Kinds:
         for number, profile in enumerate(PROFILES):
             cell = profile.cell(setting, max(self.lengths))
             sample = survey.sample(cell, in_turn(self.texts, number))
-            rows += kind_rows(survey, str(profile), cell, sample, self.lengths, entropy=profile == NOW)
+            rows += kind_rows(
+                survey, str(profile), cell, sample, self.lengths, entropy=self.entropy and profile == NOW
+            )
             receipts += receipt_rows(str(profile), sample.predicted, sample.found)
         tables = [found_table(rows, setting), answers_table(rows), receipts_table(receipts)]
         lab.finish(self.name, tables, [*rows, *receipts], [kinds_figure(rows)])
@@ -197,22 +202,21 @@ def answers_table(rows: Sequence[KindRow]) -> Table:
 
 
 def kinds_figure(rows: Sequence[KindRow]) -> Figure:
-    """Evidence against entropy under the first profile, and how many are found under each."""
-    measured = [row for row in rows if row.bits]
-    names = tuple(row.kind for row in measured)
-    bits = tuple(row.bits.estimate for row in measured if row.bits)
-    evidence = Series(measured[0].profile, bits, tuple(row.decades for row in measured), names=names)
+    """Evidence against entropy where it was measured, and how many are found under each profile."""
+    measured = [(row, row.bits) for row in rows if row.bits]
+    evidence = line(
+        str(NOW),
+        measured,
+        lambda of: of[1].estimate,
+        lambda of: of[0].decades,
+        name=lambda of: of[0].kind,
+    )
     shortest, rate = min(rows[0].lengths), FPRS[-1]
     at = rows[0].lengths.index(shortest)
     bars = tuple(
         Series(profile, tuple(row.kind for row in of), tuple(row.found[at][-1] for row in of))
         for profile, of in groups(rows, lambda row: row.profile).items()
     )
-    return Figure(
-        "kinds",
-        "Kinds of text",
-        (
-            Panel("Evidence", "bits per token", "median log10 p per 100 tokens", (evidence,), "scatter"),
-            Panel(f"{shortest} tokens", "", f"share found at FPR {rate:g}", bars, "bars"),
-        ),
-    )
+    found = Panel(f"{shortest} tokens", "", f"share found at FPR {rate:g}", bars, "bars")
+    panels = [Panel("Evidence", "bits per token", "median log10 p per 100 tokens", (evidence,), "scatter")]
+    return Figure("kinds", "Kinds of text", (*panels * bool(measured), found))
