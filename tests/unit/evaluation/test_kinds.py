@@ -165,12 +165,10 @@ def _agrees_with_texts_one_by_one(folder: Path, row: dict[str, Any], receipts: l
     for index, text in texts.items():
         key = cell.key(0, index)
         log10_p[index] = [detect_direct(watermark, key, text.token_ids[:end]).log10_p for end in (20, 60)]
-    for index in (0, 2, 4):
-        for support in supports_along(
-            source.language_model, cell.setting, source.prompts[index], texts[index].token_ids
-        ):
-            bits.append(-sum(p * np.log2(p) for p in support.probs))
-            candidates.append(len(support.ids))
+    # Entropy is along one text per question: of prose that is the first.
+    for support in supports_along(source.language_model, cell.setting, source.prompts[0], texts[0].token_ids):
+        bits.append(-sum(p * np.log2(p) for p in support.probs))
+        candidates.append(len(support.ids))
     prose = np.array([log10_p[index] for index in (0, 2, 4)])
     assert row["found"][0][0]["estimate"] == pytest.approx((prose[:, 0] <= -3).mean())
     assert row["found"][1][1]["estimate"] == pytest.approx((prose[:, 1] <= -5).mean())
