@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ttmark.evaluation.cells import SamplingSetting
 from ttmark.evaluation.intervals import Interval, mean
 from ttmark.evaluation.language_model import LanguageModel, block_levels, penalize, supports
+from ttmark.gen_service.decoding.support import Support
 
 BLOCKS_PER_TEXT = 4
 MAX_PATHS = 20_000
@@ -48,6 +49,14 @@ def entropy_bits(probs: NDArray[np.float64]) -> float:
     return float(-(probs * np.log2(probs)).sum())
 
 
+def supports_along(
+    model: LanguageModel, setting: SamplingSetting, prompt: Sequence[int], completion: Sequence[int]
+) -> list[Support]:
+    """What the setting's filters left to choose each token of the completion from."""
+    before = [completion[:position] for position in range(len(completion))]
+    return supports(penalize(model.logits(prompt, completion), setting, before), setting)
+
+
 def measure_entropy(
     model: LanguageModel,
     setting: SamplingSetting,
@@ -63,8 +72,7 @@ def measure_entropy(
     generator = np.random.default_rng(seed)
     figures, bounds = [], []
     for prompt, completion in texts:
-        before = [completion[:position] for position in range(len(completion))]
-        rows = supports(penalize(model.logits(prompt, completion), setting, before), setting)
+        rows = supports_along(model, setting, prompt, completion)
         figures.append(
             [
                 np.mean([entropy_bits(row.probs) for row in rows]),
@@ -73,7 +81,9 @@ def measure_entropy(
             ]
         )
         positions = generator.choice(len(rows), size=min(BLOCKS_PER_TEXT, len(rows)), replace=False)
-        blocks = [_bounds(model, setting, prompt, before[position], block_size) for position in positions]
+        blocks = [
+            _bounds(model, setting, prompt, completion[:position], block_size) for position in positions
+        ]
         bounds.append(np.mean(blocks, axis=0))
     bits, counts, single = np.array(figures).T
     deeper = np.array(bounds).T[1:]

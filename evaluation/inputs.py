@@ -17,7 +17,7 @@ def read_human_texts(path: Path) -> list[str]:
     Raises:
         ValueError: the file has no text, or a line without the field.
     """
-    texts = list(_read_field(path, "text"))
+    texts = list(read_field(path, "text"))
     if not texts:
         raise ValueError(f"{path} holds no text")
     return texts
@@ -29,14 +29,14 @@ def read_prompts(path: Path, tokenizer: TextTokenizer, max_tokens: int = MAX_TOK
     Raises:
         ValueError: the file has no prompt, or a line without the field.
     """
-    encoded = [tuple(tokenizer.encode(prompt)[-max_tokens:]) for prompt in _read_field(path, "prompt")]
+    encoded = [tuple(tokenizer.encode(prompt)[-max_tokens:]) for prompt in read_field(path, "prompt")]
     prompts = [tokens for tokens in encoded if tokens]
     if not prompts:
         raise ValueError(f"{path} holds no prompt")
     return prompts
 
 
-def _read_field(path: Path, field: str) -> Iterator[str]:
+def read_field(path: Path, field: str) -> Iterator[str]:
     """One field of each line of a JSONL file, plain or .gz."""
     content = path.read_bytes()
     lines = (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines()

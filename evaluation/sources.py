@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -17,12 +18,22 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 
 
-class ModelSource(TextSource, Protocol):
+class PromptedSource(TextSource, Protocol):
+    """What makes texts that continue prompts.
+
+    Attributes:
+        prompts: as token ids; text i continues prompt i, counted round.
+    """
+
+    @property
+    def prompts(self) -> Sequence[tuple[int, ...]]: ...
+
+
+class ModelSource(PromptedSource, Protocol):
     """A model that makes texts, and what experiments ask about it besides.
 
     Attributes:
         language_model: the same model outside the engine.
-        prompts: as token ids; text i continues prompt i, counted round.
         end_tokens: those that end a text.
     """
 
@@ -33,13 +44,14 @@ class ModelSource(TextSource, Protocol):
     def tokenizer(self) -> TextTokenizer: ...
 
     @property
-    def prompts(self) -> Sequence[tuple[int, ...]]: ...
-
-    @property
     def end_tokens(self) -> frozenset[int]: ...
 
     def human_texts(self) -> list[str]:
         """Documents by people that go with the model."""
+        ...
+
+    def asking(self, prompts: Sequence[tuple[int, ...]]) -> PromptedSource:
+        """The same model with other prompts."""
         ...
 
     def close(self) -> None:
@@ -88,10 +100,24 @@ class EngineSource:
         """See `ModelSource`."""
         return read_human_texts(HUMAN_TEXTS_PATH)
 
+    def asking(self, prompts: Sequence[tuple[int, ...]]) -> PromptedSource:
+        """See `ModelSource`; the engine is shared, and is loaded once."""
+        return _OtherPrompts(self, prompts)
+
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`."""
-        watermark = cell.watermark() if cell.scheme else None
-        asyncio.run(self._generate(cell, watermark, indices, seed, on_text))
+        self.generate_from(self.prompts, cell, indices, seed, on_text)
+
+    def generate_from(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        cell: Cell,
+        indices: Sequence[int],
+        seed: int,
+        on_text: OnText,
+    ) -> None:
+        """Texts that continue these prompts; otherwise as `generate`."""
+        asyncio.run(self._generate(prompts, cell, indices, seed, on_text))
 
     def close(self) -> None:
         """Stops the engine."""
@@ -100,9 +126,14 @@ class EngineSource:
             self._engine = None
 
     async def _generate(
-        self, cell: Cell, watermark: Watermark | None, indices: Sequence[int], seed: int, on_text: OnText
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        cell: Cell,
+        indices: Sequence[int],
+        seed: int,
+        on_text: OnText,
     ) -> None:
-        engine = self.engine
+        engine, watermark = self.engine, cell.watermark() if cell.scheme else None
         slots = asyncio.Semaphore(self._settings.max_sequences)
         last, last_rows = time.perf_counter(), engine.stats.rows
 
@@ -111,7 +142,8 @@ class EngineSource:
             tokens: list[int] = []
             watermarked = 0
             async with slots:
-                async for delta in engine.generate(self._request(cell, watermark, index, seed)):
+                prompt_ids = prompts[cell.prompt(index, len(prompts))]
+                async for delta in engine.generate(_request(prompt_ids, cell, watermark, index, seed)):
                     tokens += delta.token_ids
                     watermarked = delta.report.watermarked_blocks if delta.report else watermarked
             now, rows = time.perf_counter(), engine.stats.rows
@@ -120,23 +152,38 @@ class EngineSource:
 
         await asyncio.gather(*(complete(index) for index in indices))
 
-    def _request(self, cell: Cell, watermark: Watermark | None, index: int, seed: int) -> GenerationRequest:
-        marking = None
-        if watermark:
-            marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
-        return GenerationRequest(
-            request_id=f"{cell.name}-{index}",
-            prompt_ids=self.prompts[cell.prompt(index, len(self.prompts))],
-            sampling=SamplingParams(
-                max_tokens=cell.tokens,
-                temperature=cell.setting.temperature,
-                top_k=cell.setting.top_k,
-                top_p=cell.setting.top_p,
-                frequency_penalty=cell.setting.frequency_penalty,
-                seed=sampling_seed(seed, cell.name, index),
-                ignore_eos=True,
-                **cell.sampling(),
-            ),
-            marking=marking,
-            unmarked_reason=None if marking else "evaluation",
-        )
+
+@dataclass(frozen=True, slots=True)
+class _OtherPrompts:
+    """Texts by the engine of a source, with other prompts than that has."""
+
+    source: EngineSource
+    prompts: Sequence[tuple[int, ...]]
+
+    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
+        """See `TextSource`."""
+        self.source.generate_from(self.prompts, cell, indices, seed, on_text)
+
+
+def _request(
+    prompt_ids: tuple[int, ...], cell: Cell, watermark: Watermark | None, index: int, seed: int
+) -> GenerationRequest:
+    marking = None
+    if watermark:
+        marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
+    return GenerationRequest(
+        request_id=f"{cell.name}-{index}",
+        prompt_ids=prompt_ids,
+        sampling=SamplingParams(
+            max_tokens=cell.tokens,
+            temperature=cell.setting.temperature,
+            top_k=cell.setting.top_k,
+            top_p=cell.setting.top_p,
+            frequency_penalty=cell.setting.frequency_penalty,
+            seed=sampling_seed(seed, cell.name, index),
+            ignore_eos=True,
+            **cell.sampling(),
+        ),
+        marking=marking,
+        unmarked_reason=None if marking else "evaluation",
+    )

@@ -9,8 +9,9 @@ NAMES: Mapping[str, str] = {
     "fr": "French",
     "es": "Spanish",
     "zh": "Chinese",
+    "ja": "Japanese",
 }
-WITHOUT_SPACES = frozenset({"zh"})
+WITHOUT_SPACES = frozenset({"zh", "ja"})
 """Edits of words mean nothing there."""
 
 
@@ -26,17 +27,24 @@ _FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
 }
 _WORD = re.compile(r"[^\W\d_]+")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
+_KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
+_LEAST_KANA = 0.1
+"""Of the Han letters and kana of a Japanese text; Chinese has none, but for a name."""
 
 
 def language_of(text: str) -> str | None:
-    """ISO 639 code of the language with the most function words; Chinese where Han letters are the most.
+    """ISO 639 code of the language with the most function words.
+
+    Where most letters are Han letters or kana, it is Japanese with kana among them and Chinese without.
 
     None where no language has any, or two have the same number.
     """
     words = _WORD.findall(text.lower())
     letters = sum(map(len, words))
-    if letters and len(_HAN.findall(text)) > letters / 2:
-        return "zh"
+    kana = len(_KANA.findall(text))
+    east_asian = kana + len(_HAN.findall(text))
+    if east_asian > letters / 2:
+        return "ja" if kana >= _LEAST_KANA * east_asian else "zh"
     counts = {code: sum(word in known for word in words) for code, known in _FUNCTION_WORDS.items()}
     best = max(counts, key=lambda code: counts[code])
     alone = sum(count == counts[best] for count in counts.values()) == 1

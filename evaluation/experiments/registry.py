@@ -13,6 +13,7 @@ from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.edits import Beta, Edits
 from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
+from ttmark.evaluation.experiments.kinds import Kinds
 from ttmark.evaluation.experiments.localized import Localized
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.repeated import Repeated, Widths
@@ -40,6 +41,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Repeated,
     Widths,
     Retokenisation,
+    Kinds,
     Verification,
     Cost,
     Frontier,
@@ -91,6 +93,7 @@ class Everything:
         yield Repeated(setting, one, completions=16)
         yield Widths(setting, one, completions=8, context_widths=(2, 4))
         yield Retokenisation(length=100, texts=8)
+        yield Kinds(setting, (50, 100), texts=(2,))
         yield Verification(schemes=one, length=100, texts=8, alone=2, null_keys=200)
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
         yield Cost((setting,), texts=(8,), schemes=one)
@@ -122,6 +125,7 @@ class Everything:
         yield Repeated(chat, two, completions=64), None
         yield Widths(chat, ("gumbel",), (2,), completions=64), None
         yield Retokenisation(texts=50), None
+        yield Kinds(texts=(48, 12)), None
         yield Verification(texts=24), None
         yield Runtime(two, length=8, candidates=(1, 4, 16, 50)), None
         yield Cost((chat,), texts=(16,), schemes=("gumbel",)), None

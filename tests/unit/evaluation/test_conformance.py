@@ -173,7 +173,7 @@ def test_prompts_come_in_turn_and_are_all_different() -> None:
     strata = {(one.language, one.kind) for one in prompts()}
     assert len({one.prompt for one in prompts()}) == len(prompts())
     assert {(prompt_of(i).language, prompt_of(i).kind) for i in range(len(strata))} == strata
-    assert {language for language, _ in strata} == set(NAMES)
+    assert {language for language, _ in strata} <= set(NAMES)
     for plan in PLANS.values():
         assert all(count % len(strata) == 0 for count in (*plan.answers.values(), plan.unmarked))
 
@@ -185,6 +185,7 @@ def test_a_language_is_recognised_where_it_is_plain() -> None:
     assert language_of("The leaves of the tree are red in autumn.") == "en"
     assert language_of("Die Blätter sind im Herbst rot, das ist schön.") == "de"
     assert language_of("天空是蓝色的。") == "zh"
+    assert language_of("空は青いです。") == language_of("東京都大田区の小さな工場") == "ja"
     assert language_of("1, 2, 3") is None
 
 
