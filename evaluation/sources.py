@@ -53,14 +53,14 @@ class EngineSource:
     def __init__(self, model: str, prompts: Path, settings: EngineSettings) -> None:
         self.model = model
         self._prompts_path = prompts
-        self._settings = settings
+        self.settings = settings
         self._engine: Engine | None = None
 
     @property
     def engine(self) -> Engine:
         """The started engine."""
         if self._engine is None:
-            self._engine = Engine.load(self.model, self._settings)
+            self._engine = Engine.load(self.model, self.settings)
             self._engine.start()
         return self._engine
 
@@ -103,7 +103,7 @@ class EngineSource:
         self, cell: Cell, watermark: Watermark | None, indices: Sequence[int], seed: int, on_text: OnText
     ) -> None:
         engine = self.engine
-        slots = asyncio.Semaphore(self._settings.max_sequences)
+        slots = asyncio.Semaphore(self.settings.max_sequences)
         last, last_rows = time.perf_counter(), engine.stats.rows
 
         async def complete(index: int) -> None:

@@ -14,6 +14,7 @@ from ttmark.evaluation.experiments.edits import Beta, Edits
 from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
 from ttmark.evaluation.experiments.localized import Localized
+from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.repeated import Repeated, Widths
 from ttmark.evaluation.experiments.retokenisation import Retokenisation
@@ -44,6 +45,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Cost,
     Frontier,
     Stealing,
+    Peers,
 )
 QUICK_CALIBRATION_TEXTS = 40
 
