@@ -19,7 +19,7 @@ from ttmark.evaluation.peers.systems import SYSTEMS, Row
 from ttmark.evaluation.run import Completion, OnText
 from ttmark.evaluation.sources import EngineSource
 
-BATCH = 32
+BATCH = 48
 
 
 class Rows:

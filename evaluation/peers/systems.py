@@ -8,11 +8,11 @@ from importlib.util import find_spec
 import torch
 from transformers import WatermarkingConfig
 
-from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.evaluation.peers.synthid import kept_synthid
 from ttmark.evaluation.peers.vllm_gumbel import dual_key_row, gumbel_row
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SynthIdText, VllmGumbel
 
+SYNTHID = "peer-synthid"
 LAYERS, NGRAM = 30, 5
 """Of SynthID-Text, as its paper and our scheme have."""
 ALPHA = 0.1
@@ -38,10 +38,6 @@ class System:
     needs: str
     row: Callable[[bytes, int, int], Row]
     mark: Callable[[bytes, int], ForeignMark]
-
-    def cell(self, setting: SamplingSetting, tokens: int) -> Cell:
-        """Its texts, each with a key of its own."""
-        return Cell(self.name, 1, setting, tokens)
 
     def runs_here(self) -> bool:
         """Whether the package is installed."""
@@ -71,7 +67,7 @@ SYSTEMS: Mapping[str, System] = {
     system.name: system
     for system in (
         System(
-            "peer-synthid",
+            SYNTHID,
             "transformers SynthID-Text",
             "transformers",
             _synthid_row,
