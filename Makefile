@@ -19,10 +19,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt deploy/bootstrap.sh
 up: $(VENV)/.run ## Start both services and chat; MODEL=demo|<hub id or folder> REDIS_URL=redis://... swap in other parts
 	@exec $(BIN)/ttmark up $(if $(MODEL),--model '$(MODEL)') $(if $(REDIS_URL),--store-url '$(REDIS_URL)') $(UP_ARGS)
 
-check: $(VENV)/.dev ## Lint, format and type checks, the site, known vulnerabilities
+check: $(VENV)/.dev ## Lint, format and type checks, numbers of the documents, the site, known vulnerabilities
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.harness.figures
 	@# Anew: a second build does not repeat the warnings of the first.
 	@$(MAKE) --no-print-directory docs SITE_ARGS='--fresh-env --fail-on-warning --keep-going'
 	@$(MAKE) --no-print-directory audit

@@ -3,12 +3,14 @@
 import hashlib
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from ttmark.shared.processor import processor_name
 
@@ -39,6 +41,11 @@ class Manifest:
     versions: dict[str, str]
     machine: dict[str, Any]
 
+    @classmethod
+    def load(cls, folder: Path) -> "Manifest":
+        """The manifest of a folder."""
+        return TypeAdapter(cls).validate_json((folder / FILE).read_bytes())
+
     def save(self, folder: Path) -> None:
         """Writes the manifest, or checks the one that is there.
 
@@ -52,7 +59,7 @@ class Manifest:
                 if stored[name] != getattr(self, name):
                     raise ManifestMismatch(
                         f"{folder} holds results with {name} {stored[name]!r}, not {getattr(self, name)!r};"
-                        " choose another --out"
+                        " choose another folder"
                     )
         folder.mkdir(parents=True, exist_ok=True)
         path.write_bytes(orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n")
@@ -69,7 +76,7 @@ def describe(
         prompt_tokens=prompt_tokens,
         seed=seed,
         engine=engine,
-        versions={"python": platform.python_version()} | package_versions(),
+        versions=versions(),
         machine=machine(),
     )
 
@@ -85,15 +92,21 @@ def machine() -> dict[str, Any]:
     }
 
 
-def package_versions() -> dict[str, str]:
-    """The installed ones of the packages that figures depend on."""
-    found = {}
+def versions() -> dict[str, str]:
+    """Python's, and the installed ones of the packages that figures depend on."""
+    found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             continue
     return found
+
+
+def in_words(machine: Mapping[str, Any], versions: Mapping[str, str] | None = None) -> str:
+    """Machine and versions, for a line below figures."""
+    words = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
+    return f"{words}; {', '.join(map(' '.join, versions.items()))}" if versions else words
 
 
 def _folder_hash(folder: Path) -> str:

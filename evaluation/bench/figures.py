@@ -1,4 +1,4 @@
-"""What a benchmark shows and keeps: its figures with the machine that they were taken on."""
+"""What a benchmark shows and keeps: its figures with the command that took them and the machine."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,12 +9,13 @@ import orjson
 import torch
 from rich.console import Console
 
-from ttmark.evaluation.manifest import machine
+from ttmark.evaluation.command_line import command_line
+from ttmark.evaluation.manifest import machine, versions
 from ttmark.evaluation.report.result import Table
 
 
 def show(tables: Sequence[Table], rows: Sequence[Any], json: Path | None, names: Sequence[str] = ()) -> None:
-    """Shows the tables and the machine, and writes the rows to `json`.
+    """Shows the tables and the machine, and writes the rows to `json` with command and versions.
 
     Args:
         rows: dataclasses.
@@ -29,7 +30,9 @@ def show(tables: Sequence[Table], rows: Sequence[Any], json: Path | None, names:
     if json is not None:
         named = [{"name": name} for name in names] or [{} for _ in rows]
         document = {
+            "command": command_line(without="--json"),
             "machine": described,
+            "versions": versions(),
             "rows": [name | asdict(row) for name, row in zip(named, rows, strict=True)],
         }
         json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")

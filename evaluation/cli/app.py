@@ -90,7 +90,7 @@ class LabOptions:
             describe(name, path, prompts, MAX_TOKENS, self.seed, asdict(settings)).save(folder)
             try:
                 with Progress(*columns, console=console, transient=True) as progress:
-                    yield Lab(Run(folder, source, self.seed, progress), source, console, self.label)
+                    yield Lab(Run(folder, source, self.seed, progress), source, console, self.label, self)
             finally:
                 source.close()
 
@@ -98,7 +98,7 @@ class LabOptions:
 def measure(experiment: Experiment, options: LabOptions) -> None:
     """Runs one experiment."""
     with options.open() as lab:
-        experiment.measure(lab)
+        lab.measure(experiment)
 
 
 @dataclass(frozen=True, slots=True)

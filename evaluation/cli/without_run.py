@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 
 from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.lab import command_line
+from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.null_tables.build import TABLES, write_table
 from ttmark.evaluation.options import BlockSizes, Out, Schemes, run_folder
 from ttmark.evaluation.quality import bert_scorer, pairs_table, read_pairs, score_pairs
-from ttmark.evaluation.report.document import write_document
+from ttmark.evaluation.report.document import write_pages
 from ttmark.evaluation.report.result import Result
 from ttmark.shared.watermark import Watermark, scheme_names
 
@@ -38,22 +38,23 @@ class Pairs:
         table = pairs_table(scores)
         Console().print(table.rich())
         data = tuple(asdict(score) for score in scores)
-        Result(self.name, command_line(), (table,), (), data).save(run_folder(self.out))
+        result = Result(self.name, command_words(self.name, self), (table,), (), data)
+        result.made_here().save(run_folder(self.out))
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Write one document of a run's results, with `findings.md` of the target folder on top."""
+    """Write a run's results as pages for readers; experiments that belong together share one."""
 
     name: ClassVar[str] = "report"
 
-    target: Annotated[Path, typer.Argument(help="Folder for README.md, plots and JSON.")]
+    target: Annotated[Path, typer.Argument(help="Folder for the pages, plots and JSON.")]
     out: Out = None
 
     def run(self) -> None:
         with one_clear_line():
-            names = write_document(run_folder(self.out), self.target)
-        typer.echo(f"{self.target / 'README.md'}: {', '.join(names)}")
+            names = write_pages(run_folder(self.out), self.target)
+        typer.echo(f"{self.target}: {', '.join(names)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The report of a conformance run: figures, and all that says what they are of; no text and no secret."""
 
 import hashlib
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ import orjson
 from ttmark.evaluation.conformance.measure import Measurement
 from ttmark.evaluation.conformance.page import page_parts
 from ttmark.evaluation.conformance.plan import PROMPTS_PATH, Plan, Size
-from ttmark.evaluation.manifest import machine, package_versions
+from ttmark.evaluation.manifest import machine, versions
 from ttmark.shared import watermark
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.cases.conformance_file import FORMAT, JSON_NAME, PAGE_NAME, REPORTS
@@ -114,7 +113,7 @@ def make_report(
             for code, (within, answers) in measured.spoken.items()
         },
         "figures": [one.stored() for one in measured.figures],
-        "versions": {"python": platform.python_version()} | package_versions(),
+        "versions": versions(),
         "machine": machine(),
     }
     # As a reader of the file has it: tuples are lists, keys are text.

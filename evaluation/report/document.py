@@ -1,65 +1,104 @@
-"""One document of a run's results: what each experiment asks, its tables, plots and command."""
+"""A run's results as pages: one for experiments that belong together, and one that lists them."""
 
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from inspect import cleandoc
 from pathlib import Path
 
-import orjson
-
 from ttmark.evaluation.experiments.registry import EXPERIMENTS
-from ttmark.evaluation.manifest import FILE as MANIFEST
-from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.manifest import Manifest, in_words
+from ttmark.evaluation.report.result import Result, groups, table_of
 
-SECTIONS = {kind.name: (kind.title, kind.__doc__) for kind in EXPERIMENTS} | {
-    "pairs": ("Quality against references", "The paper's Table 6.")
+SECTIONS = {kind.name: (kind.title, cleandoc(kind.__doc__ or "")) for kind in EXPERIMENTS} | {
+    "pairs": ("Quality against references", "ROUGE, BLEU and BERTScore of texts (the paper's Table 6).")
 }
-FINDINGS = "findings.md"
+"""Of each experiment the heading and a line about it, in the order of the pages."""
+PAGE_OF = {
+    **dict.fromkeys(("gains", "direct"), "blocks"),
+    "beta": "edits",
+    "widths": "repeated",
+    **dict.fromkeys(("scrubbing", "oracle", "averaging", "stealing"), "adversaries"),
+}
+"""Experiments that share a page, which may be another one's. All others have their own."""
+SHARED = {
+    "adversaries": (
+        "Adversaries",
+        "What edits, questions to the detector and collected answers do to a mark.",
+    )
+}
+"""Heading of the pages that are no experiment's own, and a line about each."""
+LIST = "README.md"
 
 
-def write_document(run: Path, target: Path) -> list[str]:
-    """Writes `<target>/README.md` with the findings beside it on top; gives the experiments it holds.
+def write_pages(run: Path, target: Path) -> list[str]:
+    """Copies a run's results to `target`, beside those that are there, and writes the pages of all.
+
+    A result that names no machine gets the one of the run's manifest. The manifest's versions are those of
+    the process that opened the run last, and stay there.
+
+    Returns:
+        The names of the pages.
 
     Raises:
         ValueError: the run has no result.
+        ManifestMismatch: `target` has results of another model, prompt file or seed.
     """
-    sections = {name: _results(run, name) for name in SECTIONS}
-    found = [path.stem for results in sections.values() for path in results]
+    found = [path for name in SECTIONS for path in _results(run, name)]
     if not found:
         raise ValueError(f"{run} holds no result; run `ttmark eval` first")
-    target.mkdir(parents=True, exist_ok=True)
-    parts = ["# Measured results\n"]
-    findings = target / FINDINGS
-    if findings.is_file():
-        parts.append(findings.read_text())
-    parts.append(_provenance(run))
-    for name, results in sections.items():
-        if results:
-            title, about = SECTIONS[name]
-            parts.append(f"## {title}\n\n{about}\n")
-        for path in results:
-            result = Result.load(path)
-            parts.append(result.markdown())
-            shutil.copyfile(path, target / path.name)
-            for figure in result.figures:
-                shutil.copyfile(run / f"{figure.name}.png", target / f"{figure.name}.png")
-    (target / "README.md").write_text("\n".join(parts))
-    return found
+    manifest = Manifest.load(run)
+    manifest.save(target)
+    for path in found:
+        result = Result.load(path)
+        if result.machine is None:
+            result = replace(result, machine=manifest.machine)
+        (target / path.name).write_bytes(result.json())
+        for figure in result.figures:
+            shutil.copyfile(run / f"{figure.name}.png", target / f"{figure.name}.png")
+    written = pages(target)
+    for name, text in written.items():
+        (target / name).write_text(text)
+    return list(written)
 
 
-def _results(run: Path, experiment: str) -> list[Path]:
+def pages(folder: Path) -> dict[str, str]:
+    """What each page of a folder of results has to hold, by its name; the list comes first."""
+    there = [name for name in SECTIONS if _results(folder, name)]
+    of_page = groups(there, lambda name: PAGE_OF.get(name, name))
+    heads = {page: SHARED.get(page, SECTIONS[names[0]]) for page, names in of_page.items()}
+    listed = ((f"[{title}]({page}.md)", about) for page, (title, about) in heads.items())
+    parts = [
+        "# Measured results\n",
+        table_of("Pages", ("page", "what it has"), listed).markdown(),
+        _provenance(Manifest.load(folder)),
+    ]
+    return {LIST: "\n".join(parts)} | {
+        f"{page}.md": _page(folder, heads[page], names) for page, names in of_page.items()
+    }
+
+
+def _page(folder: Path, head: tuple[str, str], names: Sequence[str]) -> str:
+    parts = ["# {}\n\n{}\n".format(*head)]
+    for name in names:
+        if SECTIONS[name] != head:
+            parts.append("## {}\n\n{}\n".format(*SECTIONS[name]))
+        parts += [Result.load(path).markdown() for path in _results(folder, name)]
+    return "\n".join(parts)
+
+
+def _results(folder: Path, experiment: str) -> list[Path]:
     """The experiment's own result, then those with a label."""
-    plain = run / f"{experiment}.json"
-    return [path for path in (plain, *sorted(run.glob(f"{experiment}-*.json"))) if path.is_file()]
+    plain = folder / f"{experiment}.json"
+    return [path for path in (plain, *sorted(folder.glob(f"{experiment}-*.json"))) if path.is_file()]
 
 
-def _provenance(run: Path) -> str:
-    manifest = orjson.loads((run / MANIFEST).read_bytes())
-    machine = manifest["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
+def _provenance(manifest: Manifest) -> str:
     return (
-        "## How it was measured\n\n"
-        f"- Model `{manifest['model']}` (SHA-256 of its folder {manifest['model_sha256'][:12] or 'unknown'}),"
-        f" prompts {manifest['prompts_sha256'][:12]}, seed {manifest['seed']}.\n"
-        f"- {machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB; {versions}.\n"
+        "## How they were measured\n\n"
+        f"- Model `{manifest.model}` (SHA-256 of its folder {manifest.model_sha256[:12] or 'unknown'}),"
+        f" prompts {manifest.prompts_sha256[:12]}, seed {manifest.seed}.\n"
+        f"- {in_words(manifest.machine)}.\n"
         "- Texts run to their full length: an end of text is a token like others, except under Quality."
         " Rows of 200 tokens beside rows of 400 are of the same texts, cut.\n"
     )

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from ttmark.evaluation.manifest import in_words, machine, versions
 from ttmark.evaluation.report.figure import Figure
 
 
@@ -95,6 +96,8 @@ class Result:
     Attributes:
         command: what makes this result again.
         data: plain values.
+        machine: processor, cores and memory it was made on; None in files from before this was kept.
+        versions: of Python and the packages that figures depend on; None likewise.
     """
 
     experiment: str
@@ -102,6 +105,12 @@ class Result:
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     data: tuple[dict[str, Any], ...]
+    machine: dict[str, Any] | None = None
+    versions: dict[str, str] | None = None
+
+    def made_here(self) -> "Result":
+        """The same with this machine and the installed versions."""
+        return replace(self, machine=machine(), versions=versions())
 
     def labelled(self, label: str) -> "Result":
         """The same under `<experiment>-<label>`, plots included."""
@@ -113,17 +122,24 @@ class Result:
         from ttmark.evaluation.report.plots import draw  # matplotlib is optional: `--help` works without it
 
         folder.mkdir(parents=True, exist_ok=True)
-        document = orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
-        (folder / f"{self.experiment}.json").write_bytes(document + b"\n")
+        (folder / f"{self.experiment}.json").write_bytes(self.json())
         (folder / f"{self.experiment}.md").write_text(self.markdown())
         for figure in self.figures:
             draw(figure, folder)
 
+    def json(self) -> bytes:
+        """What `load` reads."""
+        options = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
+        return orjson.dumps(asdict(self), option=options)
+
     def markdown(self) -> str:
-        """Tables, plots and the command."""
+        """Tables, plots, the command and the machine."""
         parts = [table.markdown() for table in self.tables]
         parts += [f"![{figure.title}]({figure.name}.png)\n" for figure in self.figures]
-        return "\n".join([*parts, f"Made by `{self.command}`.\n"])
+        made = f"Made by `{self.command}`"
+        if self.machine is not None:
+            made += f"\non {in_words(self.machine, self.versions)}"
+        return "\n".join([*parts, f"{made}.\n"])
 
     @classmethod
     def load(cls, path: Path) -> "Result":

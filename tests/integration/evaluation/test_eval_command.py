@@ -69,9 +69,10 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
         assert result.exit_code == 0, result.output
     target = tmp_path / "results"
     result = CliRunner().invoke(app, ["report", str(target), "--out", str(tmp_path / "run")])
-    assert "gains, strict, strict-ten-tokens, edits, beta, localized, quality" in result.output
-    document = (target / "README.md").read_text()
+    assert "README.md, blocks.md, strict.md, edits.md, localized.md, quality.md" in result.output
+    document = "".join(path.read_text() for path in target.glob("*.md"))
     assert all(title in document for title in ("Strict sampling", "rewrite, 30 tokens", "rewrite, 40 tokens"))
+    assert (target / "strict.md").read_text().count("Made by") == 2
     lengths = {path.stem.rpartition("-n")[2] for path in (tmp_path / "run" / "texts").glob("*.jsonl")}
     assert lengths == {"10", "16", "20", "40", "400"}
 
@@ -81,7 +82,7 @@ def test_a_folder_of_another_seed_is_refused_in_one_line(evaluate: Eval) -> None
     evaluate(*arguments)
     result = evaluate(*arguments, "--seed", "1")
     assert result.exit_code == 1
-    assert "choose another --out" in result.output
+    assert "choose another folder" in result.output
     assert len(result.output.strip().splitlines()) == 1
 
 

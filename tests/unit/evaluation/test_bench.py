@@ -108,7 +108,9 @@ def test_decisions_are_timed_by_vocabulary_and_number_of_sequences(tmp_path: Pat
     arguments = ["decisions", "--sequences", "1,3", "--vocabularies", "700", "--repeats", "1"]
     result = CliRunner().invoke(bench_app(bulk_systems), [*arguments, "--json", str(target)])
     assert result.exit_code == 0, result.output
-    rows = orjson.loads(target.read_bytes())["rows"]
+    document = orjson.loads(target.read_bytes())
+    assert document.keys() == {"command", "machine", "versions", "rows"}
+    rows = document["rows"]
     assert [(row["vocabulary"], row["sequences"]) for row in rows] == [(700, 1), (700, 3)]
     assert all(row["first"] > 0 and row["pair"] > 0 and row["rows"] >= row["sequences"] for row in rows)
 

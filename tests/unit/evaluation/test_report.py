@@ -1,10 +1,12 @@
 """Tables, figures and results on disk."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from ttmark.evaluation.intervals import Interval
+from ttmark.evaluation.manifest import machine
 from ttmark.evaluation.report.figure import Figure, Panel, Series
 from ttmark.evaluation.report.result import Result, Table, power_of_ten
 
@@ -38,3 +40,20 @@ def test_a_result_survives_the_disk_and_brings_its_plots(tmp_path: Path) -> None
     assert Result.load(tmp_path / "name.json") == result
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert "![Two panels](plot.png)" in (tmp_path / "name.md").read_text()
+
+
+def test_a_result_says_on_what_it_was_made(tmp_path: Path) -> None:
+    result = Result("name", "ttmark eval name", (TABLE,), (), ()).made_here()
+    result.save(tmp_path)
+    assert Result.load(tmp_path / "name.json") == result
+    last = result.markdown().splitlines()[-1]
+    assert last.startswith("on ")
+    assert f"{machine()['processor']}, {machine()['cores']} cores" in last
+    assert f"numpy {version('numpy')}" in last
+
+
+def test_a_file_from_before_the_machine_was_kept_is_read(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text(
+        '{"experiment": "old", "command": "ttmark eval old", "tables": [], "figures": [], "data": []}'
+    )
+    assert Result.load(tmp_path / "old.json").markdown() == "Made by `ttmark eval old`.\n"

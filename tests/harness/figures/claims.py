@@ -1,0 +1,92 @@
+"""Phrases of documents whose numbers come from results files."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from string import Formatter
+
+from tests.harness.figures.book import Known
+from tests.harness.figures.values import NUMBER, BadFigure, Measured
+
+LOOSE_NUMBER = rf"{NUMBER}(?:\s%)?(?:\s\[{NUMBER},\s{NUMBER}\])?"
+LOOSE_TEXT = r"\S(?:.*?\S)??"
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a page says in a hole of a phrase.
+
+    Attributes:
+        start: where it begins in the page; `end` where it ends.
+        due: what it has to say.
+    """
+
+    name: str
+    start: int
+    end: int
+    says: str
+    due: str
+
+    @property
+    def right(self) -> bool:
+        """Whether it says what it has to, lines broken anywhere."""
+        return self.says.split() == self.due.split()
+
+
+def names_of(phrase: str) -> list[str]:
+    """The values that a phrase states."""
+    return [name for _, name, _, _ in Formatter().parse(phrase) if name is not None]
+
+
+def stated(phrase: str, page: str, known: Known) -> Iterator[Stated]:
+    """Every hole of every place in a page that reads as the phrase does but for its numbers.
+
+    Raises:
+        BadFigure: a value is unknown or cannot be written so, or the page has no such place.
+    """
+    pattern, due = _pattern(phrase, known.values)
+    found = list(re.finditer(pattern, page, re.DOTALL))
+    if not found:
+        raise BadFigure(f"no such words: {phrase!r}")
+    for match in found:
+        for number, (name, text) in enumerate(due, start=1):
+            yield Stated(name, match.start(number), match.end(number), match[number], text)
+
+
+def _pattern(phrase: str, values: Mapping[str, Measured | str]) -> tuple[str, list[tuple[str, str]]]:
+    parts, due = [], []
+    for words, name, spec, _ in Formatter().parse(phrase):
+        parts.append(_flexible(words))
+        if name is None:
+            continue
+        if name not in values:
+            raise BadFigure(f"no value has the name {name!r}")
+        value = values[name]
+        try:
+            text = format(value, spec or "")
+        except ValueError:
+            raise BadFigure(f"{name!r} cannot be written as {spec!r}") from None
+        numeric = re.fullmatch(LOOSE_NUMBER, text)
+        parts.append(rf"(?<![\d.])({LOOSE_NUMBER})(?!\d)" if numeric else f"({LOOSE_TEXT})")
+        due.append((name, text))
+    if not due:
+        raise BadFigure(f"a phrase without a value: {phrase!r}")
+    return "".join(parts), due
+
+
+def _flexible(words: str) -> str:
+    """A pattern of words whose lines may be broken anywhere."""
+    return re.sub(r"(?:\\?\s)+", r"\\s+", re.escape(words))
+
+
+def phrase_spans(words: str, page: str) -> list[tuple[int, int]]:
+    """Where a page has these words, and not as a part of a longer number."""
+    pattern = rf"(?<![\d.,]){_flexible(words)}(?!\d|[.,]\d)"
+    return [match.span() for match in re.finditer(pattern, page)]
+
+
+def corrected(page: str, wrong: list[Stated]) -> str:
+    """The page with what it has to say."""
+    for one in sorted(wrong, key=lambda one: -one.start):
+        page = page[: one.start] + one.due + page[one.end :]
+    return page
