@@ -106,6 +106,19 @@ class Everything:
             human=human,
         )
         yield Stealing(schemes=one, control=False, quick=True)
+        yield Peers(
+            setting=setting,
+            texts=6,
+            length=100,
+            block_sizes=(2,),
+            training=6,
+            null_scores=1_000,
+            prompt_count=3,
+            completions=4,
+            loss_texts=6,
+            speed_tokens=16,
+            human=human,
+        )
 
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
@@ -130,3 +143,4 @@ class Everything:
         yield Cost((chat,), texts=(16,), schemes=("gumbel",)), None
         yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None
         yield Stealing(schemes=("mcmark",), control=False, quick=True), None
+        yield Peers(texts=48, block_sizes=(1, 2), loss_texts=32, speed_tokens=32, human=human), None
