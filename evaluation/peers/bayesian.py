@@ -102,7 +102,7 @@ def _trained(learned: Examples, held: Examples, penalty: float, seed: int) -> tu
         for start in starts:
             part = learned.at(torch.arange(start, min(start + MINIBATCH, len(learned.labels))))
             optimizer.zero_grad()
-            _loss(model, part, penalty / len(starts)).backward()
+            _loss(model, part, penalty / len(starts)).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         with torch.no_grad():
             least = min(least, _loss(model, held, 0.0).item())

@@ -21,14 +21,14 @@ Document = tuple[bytes, NDArray[np.int64]]
 
 
 class Detector(Protocol):
-    """A detector of one system.
+    """A detector of one system."""
 
-    Attributes:
-        least: the smallest p-value that it can state.
-    """
+    @property
+    def title(self) -> str: ...
 
-    title: str
-    least: float
+    @property
+    def least(self) -> float:
+        """The smallest p-value that it can state; 0: any."""
 
     def log10_p(self, documents: Sequence[Document], *, edited: bool) -> Sample:
         """Of each document under its own key."""

@@ -30,8 +30,8 @@ class Rows:
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [texts, vocab]."""
-        parts = zip(self._rows, input_ids.split(1), scores.split(1), strict=True)
-        return torch.cat([row(tokens, of_row) for row, tokens, of_row in parts])
+        parts = [row(input_ids[[at]], scores[[at]]) for at, row in enumerate(self._rows)]
+        return torch.cat(parts)
 
 
 class PeerSource:
