@@ -52,7 +52,7 @@ class EngineSource:
 
     def __init__(self, model: str, prompts: Path, settings: EngineSettings) -> None:
         self.model = model
-        self._prompts_path = prompts
+        self.prompts_path = prompts
         self.settings = settings
         self._engine: Engine | None = None
 
@@ -77,7 +77,7 @@ class EngineSource:
     @cached_property
     def prompts(self) -> list[tuple[int, ...]]:
         """See `ModelSource`."""
-        return read_prompts(self._prompts_path, self.tokenizer, MAX_TOKENS)
+        return read_prompts(self.prompts_path, self.tokenizer, MAX_TOKENS)
 
     @property
     def end_tokens(self) -> frozenset[int]:

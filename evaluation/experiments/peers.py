@@ -10,7 +10,7 @@ import typer
 from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
 from ttmark.evaluation.crowds import OPENING
 from ttmark.evaluation.edits import Material
-from ttmark.evaluation.intervals import Interval, Sample, difference_of_means
+from ttmark.evaluation.intervals import Interval, Sample, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import CausalModel
 from ttmark.evaluation.options import BlockSizes, Human, Length, OneSetting, Schemes, Texts
@@ -25,7 +25,7 @@ from ttmark.evaluation.peers.entrants import (
 from ttmark.evaluation.peers.measure import Baseline, PeerRow, distinct_answers, losses
 from ttmark.evaluation.peers.report import main_table, peers_figures, power_table
 from ttmark.evaluation.peers.source import PeerSource
-from ttmark.evaluation.peers.speed import TEXTS, seconds_per_thousand, shipped_synthid
+from ttmark.evaluation.peers.speed import TEXTS, seconds_per_thousand, shipped_synthid, without_prefix_cache
 from ttmark.evaluation.peers.systems import SYNTHID, SYSTEMS
 from ttmark.evaluation.run import Run
 from ttmark.evaluation.sources import EngineSource
@@ -76,7 +76,7 @@ class Peers:
         if self.texts_only:
             return
         unmarked, ours = comparison.unmarked(), comparison.ours()
-        seconds = {each.title: comparison.seconds(each) for each in (*unmarked, *peers, *ours)}
+        seconds = comparison.seconds([*unmarked, *peers, *ours])
         rows = list(comparison.rows([*peers, *ours], unmarked[0], seconds))
         baselines = comparison.baselines(unmarked, seconds)
         tables = [main_table(rows, baselines, self._notes(comparison)), power_table(rows)]
@@ -96,9 +96,11 @@ class Peers:
             " by the question of the detection service, others by the same detector as whole texts.",
             f"Distinct: different ones among {self.completions} answers to a prompt under one key, first"
             f" {OPENING} tokens, mean over {self.prompt_count} prompts.",
-            f"Loss: nats a token without filters, {self.loss_texts} texts, minus that without a watermark.",
+            f"Loss: nats a token without filters, minus that of the unmarked text with the same prompt;"
+            f" {self.loss_texts} prompts, and the same unmarked texts for all rows.",
             f"Seconds: of the processor for 1,000 tokens, {TEXTS} texts of {self.speed_tokens} tokens at a"
-            " time; not given for vLLM, whose classes run here in another engine than its own.",
+            " time with their prompts, no prefix cache; not given for vLLM, whose classes run here in another"
+            " engine than its own.",
         )
 
 
@@ -150,9 +152,19 @@ class _Comparison:
                 return False
         return True
 
-    def seconds(self, entrant: Entrant) -> float | None:
-        cell = replace(entrant.cell, tokens=self.plan.speed_tokens)
-        return seconds_per_thousand(entrant.source, cell, self.lab.run.seed) if entrant.here else None
+    def seconds(self, entrants: Sequence[Entrant]) -> dict[str, float | None]:
+        """Of those that run in this process, by title."""
+        engine = without_prefix_cache(self.source)
+        found: dict[str, float | None] = {}
+        try:
+            for entrant in entrants:
+                source = engine if entrant.source is self.source else entrant.source
+                cell = replace(entrant.cell, tokens=self.plan.speed_tokens)
+                seconds = seconds_per_thousand(source, cell, self.lab.run.seed) if entrant.here else None
+                found[entrant.title] = seconds
+        finally:
+            engine.close()
+        return found
 
     def rows(
         self, entrants: Sequence[Entrant], unmarked: Entrant, seconds: Mapping[str, float | None]
@@ -171,7 +183,7 @@ class _Comparison:
                 texts,
                 material,
                 self._distinct(entrant),
-                difference_of_means(self._losses(model, entrant), plain),
+                mean(self._losses(model, entrant) - plain),  # a text and its partner have one prompt
                 seconds[entrant.title],
             )
 

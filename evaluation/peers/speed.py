@@ -1,4 +1,7 @@
-"""Processor time of every system on one workload, in one process."""
+"""Processor time of every system on one workload, in one process.
+
+Prompts are computed anew for each: transformers keeps none, and our engine's prefix cache is off.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +25,12 @@ def seconds_per_thousand(source: TextSource, cell: Cell, seed: int) -> float:
     watch = Stopwatch()
     source.generate(cell, indices, seed, made.append)
     return 1000 / watch.rates(TEXTS * cell.tokens).per_cpu_second
+
+
+def without_prefix_cache(source: EngineSource) -> EngineSource:
+    """A further engine on the same model and prompts."""
+    settings = replace(source.settings, prefix_cache=False, max_sequences=TEXTS)
+    return EngineSource(source.model, source.prompts_path, settings)
 
 
 def shipped_synthid(source: EngineSource, setting: SamplingSetting) -> float:
