@@ -92,7 +92,7 @@ def written(peers: PeerSource, cell: Cell, count: int, seed: int = 0) -> list[Co
 @pytest.mark.parametrize("name", ["peer-synthid", "peer-kgw"])
 def test_a_text_is_found_under_its_own_key_and_no_other(peers: PeerSource, name: str) -> None:
     system = SYSTEMS[name]
-    cell = system.cell(SETTING, 60)
+    cell = Cell(name, 1, SETTING, 60)
     texts = written(peers, cell, 6)
     assert all(len(text.token_ids) == 60 for text in texts)
 
