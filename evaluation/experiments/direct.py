@@ -236,7 +236,7 @@ class BlockOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks(BlockOptions):
-    """Blocks of one, two and three tokens (the paper's Tables 1 and 7), at the paper's entropy."""
+    """Detection of texts in blocks of one, two and three tokens (the paper's Tables 1 and 7)."""
 
     name: ClassVar[str] = "blocks"
     title: ClassVar[str] = "Blocks of one, two and three tokens"

@@ -33,7 +33,7 @@ class Gains(BlockOptions):
 
     def measure(self, lab: Lab) -> None:
         setting = lab.setting(self.setting)
-        report = lab.entropy(setting, max(self.lengths), max(self.texts), 3)
+        report = lab.entropy(setting, max(self.lengths), max(self.texts), max(self.block_sizes))
         rows = measure_direct(lab.run, self.grid(setting), self.lengths, lab.prompt_rows)
         tables = [gains_table(found, report) for found in groups(rows, lambda row: row.length).values()]
         lab.finish(self.name, tables, rows)

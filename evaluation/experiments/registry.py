@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -123,9 +123,8 @@ class Everything:
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
         setting, chat, human, two = self.setting, Setting.CHAT, self.human, ("synthid", "gumbel")
-        at_chat: dict[str, Any] = {"lengths": (200,), "texts": (200, 200, 64)}
-        yield Blocks(settings=(chat,), **at_chat), "chat"
-        yield Gains(setting=chat, **at_chat), None
+        yield Blocks(settings=(chat,), lengths=(200,), texts=(200, 200, 64)), "chat"
+        yield Gains(setting=chat, block_sizes=(1, 2), lengths=(200,), texts=(200,)), None
         yield Blocks(settings=(setting,), block_sizes=(1, 2), texts=(100,)), None
         yield Strict(texts=100), None
         yield Direct((Setting.DEFAULT,), two, texts=(50,)), None

@@ -74,7 +74,7 @@ def dark(drawing: str) -> str:
 def plots() -> list[Plot]:
     """The three plots of docs/results/index.md."""
     profile, edits, answers = _tables("frontier-defaults")[:3]
-    single, pairs, gumbel, gumbel_pairs = _tables("verification-smollm2")[0]
+    blocks = _tables("measured/blocks-chat")[0]
     few, many = "At most 1 false alarm in 100,000 texts", "At most 1 in 100"
     ten, quarter = (
         next(row for row in edits if (row["words edited"], row["K"]) == (share, "16"))
@@ -94,9 +94,10 @@ def plots() -> list[Plot]:
             _row("one word in four edited", quarter["all three, at 0.01"]),
         ],
     }
+    sizes = ("single tokens", "pairs", "blocks of three")
     gain = {
-        "Gumbel": [_row("single tokens", gumbel["z"]), _row("pairs", gumbel_pairs["z"])],
-        "SynthID-Text": [_row("single tokens", single["z"]), _row("pairs", pairs["z"])],
+        rows[0][""]: [_row(label, row["mean z"]) for label, row in zip(sizes, rows, strict=True)]
+        for rows in (blocks[start : start + 3] for start in range(len(blocks) - 3, -1, -3))
     }
     begin = next(
         row for row in answers if (row["requests of a prompt"], row["tokens compared"]) == ("20", "24")
@@ -107,7 +108,7 @@ def plots() -> list[Plot]:
     ]
     return [
         Plot("results-found", "Texts of 200 tokens that are found", found, 100, " %"),
-        Plot("results-pairs", "Evidence in 200 tokens, z", gain, 12),
+        Plot("results-pairs", "Evidence in 200 tokens, z", gain, 14),
         Plot(
             "results-pools",
             "Keys of a pool",
