@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,7 @@ def trained_detectors(
     seed = lab.run.seed
     keys = [cell.key(seed, text.index) for text in marked]
     bits = [synthid(key).read(text.tokens()).bits for key, text in zip(keys, marked, strict=True)]
-    passages = _passages(lab, human, cell.tokens)[: len(marked)]
+    passages = list(islice(_passages(lab, human, cell.tokens), len(marked)))
     others = [prf_key(seed, "peers", "training", number) for number in range(len(passages))]
     unmarked = [synthid(key).read(tokens).bits for key, tokens in zip(others, passages, strict=True)]
     learned = train(bits, unmarked)
@@ -73,10 +74,11 @@ def trained_detectors(
     )
 
 
-def _passages(lab: Lab, human: Sequence[str], length: int) -> list[NDArray[np.int64]]:
+def _passages(lab: Lab, human: Sequence[str], length: int) -> Iterator[NDArray[np.int64]]:
     """Texts by people of so many tokens, one from each document that is long enough."""
-    encoded = (np.array(lab.source.tokenizer.encode(text), dtype=np.int64) for text in human)
-    return [tokens[:length] for tokens in encoded if tokens.size >= length]
+    for tokens in map(lab.source.tokenizer.encode, human):
+        if len(tokens) >= length:
+            yield np.array(tokens[:length], dtype=np.int64)
 
 
 def measure_entrant(
