@@ -34,11 +34,11 @@ class LanguageModel(BranchModel, Protocol):
 
 
 class CausalModel:
-    """A causal language model in fp32 on the CPU, or on a GPU if there is one."""
+    """A causal language model on the CPU, or on a GPU if there is one; in fp32 if not said otherwise."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, dtype: str = "float32") -> None:
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=dtype)
         self._model = loaded.eval().to(self._device)
 
     @torch.inference_mode()

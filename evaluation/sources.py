@@ -64,15 +64,15 @@ class EngineSource:
 
     def __init__(self, model: str, prompts: Path, settings: EngineSettings) -> None:
         self.model = model
-        self._prompts_path = prompts
-        self._settings = settings
+        self.prompts_path = prompts
+        self.settings = settings
         self._engine: Engine | None = None
 
     @property
     def engine(self) -> Engine:
         """The started engine."""
         if self._engine is None:
-            self._engine = Engine.load(self.model, self._settings)
+            self._engine = Engine.load(self.model, self.settings)
             self._engine.start()
         return self._engine
 
@@ -89,7 +89,7 @@ class EngineSource:
     @cached_property
     def prompts(self) -> list[tuple[int, ...]]:
         """See `ModelSource`."""
-        return read_prompts(self._prompts_path, self.tokenizer, MAX_TOKENS)
+        return read_prompts(self.prompts_path, self.tokenizer, MAX_TOKENS)
 
     @property
     def end_tokens(self) -> frozenset[int]:
@@ -134,7 +134,7 @@ class EngineSource:
         on_text: OnText,
     ) -> None:
         engine, watermark = self.engine, cell.watermark() if cell.scheme else None
-        slots = asyncio.Semaphore(self._settings.max_sequences)
+        slots = asyncio.Semaphore(self.settings.max_sequences)
         last, last_rows = time.perf_counter(), engine.stats.rows
 
         async def complete(index: int) -> None:

@@ -15,6 +15,7 @@ from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
 from ttmark.evaluation.experiments.kinds import Kinds
 from ttmark.evaluation.experiments.localized import Localized
+from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.repeated import Repeated, Widths
 from ttmark.evaluation.experiments.retokenisation import Retokenisation
@@ -46,6 +47,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Cost,
     Frontier,
     Stealing,
+    Peers,
 )
 QUICK_CALIBRATION_TEXTS = 40
 
@@ -107,6 +109,19 @@ class Everything:
             human=human,
         )
         yield Stealing(schemes=one, control=False, quick=True)
+        yield Peers(
+            setting=setting,
+            texts=6,
+            length=100,
+            block_sizes=(2,),
+            training=6,
+            null_scores=1_000,
+            prompt_count=3,
+            completions=4,
+            loss_texts=6,
+            speed_tokens=16,
+            human=human,
+        )
 
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
@@ -131,3 +146,4 @@ class Everything:
         yield Cost((chat,), texts=(16,), schemes=("gumbel",)), None
         yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None
         yield Stealing(schemes=("mcmark",), control=False, quick=True), None
+        yield Peers(texts=48, loss_texts=32, speed_tokens=32, human=human), None

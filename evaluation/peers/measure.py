@@ -1,0 +1,140 @@
+"""What is measured of every system alike: power by length and after edits, distinct answers, loss."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.evaluation.cells import Cell, sampling_seed
+from ttmark.evaluation.edits import EDITS, Material
+from ttmark.evaluation.experiments.repeated import distinct_share
+from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
+from ttmark.evaluation.lab import Lab
+from ttmark.evaluation.language_model import LanguageModel, log_likelihood
+from ttmark.evaluation.peers.detectors import Detector, Document
+from ttmark.evaluation.run import Completion, Run, read_kept, write_kept
+from ttmark.evaluation.word_edits import WORD_EDITS
+
+FPRS = (1e-2, 1e-3, 1e-5)
+LENGTHS = (25, 50, 100, 150, 200)
+SHARES = (0.1, 0.25)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """At one length, or after one share of edits.
+
+    Attributes:
+        tpr: at each of `FPRS`; None where the detector cannot state so small a p-value.
+        median_log10_p: None where it is smaller than the detector can state.
+    """
+
+    tpr: tuple[Interval | None, ...]
+    median_log10_p: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRow:
+    """One system with one detector.
+
+    Attributes:
+        tokens: lengths of `power`.
+        edits: for each of `SHARES`, of all kinds of edits together.
+        distinct: number of different answers to one prompt under one key, by their first tokens, as a share
+            of all.
+        loss: mean negative log-likelihood without filters minus that of unmarked texts, nats a token.
+        seconds: processor time of 1,000 tokens; None: not measured.
+    """
+
+    system: str
+    detector: str
+    texts: int
+    tokens: tuple[int, ...]
+    power: tuple[Power, ...]
+    edits: tuple[Power, ...]
+    distinct: Interval
+    loss: Interval
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What systems are compared with.
+
+    Attributes:
+        distinct: as of `PeerRow`; None: not measured.
+    """
+
+    system: str
+    distinct: Interval | None
+    seconds: float | None
+
+
+def power_of(detector: Detector, documents: Sequence[Document], copies: int, *, edited: bool) -> Power:
+    """Of documents [texts x copies], the copies of one text together; the intervals are over texts."""
+    log10_p = detector.log10_p(documents, edited=edited)
+    found = [(log10_p <= np.log10(fpr)).reshape(-1, copies).mean(axis=1) for fpr in FPRS]
+    rates = [
+        _rate(shares) if copies > 1 else clopper_pearson(int(shares.sum()), len(shares)) for shares in found
+    ]
+    tpr = tuple(
+        rate if fpr >= detector.least * (1 - 1e-9) else None for rate, fpr in zip(rates, FPRS, strict=True)
+    )
+    median = bootstrap(lambda values: np.median(values, axis=-1), log10_p)
+    stated = detector.least == 0.0 or median.estimate >= np.log10(detector.least)
+    return Power(tpr, median if stated else None)
+
+
+def _rate(shares: Sample) -> Interval:
+    """Mean share; where all texts are alike the interval is that of so many texts, not a point."""
+    if shares.min() == shares.max() and shares[0] in (0.0, 1.0):
+        return clopper_pearson(int(shares.sum()), len(shares))
+    return mean(shares)
+
+
+def cut(texts: Sequence[Completion], keys: Sequence[bytes], length: int) -> list[Document]:
+    """The first tokens of each text."""
+    return [(key, text.tokens(length)) for key, text in zip(keys, texts, strict=True)]
+
+
+def edited(
+    lab: Lab, cell: Cell, texts: Sequence[Completion], keys: Sequence[bytes], share: float, material: Material
+) -> list[Document]:
+    """Each text after each of `WORD_EDITS` of `share` of its words, read again as tokens."""
+    tokenizer, documents = lab.source.tokenizer, []
+    for key, text in zip(keys, texts, strict=True):
+        whole = tokenizer.decode(text.token_ids)
+        for name in WORD_EDITS:
+            seed = sampling_seed(lab.run.seed, "peers", name, share, cell.name, text.index)
+            changed = EDITS[name](whole, share, material, np.random.default_rng(seed))
+            documents.append((key, np.array(tokenizer.encode(changed), dtype=np.int64)))
+    return documents
+
+
+def distinct_answers(run: Run, cell: Cell, completions: int) -> Interval:
+    """Mean over the prompts of the share of distinct rows among `completions` of each."""
+    prompts = cell.prompts or 1
+    texts = run.texts(cell, prompts * completions)
+    tokens: NDArray[np.int64] = np.stack([text.tokens() for text in texts])
+    # Text i continues prompt i, counted round.
+    of_prompt = tokens.reshape(completions, prompts, cell.tokens).transpose(1, 0, 2)
+    return mean(np.array([distinct_share(answers) for answers in of_prompt]))
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Mean negative log-likelihood of each text of a cell, in nats a token."""
+
+    nats: tuple[float, ...]
+
+
+def losses(lab: Lab, model: LanguageModel, cell: Cell, texts: Sequence[Completion]) -> Sample:
+    """Of each text, kept in the run's folder."""
+    path = lab.run.folder / "peers" / f"loss-{cell.name}-{len(texts)}.json"
+    kept = read_kept(path, Losses)
+    if kept is None:
+        found = [-log_likelihood(model, lab.prompt(text.index), text.token_ids).mean() for text in texts]
+        kept = Losses(tuple(map(float, found)))
+        write_kept(path, kept)
+    return np.array(kept.nats)
