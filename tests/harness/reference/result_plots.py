@@ -72,7 +72,7 @@ def dark(drawing: str) -> str:
 
 
 def plots() -> list[Plot]:
-    """The three plots of docs/results/index.md."""
+    """The plots of docs/results/index.md."""
     profile, edits, answers = _tables("frontier-defaults")[:3]
     blocks = _tables("measured/blocks-chat")[0]
     few, many = "At most 1 false alarm in 100,000 texts", "At most 1 in 100"
@@ -106,9 +106,15 @@ def plots() -> list[Plot]:
         _row(f"{keys} key{'s' * (keys > 1)}", profile[0][f"TPR at 1e-5, K {keys}"], begin[f"K {keys}"])
         for keys in (1, 4, 16, 64, 256, 1024)
     ]
+    systems = [
+        _row(row["system"], row["TPR at 1e-05"])
+        for row in _tables("measured/peers")[1]
+        if row["tokens"] == "100" and row["detector"].startswith("exact")
+    ]
     return [
         Plot("results-found", "Texts of 200 tokens that are found", found, 100, " %"),
         Plot("results-pairs", "Evidence in 200 tokens, z", gain, 14),
+        Plot("results-systems", "Texts of 100 tokens that are found", {few: systems}, 100, " %"),
         Plot(
             "results-pools",
             "Keys of a pool",
