@@ -13,6 +13,7 @@ from ttmark.evaluation.calibration import calibrate
 from ttmark.evaluation.cells import CALIBRATED, SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
 from ttmark.evaluation.inputs import read_human_texts
+from ttmark.evaluation.readings import Readings, as_sent
 from ttmark.evaluation.report.figure import Figure
 from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.run import Run, read_kept, write_kept
@@ -28,12 +29,14 @@ class Lab:
 
     Attributes:
         label: keeps the results of some options apart from those of others.
+        readings: in which ways the detection reads a text.
     """
 
     run: Run
     source: ModelSource
     console: Console
     label: str | None = None
+    readings: Readings = as_sent
 
     def setting(self, name: Setting, texts: int = CALIBRATION_TEXTS) -> SamplingSetting:
         """The named setting; the temperature of `iso` and `iso-fresh` is found once per run."""

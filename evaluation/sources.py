@@ -126,7 +126,7 @@ class EngineSource:
             marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
         return GenerationRequest(
             request_id=f"{cell.name}-{index}",
-            prompt_ids=self.prompts[cell.prompt(index, len(self.prompts))],
+            prompt_ids=cell.prompt_ids(index, self.prompts),
             sampling=SamplingParams(
                 max_tokens=cell.tokens,
                 temperature=cell.setting.temperature,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.experiments.averaging import Averaging
 from ttmark.evaluation.experiments.combined import Combined
 from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
@@ -14,10 +15,12 @@ from ttmark.evaluation.experiments.edits import Beta, Edits
 from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
 from ttmark.evaluation.experiments.localized import Localized
+from ttmark.evaluation.experiments.oracle import Oracle
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.repeated import Repeated, Widths
 from ttmark.evaluation.experiments.retokenisation import Retokenisation
 from ttmark.evaluation.experiments.runtime import Runtime
+from ttmark.evaluation.experiments.scrubbing import Scrubbing
 from ttmark.evaluation.experiments.stealing import Stealing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
@@ -44,6 +47,9 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Cost,
     Frontier,
     Stealing,
+    Scrubbing,
+    Oracle,
+    Averaging,
 )
 QUICK_CALIBRATION_TEXTS = 40
 
@@ -97,6 +103,9 @@ class Everything:
             human=human,
         )
         yield Stealing(schemes=one, control=False, quick=True)
+        yield Scrubbing(setting=setting, length=100, texts=4, reworded=2, defaults_only=True, human=human)
+        yield Oracle(setting=setting, length=100, texts=3, budgets=(0, 10), defaults_only=True, human=human)
+        yield Averaging(setting=setting, length=100, prompt_count=2, answers=2)
 
     def _full(self) -> Iterator[Experiment]:
         """As each has it by default, with more texts, settings and documents for the tables of results."""
@@ -119,3 +128,6 @@ class Everything:
         yield Cost((setting, Setting.DEFAULT))
         yield Frontier(human=human)
         yield Stealing()
+        yield Scrubbing(human=human)
+        yield Oracle(human=human)
+        yield Averaging()
