@@ -177,8 +177,8 @@ def scrub_table(rows: Sequence[ScrubRow], plan: Scrubbing) -> Table:
         },
         (
             f"Setting {plan.setting}. Found by the question of `/v1/detect`, one key tried. Share: of the"
-            " words or sentences; a part of speech may have fewer words than that. Words kept and chrF: of the text"
-            " without what a reader does not see.",
+            " words or sentences; a part of speech may have fewer words. Words kept and chrF: of texts as a"
+            " reader sees them.",
             "Intervals are 95 %: Wilson for rates, bootstrap for means.",
         ),
     )
