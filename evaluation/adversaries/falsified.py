@@ -30,7 +30,7 @@ _NEGATED = frozenset(
 _NAMES = ("Miller", "Berlin", "Chandra", "Oslo", "Fumiko", "Texas", "Novak", "Lima", "Acme", "Tuesday")
 _NUMBER = re.compile(r"\d")
 _ENDS = (".", "!", "?", ":")
-_SIGNS = ".,;:!?"
+_SIGNS = ".,;:!?\"'"
 
 
 def falsified(text: str, changes: int, generator: np.random.Generator) -> tuple[str, int]:
@@ -45,7 +45,9 @@ def falsified(text: str, changes: int, generator: np.random.Generator) -> tuple[
 
 def _can_be_falsified(words: list[str], place: int) -> bool:
     word = words[place].strip()
-    return word in _NEGATED or word == "not" or bool(_NUMBER.search(word)) or _is_name(words, place)
+    if word in _NEGATED:  # unless "not" follows, which can go
+        return "".join(words[place + 1 : place + 2]).strip() != "not"
+    return word == "not" or bool(_NUMBER.search(word)) or _is_name(words, place)
 
 
 def _is_name(words: list[str], place: int) -> bool:

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from ttmark.evaluation.readings import Readings
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
-from ttmark.shared.watermark.detectors.aligned import BETA
-from ttmark.shared.watermark.detectors.alignment import alignment_path
+from ttmark.shared.watermark import Watermark, corrected, detect_direct
+from ttmark.shared.watermark.detectors.aligned import BETA, aligned_null
+from ttmark.shared.watermark.detectors.alignment import aligned_score, alignment_path
 from ttmark.shared.watermark.detectors.combined import Shares
+from ttmark.shared.watermark.detectors.localized import localized_evidence, segment_null
 from ttmark.shared.watermark.detectors.positions import position_scores
 from ttmark.shared.watermark.detectors.segments import log10_expected
 
@@ -67,9 +68,15 @@ class Question:
             detect_direct(self.watermark, key, tokens, phase=phase).log10_p
             for phase in range(self.watermark.block_size)
         ]
-        aligned = detect_aligned(self.watermark, key, tokens).log10_p
+        scores = position_scores(self.watermark, key, tokens)
+        if not scores.size:
+            return Shares.of(len(phases)).log10_p(phases, 0.0, 0.0)
+        alignments = aligned_null(self.watermark, key, tokens, scores.size, BETA)
+        aligned = alignments.log10_p(aligned_score(scores, self.watermark.block_size, BETA))
+        segments = segment_null(self.watermark, "scan", key, tokens, scores.size)
+        found = localized_evidence(self.watermark, tokens, scores, "scan", -math.inf, segments)
         # As an E-value: a document is found by its passages exactly where one of them is.
-        localized = log10_expected(detect_localized(self.watermark, key, tokens).log10_p)
+        localized = log10_expected(found.log10_p)
         return Shares.of(len(phases)).log10_p(phases, aligned, localized)
 
 

@@ -1,7 +1,7 @@
 """Removal by one who asks the detector: word after word is changed until nothing is found.
 
-Each attack yields what its attacker would publish after 0, 1, 2, ... questions, and ends when the attacker
-is done. All may change the same share of the words. An attacker who does not know yet that its text is clear fills
+Each attack yields what its attacker would publish after 0, 1, 2, ... questions, and ends when the attacker is
+done. All may change the same share of the words. An attacker who does not know yet that a text is clear fills
 up with changes at random: nobody does worse than one who asks nothing.
 """
 
