@@ -11,7 +11,7 @@ from ttmark.evaluation.cells import SamplingSetting
 from ttmark.evaluation.intervals import Interval, mean
 from ttmark.evaluation.language_model import LanguageModel, block_levels, penalize, supports
 
-BLOCKS_PER_TEXT = 8
+BLOCKS_PER_TEXT = 4
 MAX_PATHS = 20_000
 """First tokens of a block beyond which its bound is not computed."""
 

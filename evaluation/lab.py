@@ -1,9 +1,7 @@
 """What an experiment works with: an open run, the model that makes its texts, and a console."""
 
-import shlex
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -11,6 +9,7 @@ from rich.console import Console
 
 from ttmark.evaluation.calibration import calibrate
 from ttmark.evaluation.cells import CALIBRATED, SETTINGS, Cell, SamplingSetting, Setting
+from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.evaluation.readings import Readings, as_sent
@@ -29,6 +28,8 @@ class Lab:
 
     Attributes:
         label: keeps the results of some options apart from those of others.
+        options: of every command of the run, a dataclass; None: results name those of the experiment alone.
+        command: what makes the result again that is being measured.
         readings: in which ways the detection reads a text.
     """
 
@@ -36,7 +37,31 @@ class Lab:
     source: ModelSource
     console: Console
     label: str | None = None
+    options: Any = None
+    command: str = ""
     readings: Readings = as_sent
+
+    def measure(self, experiment: "Experiment") -> None:
+        """Measures an experiment; its result says by which command."""
+        experiment.measure(replace(self, command=self.command_of(experiment)))
+
+    def command_of(self, experiment: "Experiment") -> str:
+        """What makes the result of an experiment in this run."""
+        shared = (replace(self.options, label=self.label),) if self.options else ()
+        return command_words(experiment.name, experiment, *shared)
+
+    def labelled(self, label: str | None) -> "Lab":
+        """The same run; results get a further label."""
+        return replace(self, label="-".join(filter(None, (self.label, label))) or None)
+
+    def measured(self, experiment: "Experiment") -> Path | None:
+        """The result of the very command that an experiment stands for; None where there is none."""
+        path = self.run.folder / f"{self._result_name(experiment.name)}.json"
+        made = path.is_file() and Result.load(path).command == self.command_of(experiment)
+        return path if made else None
+
+    def _result_name(self, experiment: str) -> str:
+        return f"{experiment}-{self.label}" if self.label else experiment
 
     def setting(self, name: Setting, texts: int = CALIBRATION_TEXTS) -> SamplingSetting:
         """The named setting; the temperature of `iso` and `iso-fresh` is found once per run."""
@@ -87,7 +112,7 @@ class Lab:
         for table in tables:
             self.console.print(table.rich())
         data = tuple(asdict(row) for row in rows)
-        result = Result(experiment, command_line(), tuple(tables), tuple(figures), data)
+        result = Result(experiment, self.command, tuple(tables), tuple(figures), data)
         if self.label:
             result = result.labelled(self.label)
         result.save(self.run.folder)
@@ -110,8 +135,3 @@ class Experiment(Protocol):
     def measure(self, lab: Lab) -> None:
         """Makes the texts that are missing and writes tables, plots and rows to the run's folder."""
         ...
-
-
-def command_line() -> str:
-    """The command as it was typed."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -93,7 +93,7 @@ class LabOptions:
             try:
                 with Progress(*columns, console=console, transient=True) as progress:
                     run = Run(folder, source, self.seed, progress)
-                    yield Lab(run, source, console, self.label, readings)
+                    yield Lab(run, source, console, self.label, self, readings=readings)
             finally:
                 source.close()
 
@@ -116,7 +116,7 @@ def eval_app(readings: Readings = as_sent) -> typer.Typer:
 
     def measure(experiment: Experiment, options: LabOptions) -> None:
         with options.open(readings) as lab:
-            experiment.measure(lab)
+            lab.measure(experiment)
 
     app = new_app("The paper's experiments on any causal language model.")
     for kind in EXPERIMENTS:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.lab import command_line
+from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.null_tables.build import TABLES, write_table
 from ttmark.evaluation.options import BlockSizes, Out, Schemes, run_folder
 from ttmark.evaluation.quality import bert_scorer, pairs_table, read_pairs, score_pairs
@@ -38,7 +38,7 @@ class Pairs:
         table = pairs_table(scores)
         Console().print(table.rich())
         data = tuple(asdict(score) for score in scores)
-        Result(self.name, command_line(), (table,), (), data).save(run_folder(self.out))
+        Result(self.name, command_words(self.name, self), (table,), (), data).save(run_folder(self.out))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class EditOptions:
 
     edits: EditNames = ()
     share: Annotated[float, typer.Option(min=0.0, max=0.9, help="Share of the passage that is edited.")] = 0.3
-    setting: OneSetting = Setting.ISO_FRESH
+    setting: OneSetting = Setting.ISO
     schemes: Schemes = SCHEMES
     lengths: Lengths = (200, 400)
     texts: Texts = 300

@@ -56,7 +56,7 @@ class Cost:
     name: ClassVar[str] = "cost"
     title: ClassVar[str] = "Power against cost"
 
-    settings: Settings = (Setting.ISO_FRESH,)
+    settings: Settings = (Setting.ISO,)
     lengths: Lengths = (100, 200)
     texts: TextsInTurn = (200,)
     schemes: Schemes = SCHEMES

@@ -241,7 +241,7 @@ class Blocks(BlockOptions):
     name: ClassVar[str] = "blocks"
     title: ClassVar[str] = "Blocks of one, two and three tokens"
 
-    settings: Settings = (Setting.ISO, Setting.ISO_FRESH)
+    settings: Settings = (Setting.ISO,)
 
     def measure(self, lab: Lab) -> None:
         finish_direct(lab, self.name, [self.grid(lab.setting(name)) for name in self.settings], self.lengths)

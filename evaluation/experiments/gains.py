@@ -29,7 +29,7 @@ class Gains(BlockOptions):
     name: ClassVar[str] = "gains"
     title: ClassVar[str] = "Where the gains come from"
 
-    setting: OneSetting = Setting.ISO_FRESH
+    setting: OneSetting = Setting.ISO
 
     def measure(self, lab: Lab) -> None:
         setting = lab.setting(self.setting)

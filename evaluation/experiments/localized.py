@@ -33,7 +33,7 @@ class Localized:
         tuple[int, ...], typer.Option(min=1, help="Length of the documents; may be repeated.")
     ] = (10_000,)
     spans: Annotated[tuple[int, ...], typer.Option(min=1, help="Spans per document; may be repeated.")] = (1,)
-    setting: OneSetting = Setting.ISO_FRESH
+    setting: OneSetting = Setting.ISO
     schemes: Schemes = PAPER_SCHEMES
     block_sizes: BlockSizes = (1, 2)
     documents: Annotated[int, typer.Option(min=2, help="With a span, and as many without.")] = 100

@@ -26,7 +26,7 @@ class Quality:
     name: ClassVar[str] = "quality"
     title: ClassVar[str] = "Quality"
 
-    setting: OneSetting = Setting.ISO_FRESH
+    setting: OneSetting = Setting.ISO
     schemes: Schemes = SCHEMES
     block_sizes: BlockSizes = (1, 2)
     length: Length = 400

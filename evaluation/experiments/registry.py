@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -56,22 +56,29 @@ QUICK_CALIBRATION_TEXTS = 40
 
 @dataclass(frozen=True, slots=True)
 class Everything:
-    """Every experiment; `ttmark eval report` makes one document of the results."""
+    """Every experiment that this run has not measured yet; `ttmark eval report` makes pages of them."""
+
+    name: ClassVar[str] = "all"
+    title: ClassVar[str] = "Everything"
 
     quick: Annotated[bool, typer.Option("--quick", help="Small samples: under 15 minutes on two cores.")] = (
         False
     )
-    setting: OneSetting = Setting.ISO_FRESH
+    setting: OneSetting = Setting.ISO
     human: Human = None
 
     def measure(self, lab: Lab) -> None:
         lab.setting(self.setting, QUICK_CALIBRATION_TEXTS if self.quick else CALIBRATION_TEXTS)
-        for experiment in self.experiments():
-            experiment.measure(lab)
+        for experiment, label in self.experiments():
+            one = lab.labelled(label)
+            if found := one.measured(experiment):
+                lab.console.print(f"{found}: is there; delete it to measure it again")
+            else:
+                one.measure(experiment)
 
-    def experiments(self) -> Iterator[Experiment]:
-        """Each once, as large as asked for."""
-        return self._quick() if self.quick else self._full()
+    def experiments(self) -> Iterator[tuple[Experiment, str | None]]:
+        """Each with the label of its result, as large as asked for."""
+        return ((one, None) for one in self._quick()) if self.quick else self._full()
 
     def _quick(self) -> Iterator[Experiment]:
         """Few texts, of one scheme where the paper's three are not the point."""
@@ -107,27 +114,29 @@ class Everything:
         yield Oracle(setting=setting, length=100, texts=3, budgets=(0, 10), defaults_only=True, human=human)
         yield Averaging(setting=setting, length=100, prompt_count=2, answers=2)
 
-    def _full(self) -> Iterator[Experiment]:
-        """As each has it by default, with more texts, settings and documents for the tables of results."""
-        setting, human = self.setting, self.human
-        yield Blocks(settings=(setting,))
-        yield Gains(setting=setting)
-        yield Strict((Setting.STRICT, Setting.QWEN3, Setting.LLAMA3), texts=500)
-        yield Direct(schemes=SCHEMES, texts=(200,))
-        yield TopP(setting, texts=200)
-        yield Edits(setting=setting, texts=500, human=human)
-        yield Beta(setting=setting, human=human)
-        yield Localized((500, 2_000, 5_000, 10_000), (1, 3), setting, documents=300, human=human)
-        yield Combined(human=human)
-        yield Quality(setting)
-        yield Repeated(setting)
-        yield Widths(setting, SCHEMES, completions=200)
-        yield Retokenisation()
-        yield Verification(texts=500)
-        yield Runtime(repeats=5)
-        yield Cost((setting, Setting.DEFAULT))
-        yield Frontier(human=human)
-        yield Stealing()
-        yield Scrubbing(human=human)
-        yield Oracle(human=human)
-        yield Averaging()
+    def _full(self) -> Iterator[tuple[Experiment, str | None]]:
+        """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
+        setting, chat, human, two = self.setting, Setting.CHAT, self.human, ("synthid", "gumbel")
+        at_chat: dict[str, Any] = {"lengths": (200,), "texts": (200, 200, 64)}
+        yield Blocks(settings=(chat,), **at_chat), "chat"
+        yield Gains(setting=chat, **at_chat), None
+        yield Blocks(settings=(setting,), block_sizes=(1, 2), texts=(100,)), None
+        yield Strict(texts=100), None
+        yield Direct((Setting.DEFAULT,), two, texts=(50,)), None
+        yield TopP(setting, two, length=100, texts=50, top_p=(0.5, 0.7, 0.9, 1.0)), None
+        yield Edits(setting=setting, texts=100, human=human), None
+        yield Beta(setting=setting, texts=100, human=human), None
+        yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
+        yield Combined(human=human), None
+        yield Quality(chat, length=200, texts=64), None
+        yield Repeated(chat, two, completions=64), None
+        yield Widths(chat, ("gumbel",), (2,), completions=64), None
+        yield Retokenisation(texts=50), None
+        yield Verification(texts=24), None
+        yield Runtime(two, length=8, candidates=(1, 4, 16, 50)), None
+        yield Cost((chat,), texts=(16,), schemes=("gumbel",)), None
+        yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None
+        yield Stealing(schemes=("mcmark",), control=False, quick=True), None
+        yield Scrubbing(human=human), None
+        yield Oracle(human=human), None
+        yield Averaging(), None

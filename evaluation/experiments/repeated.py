@@ -35,7 +35,7 @@ class Repeated:
     name: ClassVar[str] = "repeated"
     title: ClassVar[str] = "Repeated queries"
 
-    setting: OneSetting = Setting.ISO_FRESH
+    setting: OneSetting = Setting.ISO
     schemes: Schemes = SCHEMES
     block_sizes: BlockSizes = (1, 2)
     length: Length = 24

@@ -24,7 +24,7 @@ class TopP:
     name: ClassVar[str] = "topp"
     title: ClassVar[str] = "Top-p"
 
-    setting: OneSetting = Setting.ISO_FRESH
+    setting: OneSetting = Setting.ISO
     schemes: Schemes = PAPER_SCHEMES
     block_sizes: BlockSizes = (1, 2)
     length: Length = 200

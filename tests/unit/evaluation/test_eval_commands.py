@@ -98,7 +98,8 @@ def test_a_core_experiment_prints_markdown() -> None:
 
 
 @pytest.mark.parametrize("quick", [True, False])
-def test_all_is_every_experiment_once(quick: bool) -> None:
+def test_all_is_every_experiment_and_no_result_twice(quick: bool) -> None:
     plan = Everything(quick=quick, setting=Setting.STRICT)
-    names = [experiment.name for experiment in plan.experiments()]
-    assert sorted(names) == sorted(kind.name for kind in EXPERIMENTS)
+    results = [(experiment.name, label) for experiment, label in plan.experiments()]
+    assert len(set(results)) == len(results)
+    assert {name for name, _ in results} == {kind.name for kind in EXPERIMENTS}
