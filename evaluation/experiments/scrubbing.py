@@ -50,7 +50,7 @@ class Scrubbing:
     texts: Texts = 100
     length: Length = 200
     reworded: Annotated[
-        int, typer.Option(min=0, help="Texts of each profile that the model says in other words.")
+        int, typer.Option(min=0, help="Texts of the default profile that the model says in other words.")
     ] = 50
     defaults_only: Annotated[bool, typer.Option(help="The default profile alone.")] = False
     human: Human = None
@@ -63,9 +63,9 @@ class Scrubbing:
         for victim in attacked:
             texts = victim.texts(lab, self.texts)
             rows += measure_edits(lab, victim, texts, material)
-            if self.reworded:
-                rows += measure_reworded(lab, victim, texts[: self.reworded])
             lies += measure_lies(lab, victim, texts)
+        if self.reworded:
+            rows += measure_reworded(lab, attacked[0], self.reworded)
         lab.finish(
             self.name, [scrub_table(rows, self), lie_table(lies, self)], [*rows, *lies], [scrub_figure(rows)]
         )
@@ -120,8 +120,9 @@ def measure_edits(lab: Lab, victim: Victim, texts: Sequence[str], material: Mate
                 yield scrub_row(lab, victim, (family, name, share), texts, edited)
 
 
-def measure_reworded(lab: Lab, victim: Victim, texts: Sequence[str]) -> Iterator[ScrubRow]:
+def measure_reworded(lab: Lab, victim: Victim, count: int) -> Iterator[ScrubRow]:
     """After the model said sentences in other words."""
+    texts = victim.texts(lab, count)
     answers = rewriting(lab, victim.cell, texts)
     for share in SENTENCE_SHARES:
         edited = [answers.text(number, share, lab.run.seed) for number in range(len(texts))]
