@@ -52,6 +52,7 @@ class Scrubbing:
     reworded: Annotated[
         int, typer.Option(min=0, help="Texts of the default profile that the model says in other words.")
     ] = 50
+    edits: Annotated[bool, typer.Option(help="Also edits and lies that need no model.")] = True
     defaults_only: Annotated[bool, typer.Option(help="The default profile alone.")] = False
     human: Human = None
 
@@ -60,15 +61,14 @@ class Scrubbing:
         attacked = victims(lab.setting(self.setting), self.length, () if self.defaults_only else OTHERS)
         rows: list[ScrubRow] = []
         lies: list[LieRow] = []
-        for victim in attacked:
+        for victim in attacked if self.edits else ():
             texts = victim.texts(lab, self.texts)
             rows += measure_edits(lab, victim, texts, material)
             lies += measure_lies(lab, victim, texts)
         if self.reworded:
             rows += measure_reworded(lab, attacked[0], self.reworded)
-        lab.finish(
-            self.name, [scrub_table(rows, self), lie_table(lies, self)], [*rows, *lies], [scrub_figure(rows)]
-        )
+        tables = [scrub_table(rows, self)] + [lie_table(lies, self)] * self.edits
+        lab.finish(self.name, tables, [*rows, *lies], [scrub_figure(rows)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,7 @@ def measure_edits(lab: Lab, victim: Victim, texts: Sequence[str], material: Mate
 def measure_reworded(lab: Lab, victim: Victim, count: int) -> Iterator[ScrubRow]:
     """After the model said sentences in other words."""
     texts = victim.texts(lab, count)
+    yield scrub_row(lab, victim, ("none", "none", 0.0), texts, texts)
     answers = rewriting(lab, victim.cell, texts)
     for share in SENTENCE_SHARES:
         edited = [answers.text(number, share, lab.run.seed) for number in range(len(texts))]
