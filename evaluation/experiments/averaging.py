@@ -42,7 +42,7 @@ class Averaging:
 
     def measure(self, lab: Lab) -> None:
         setting = lab.setting(self.setting)
-        rows = []
+        rows: list[MixedRow] = []
         for pool in POOLS:
             cell = replace(NOW.cell(setting, self.length), pool=pool, prompts=self.prompt_count)
             rows += measure_mixed(lab, cell, self.prompt_count, self.answers)

@@ -1,6 +1,6 @@
 """`oracle`: removal and forgery by one who may ask the detector so many questions, by what it tells."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, ClassVar
@@ -181,6 +181,10 @@ def removal_table(rows: Sequence[OracleRow], plan: Oracle) -> Table:
 
 def forgery_table(rows: Sequence[OracleRow], plan: Oracle) -> Table:
     """Texts that nobody marked and that are found."""
+
+    def found(number: int) -> Callable[[OracleRow], str]:
+        return lambda row: row.success[number].percent()
+
     return table_by(
         f"Forgery with questions to the detector, {plan.length} tokens",
         rows,
@@ -189,10 +193,7 @@ def forgery_table(rows: Sequence[OracleRow], plan: Oracle) -> Table:
             "the detector tells": lambda row: row.tells,
             "questions": lambda row: row.budget,
             "texts": lambda row: row.texts,
-            **{
-                f"found at 1e{rate:.0f}": lambda row, n=number: row.success[n].percent()
-                for number, rate in enumerate(RATES)
-            },
+            **{f"found at 1e{rate:.0f}": found(number) for number, rate in enumerate(RATES)},
             "words changed, median of those at 1e-5": _changed,
         },
         (
