@@ -1,6 +1,7 @@
 """What is generated: sampling settings, cells of texts that are made alike, and their keys and seeds."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -142,6 +143,10 @@ class Cell:
     def prompt(self, index: int, available: int) -> int:
         """Number of the prompt that a text continues."""
         return index % min(self.prompts or available, available)
+
+    def prompt_ids(self, index: int, prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """What a text continues: one of the model's prompts."""
+        return prompts[self.prompt(index, len(prompts))]
 
     def sampling(self) -> dict[str, Any]:
         """What else is said to the engine of how to sample."""

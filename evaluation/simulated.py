@@ -102,7 +102,7 @@ class SimulatedSource:
                 self.language_model,
                 cell,
                 cell.key(seed, index),
-                self.prompts[cell.prompt(index, len(self.prompts))],
+                cell.prompt_ids(index, self.prompts),
                 np.random.default_rng(sampling_seed(seed, cell.name, index)),
             )
             seconds = time.perf_counter() - started

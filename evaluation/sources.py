@@ -142,7 +142,7 @@ class EngineSource:
             tokens: list[int] = []
             watermarked = 0
             async with slots:
-                prompt_ids = prompts[cell.prompt(index, len(prompts))]
+                prompt_ids = cell.prompt_ids(index, prompts)
                 async for delta in engine.generate(_request(prompt_ids, cell, watermark, index, seed)):
                     tokens += delta.token_ids
                     watermarked = delta.report.watermarked_blocks if delta.report else watermarked

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -34,6 +35,7 @@ from ttmark.evaluation.options import (
     model_path,
     run_folder,
 )
+from ttmark.evaluation.readings import Readings, as_sent
 from ttmark.evaluation.run import Run
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
 from ttmark.evaluation.sources import EngineSource, ModelSource
@@ -66,7 +68,7 @@ class LabOptions:
     dtype: Dtype = EXACT
 
     @contextmanager
-    def open(self) -> Iterator[Lab]:
+    def open(self, readings: Readings = as_sent) -> Iterator[Lab]:
         """Opens or resumes the run in `out` or the model's folder; what a user can mend ends as one line."""
         console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
         name = chosen_model(self.model)
@@ -90,15 +92,10 @@ class LabOptions:
             describe(name, path, prompts, MAX_TOKENS, self.seed, asdict(settings)).save(folder)
             try:
                 with Progress(*columns, console=console, transient=True) as progress:
-                    yield Lab(Run(folder, source, self.seed, progress), source, console, self.label, self)
+                    run = Run(folder, source, self.seed, progress)
+                    yield Lab(run, source, console, self.label, self, readings=readings)
             finally:
                 source.close()
-
-
-def measure(experiment: Experiment, options: LabOptions) -> None:
-    """Runs one experiment."""
-    with options.open() as lab:
-        lab.measure(experiment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +111,18 @@ def calibrate(options: Calibrate, lab_options: LabOptions) -> None:
         lab.console.print(f"{options.setting}: {lab.setting(options.setting)}")
 
 
-app = new_app("The paper's experiments on any causal language model.")
-for kind in EXPERIMENTS:
-    app.command(kind.name)(command_of(measure, kind, LabOptions))
-app.command("calibrate")(command_of(calibrate, Calibrate, LabOptions))
-app.command("all")(command_of(measure, Everything, LabOptions))
-for tool in (Core, Pairs, Report, NullTables):
-    app.command(tool.name)(command_of(tool.run, tool))
+def eval_app(readings: Readings = as_sent) -> typer.Typer:
+    """The command line; `readings` says in which ways the detection reads a text."""
+
+    def measure(experiment: Experiment, options: LabOptions) -> None:
+        with options.open(readings) as lab:
+            lab.measure(experiment)
+
+    app = new_app("The paper's experiments on any causal language model.")
+    for kind in EXPERIMENTS:
+        app.command(kind.name)(command_of(measure, kind, LabOptions))
+    app.command("calibrate")(command_of(calibrate, Calibrate, LabOptions))
+    app.command("all")(command_of(measure, Everything, LabOptions))
+    for tool in (Core, Pairs, Report, NullTables):
+        app.command(tool.name)(command_of(tool.run, tool))
+    return app

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cells import Setting
+from ttmark.evaluation.experiments.averaging import Averaging
 from ttmark.evaluation.experiments.combined import Combined
 from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
@@ -16,10 +17,12 @@ from ttmark.evaluation.experiments.gains import Gains
 from ttmark.evaluation.experiments.kinds import Kinds
 from ttmark.evaluation.experiments.localized import Localized
 from ttmark.evaluation.experiments.peers import Peers
+from ttmark.evaluation.experiments.oracle import Oracle
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.repeated import Repeated, Widths
 from ttmark.evaluation.experiments.retokenisation import Retokenisation
 from ttmark.evaluation.experiments.runtime import Runtime
+from ttmark.evaluation.experiments.scrubbing import Scrubbing
 from ttmark.evaluation.experiments.stealing import Stealing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
@@ -48,6 +51,9 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Frontier,
     Stealing,
     Peers,
+    Scrubbing,
+    Oracle,
+    Averaging,
 )
 QUICK_CALIBRATION_TEXTS = 40
 
@@ -122,6 +128,9 @@ class Everything:
             speed_tokens=16,
             human=human,
         )
+        yield Scrubbing(setting=setting, length=100, texts=4, reworded=2, defaults_only=True, human=human)
+        yield Oracle(setting=setting, length=100, texts=3, budgets=(0, 10), defaults_only=True, human=human)
+        yield Averaging(setting=setting, length=100, prompt_count=2, answers=2)
 
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
@@ -147,3 +156,7 @@ class Everything:
         yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None
         yield Stealing(schemes=("mcmark",), control=False, quick=True), None
         yield Peers(texts=48, loss_texts=32, speed_tokens=32, human=human), None
+        yield Scrubbing(texts=50, reworded=0, defaults_only=True, human=human), None
+        yield Scrubbing(edits=False, reworded=40, defaults_only=True, human=human), "reworded"
+        yield Oracle(texts=12, defaults_only=True, human=human), "twelve"
+        yield Averaging(), None

@@ -14,9 +14,10 @@ def evaluate(context: typer.Context) -> None:
     """The paper's experiments on any causal language model."""
     _require_extras(context.args)
     # Imported here: the rest of the command line must start without torch.
-    from ttmark.evaluation.cli.app import app
+    from ttmark.evaluation.cli.app import eval_app
+    from ttmark.services.text_readings import text_readings
 
-    app(args=context.args, prog_name="ttmark eval")
+    eval_app(text_readings())(args=context.args, prog_name="ttmark eval")
 
 
 def benchmark(context: typer.Context) -> None:

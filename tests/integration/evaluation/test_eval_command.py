@@ -7,7 +7,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from ttmark.evaluation.cli.app import app
+from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.report.result import Result as Experiment
 
 Eval = Callable[..., Result]
@@ -17,7 +17,7 @@ Eval = Callable[..., Result]
 def evaluate(model: Path, prompts: Path, tmp_path: Path) -> Eval:
     def call(*arguments: str) -> Result:
         shared = ["--model", str(model), "--prompts", str(prompts), "--threads", "1"]
-        return CliRunner().invoke(app, [*arguments, *shared, "--out", str(tmp_path / "run")])
+        return CliRunner().invoke(eval_app(), [*arguments, *shared, "--out", str(tmp_path / "run")])
 
     return call
 
@@ -68,7 +68,7 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
         result = evaluate(*call)
         assert result.exit_code == 0, result.output
     target = tmp_path / "results"
-    result = CliRunner().invoke(app, ["report", str(target), "--out", str(tmp_path / "run")])
+    result = CliRunner().invoke(eval_app(), ["report", str(target), "--out", str(tmp_path / "run")])
     assert "README.md, blocks.md, strict.md, edits.md, localized.md, quality.md" in result.output
     document = "".join(path.read_text() for path in target.glob("*.md"))
     assert all(title in document for title in ("Strict sampling", "rewrite, 30 tokens", "rewrite, 40 tokens"))

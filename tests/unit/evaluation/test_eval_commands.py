@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ttmark.evaluation.cells import Setting
-from ttmark.evaluation.cli.app import app
+from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.report.result import Result as Outcome
 
@@ -17,7 +17,7 @@ OWN_OPTIONS = {"schemes": "--scheme", "profiles": "--profile", "texts": "--texts
 
 def simulated(folder: Path, *arguments: str) -> Result:
     shared = ["--model", "simulated", "--setting", "default", "--out", str(folder)]
-    return CliRunner().invoke(app, [*arguments, *shared])
+    return CliRunner().invoke(eval_app(), [*arguments, *shared])
 
 
 def test_an_experiment_runs_on_the_simulated_model_and_resumes(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_spans_are_planted_in_documents_that_no_model_wrote(tmp_path: Path) -> N
 def test_too_small_a_number_is_a_wrong_option_and_no_traceback(
     arguments: tuple[str, ...], message: str
 ) -> None:
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(eval_app(), arguments)
     assert result.exit_code == 2
     assert message in result.output
     assert isinstance(result.exception, SystemExit)
@@ -84,7 +84,7 @@ def test_too_small_a_number_is_a_wrong_option_and_no_traceback(
 
 def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the_shared_ones() -> None:
     for kind in EXPERIMENTS:
-        result = CliRunner().invoke(app, [kind.name, "--help"], env={"COLUMNS": "200"})
+        result = CliRunner().invoke(eval_app(), [kind.name, "--help"], env={"COLUMNS": "200"})
         assert result.exit_code == 0
         own = {field.name for field in fields(kind)} & OWN_OPTIONS.keys()
         options = [OWN_OPTIONS[name] for name in own] + ["--model", "--label"]
@@ -92,7 +92,7 @@ def test_every_experiment_has_a_command_whose_help_shows_its_own_options_and_the
 
 
 def test_a_core_experiment_prints_markdown() -> None:
-    result = CliRunner().invoke(app, ["core", "theorem", "--keys", "5"])
+    result = CliRunner().invoke(eval_app(), ["core", "theorem", "--keys", "5"])
     assert result.exit_code == 0, result.output
     assert "| simulated model | 5 |" in result.output
 

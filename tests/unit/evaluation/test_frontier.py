@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.evaluation.cells import Cell, SamplingSetting
-from ttmark.evaluation.cli.app import app
+from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.experiments import frontier
 from ttmark.evaluation.language_model import Level
 from ttmark.evaluation.profiles import Profile, entropy_kept
@@ -27,7 +27,7 @@ def test_profiles_are_compared_on_the_simulated_model(
     monkeypatch.setattr(frontier, "REPEATED", {gumbel: None})
     sizes = ("--texts", "2", "--length", "60", "--prompt-count", "2", "--same-key", "3", "--unmarked", "2")
     options = ("--model", "simulated", "--setting", "default", "--out", str(tmp_path))
-    result = CliRunner().invoke(app, ["frontier", "--profile", "gumbel", *sizes, *options])
+    result = CliRunner().invoke(eval_app(), ["frontier", "--profile", "gumbel", *sizes, *options])
     assert result.exit_code == 0, result.output
     first, second, *crowds = Result.load(tmp_path / "frontier.json").data
     assert (first["profile"]["numbered"], second["profile"]["numbered"]) == (False, True)
@@ -47,7 +47,7 @@ def test_profiles_are_compared_on_the_simulated_model(
 
 def test_a_name_that_no_profile_has_is_refused(tmp_path: Path) -> None:
     options = ("--model", "simulated", "--setting", "default", "--out", str(tmp_path))
-    result = CliRunner().invoke(app, ["frontier", "--profile", "mcmark", *options])
+    result = CliRunner().invoke(eval_app(), ["frontier", "--profile", "mcmark", *options])
     assert result.exit_code == 1
     assert "no profile is called mcmark" in result.output
 
