@@ -16,8 +16,8 @@ from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
 from ttmark.evaluation.experiments.kinds import Kinds
 from ttmark.evaluation.experiments.localized import Localized
-from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.oracle import Oracle
+from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.repeated import Repeated, Widths
 from ttmark.evaluation.experiments.retokenisation import Retokenisation
