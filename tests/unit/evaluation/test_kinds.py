@@ -13,7 +13,7 @@ from typer.testing import Result as Outcome
 
 from ttmark.evaluation.answers import answers_of
 from ttmark.evaluation.cells import SETTINGS, Cell, SamplingSetting, Setting
-from ttmark.evaluation.cli.app import app
+from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.conformance.languages import language_of
 from ttmark.evaluation.entropy import supports_along
 from ttmark.evaluation.experiments import kinds
@@ -131,7 +131,7 @@ def asked(folder: Path, *texts: str) -> Outcome:
         file.write_bytes(b"\n".join(map(orjson.dumps, QUESTIONS)))
     options = ["--model", "simulated", "--setting", "default", "--length", "20", "--length", "60"]
     given = ["kinds", "--questions", str(file), "--out", str(folder), *options]
-    return CliRunner().invoke(app, [*given, *(word for count in texts for word in ("--texts", count))])
+    return CliRunner().invoke(eval_app(), [*given, *(word for count in texts for word in ("--texts", count))])
 
 
 def test_every_kind_is_measured_under_every_profile_and_what_is_there_stays(

@@ -9,7 +9,7 @@ from transformers import BayesianDetectorConfig, BayesianDetectorModel
 from typer.testing import CliRunner
 
 from ttmark.evaluation.cells import Cell, SamplingSetting, prf_key
-from ttmark.evaluation.cli.app import app
+from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.intervals import Sample
 from ttmark.evaluation.peers.bayesian import Bayesian, stacked, train
 from ttmark.evaluation.peers.detectors import Document, Measured, Ours, synthid, weighted_mean
@@ -125,7 +125,7 @@ def test_the_command_compares_systems_on_the_demo_model(tmp_path: Path) -> None:
     sizes = "--texts 3 --length 50 --training 4 --completions 2 --prompt-count 2 --null-scores 1000"
     few = "--loss-texts 2 --speed-tokens 4 --scheme gumbel --block-size 2"
     options = ["--model", "demo", "--setting", "default", "--threads", "1", "--out", str(tmp_path)]
-    result = CliRunner().invoke(app, ["peers", *sizes.split(), *few.split(), *options])
+    result = CliRunner().invoke(eval_app(), ["peers", *sizes.split(), *few.split(), *options])
     assert result.exit_code == 0, result.output
     assert "vLLM Gumbel is left out" in result.output
     rows = [row for row in Result.load(tmp_path / "peers.json").data if "power" in row]
@@ -144,6 +144,6 @@ def test_the_command_compares_systems_on_the_demo_model(tmp_path: Path) -> None:
         assert row["seconds"] > 0
     baselines = Result.load(tmp_path / "peers.json").data[len(rows) :]
     assert baselines[-1]["seconds"] > baselines[1]["seconds"]  # over the whole vocabulary it is slow
-    again = CliRunner().invoke(app, ["peers", "--system", "kgw", *options])
+    again = CliRunner().invoke(eval_app(), ["peers", "--system", "kgw", *options])
     assert again.exit_code == 1
     assert "unknown: kgw" in again.output
