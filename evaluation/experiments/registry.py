@@ -141,17 +141,18 @@ class Everything:
         yield Strict(texts=100), None
         yield Direct((Setting.DEFAULT,), two, texts=(50,)), None
         yield TopP(setting, two, length=100, texts=50, top_p=(0.5, 0.7, 0.9, 1.0)), None
-        yield Edits(setting=setting, texts=100, human=human), None
-        yield Beta(setting=setting, texts=100, human=human), None
-        yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
-        yield Combined(human=human), None
+        words = ("rewrite", "substitute", "delete", "insert")
+        yield Edits(edits=words, setting=setting, texts=100, human=human), None
+        yield Beta(edits=words[:1], schemes=("synthid",), setting=setting, texts=100, human=human), None
+        yield Localized(setting=setting, schemes=SCHEMES, documents=50, human=human), None
+        yield Combined(texts=24, human=human), None
         yield Quality(chat, length=200, texts=64), None
         yield Repeated(chat, two, completions=64), None
         yield Widths(chat, ("gumbel",), (2,), completions=64), None
         yield Retokenisation(texts=50), None
         yield Kinds(texts=(48, 12)), None
         yield Verification(texts=24), None
-        yield Runtime(two, length=8, candidates=(1, 4, 16, 50)), None
+        yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
         yield Cost((chat,), texts=(16,), schemes=("gumbel",)), None
         yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None
         yield Stealing(schemes=("mcmark",), control=False, quick=True), None
