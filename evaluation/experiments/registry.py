@@ -144,7 +144,7 @@ class Everything:
         words = ("rewrite", "substitute", "delete", "insert")
         yield Edits(edits=words, setting=setting, texts=100, human=human), None
         yield Beta(edits=words[:1], schemes=("synthid",), setting=setting, texts=100, human=human), None
-        yield Localized(setting=setting, schemes=SCHEMES, documents=50, human=human), None
+        yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
         yield Combined(texts=24, human=human), None
         yield Quality(chat, length=200, texts=64), None
         yield Repeated(chat, two, completions=64), None

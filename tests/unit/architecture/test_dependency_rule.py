@@ -43,7 +43,7 @@ ONLY_IN = {
     "transformers": ("gen_service/", "evaluation/"),
     "c2pa": ("shared/manifests/",),
     "redis": ("shared/vault/",),
-    "vllm": ("gen_service/vllm_engine/", "evaluation/bench/"),
+    "vllm": ("gen_service/vllm_engine/", "evaluation/bench/", "evaluation/peers/"),
 }
 
 
