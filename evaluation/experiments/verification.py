@@ -40,7 +40,7 @@ class Verification:
     """Texts read by their model, which weights their blocks, beside the same blocks without weights."""
 
     name: ClassVar[str] = "verification"
-    title: ClassVar[str] = "Verification by who runs the model"
+    title: ClassVar[str] = "Verification by the model's owner"
 
     setting: OneSetting = Setting.CHAT
     schemes: Schemes = ("synthid", "gumbel")
