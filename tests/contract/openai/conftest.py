@@ -133,8 +133,8 @@ def smollm2_engine(smollm2_folder: Path, pytestconfig: pytest.Config) -> Iterato
 
 @pytest.fixture(scope="session")
 def serve() -> Iterator[Callable[[Service], Service]]:
-    """Makes a service listen on loopback until the session ends."""
-    servers: list[tuple[uvicorn.Server, threading.Thread]] = []
+    """Makes a service listen on loopback until the session ends; then its clients are closed."""
+    servers: list[tuple[uvicorn.Server, threading.Thread, Service]] = []
 
     def start(service: Service) -> Service:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -145,12 +145,14 @@ def serve() -> Iterator[Callable[[Service], Service]]:
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        servers.append((server, thread))
+        servers.append((server, thread, service))
         service.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         return service
 
     yield start
-    for server, thread in servers:
+    for server, thread, service in servers:
+        while service.clients:
+            service.clients.pop().close()
         server.should_exit = True
         thread.join(timeout=10)
 
