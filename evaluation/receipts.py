@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ttmark.evaluation.answers import Answer
 from ttmark.evaluation.intervals import Interval, clopper_pearson
-from ttmark.evaluation.report.result import Table, table_by
+from ttmark.evaluation.report.result import Table, rate_name, table_by
 from ttmark.gen_service.api.receipt import ReceiptRule, exact_log10_p
 from ttmark.gen_service.engine import Marking
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct
@@ -101,10 +101,11 @@ def receipts_table(rows: Sequence[ReceiptRow]) -> Table:
             f"aligned, {POOL} keys": lambda row: row.aligned_pool.percent(),
         },
         (
-            "A receipt is the exact p-value of the generated token ids under the key that marked them: at FPR"
-            f" {RULE.fpr:g} direct detection of these ids finds `strong` and `weak` and no `none`, always.",
-            f"Found: at FPR {RULE.fpr:g} from the words, which are read as tokens anew and at any boundary"
-            f" of blocks; {POOL} keys: p-values are multiplied by {POOL}.",
+            "A receipt is the exact p-value of the generated token ids under the key that marked them; from"
+            f" these ids direct detection at FPR {rate_name(RULE.fpr)} finds `strong` and `weak` and no"
+            " `none`, always.",
+            f"Found: here the words are read as tokens anew, and at any boundary of blocks; FPR"
+            f" {rate_name(RULE.fpr)}; {POOL} keys: p-values are multiplied by {POOL}.",
             "Answers end where the model ends them.",
             "Intervals are 95 % (Clopper-Pearson).",
         ),

@@ -17,7 +17,7 @@ from ttmark.evaluation.intervals import Interval, wilson
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Length, OneSetting
 from ttmark.evaluation.report.figure import Figure, Panel, line
-from ttmark.evaluation.report.result import Table, groups, table_by
+from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
 
 FPRS = (1e-2, 1e-5)
 POOLS = (16, 1)
@@ -131,8 +131,8 @@ def mixed_table(rows: Sequence[MixedRow], plan: Averaging) -> Table:
             "answers in a text": lambda row: row.mixed,
             "texts": lambda row: row.texts,
             "words, mean": lambda row: f"{row.words:.0f}",
-            **{f"found at {fpr:g}": found(number) for number, fpr in enumerate(FPRS)},
-            f"several keys found at {FPRS[-1]:g}": lambda row: row.several.percent(),
+            **{f"found at {rate_name(fpr)}": found(number) for number, fpr in enumerate(FPRS)},
+            f"several keys found at {rate_name(FPRS[-1])}": lambda row: row.several.percent(),
         },
         (
             f"Setting {plan.setting}, {plan.prompt_count} prompts, {plan.answers} answers to each. A mixed"
@@ -152,6 +152,6 @@ def mixed_figure(rows: Sequence[MixedRow]) -> Figure:
             for mix, of in groups([row for row in of_pool if row.mixed > 1], lambda row: row.mix).items()
         )
         panels.append(
-            Panel(f"{pool} keys", "answers in a text", f"found at {FPRS[-1]:g}", series, log_x=True)
+            Panel(f"{pool} keys", "answers in a text", f"found at {rate_name(FPRS[-1])}", series, log_x=True)
         )
     return Figure("averaging", "Answers mixed", tuple(panels))

@@ -15,7 +15,7 @@ from ttmark.evaluation.intervals import Interval, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Human, Length, OneSetting, Texts
 from ttmark.evaluation.profiles import DOCUMENT, Profile
-from ttmark.evaluation.report.result import Table, table_by, table_of
+from ttmark.evaluation.report.result import Table, rate_name, table_by, table_of
 from ttmark.evaluation.run import Completion
 from ttmark.evaluation.spans import plant
 from ttmark.evaluation.word_edits import WORD_EDITS
@@ -173,7 +173,8 @@ def power_table(rows: Sequence[PowerRow], plan: Combined) -> Table:
             "combined minus the best one, decades": lambda row: row.loss,
         },
         (
-            f"Setting {plan.setting}. Each text has a prompt and a key of its own. Found: p <= {FPR:g}.",
+            f"Setting {plan.setting}. Each text has a prompt and a key of its own."
+            f" Found: p <= {rate_name(FPR)}.",
             "Edits: substitute, delete, insert of single words, each of all texts. Direct: both boundaries.",
             "Brackets are 95 % intervals of the mean difference, text by text.",
         ),

@@ -97,7 +97,7 @@ def cost_table(rows: Sequence[DirectRow], *notes: str) -> Table:
             "": lambda row: f"{SCHEME_NAMES[row.scheme]} {label(row)}",
             "tokens": lambda row: row.length,
             "rows per token": lambda row: f"{row.rows:.2f}",
-            "TPR at FPR 0.001 %": lambda row: row.tpr[-1].percent(),
+            "TPR at FPR 1e-5": lambda row: row.tpr[-1].percent(),
             "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
             "mean z": lambda row: row.z,
             "nothing cheaper is better": lambda row: "*" if row in best else None,

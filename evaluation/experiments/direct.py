@@ -8,12 +8,12 @@ import numpy as np
 
 from ttmark.evaluation.cells import SETTINGS, Cell, Parameters, SamplingSetting, Setting
 from ttmark.evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
-from ttmark.evaluation.intervals import Interval, mean, ratio_of_means
+from ttmark.evaluation.intervals import Interval, mean, ratio_of_means, ratio_of_medians
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Lengths, Schemes, Settings, TextsInTurn, in_turn
 from ttmark.evaluation.paper import DIRECT, SCHEME_NAMES, STRICT, DirectFigures, row_name
 from ttmark.evaluation.report.figure import Figure, Panel, Series
-from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
+from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, table_by
 from ttmark.evaluation.run import PromptRows, Run, rows_per_token, seconds_per_thousand
 
 NULL_FPRS = (1e-1, 1e-2, 1e-3)
@@ -25,7 +25,10 @@ class DirectRow:
     """One cell at one length.
 
     Attributes:
-        gain: mean z over that of single tokens at equal length; None where those were not measured.
+        deviate: the median p-value as a normal deviate.
+        gain: `deviate` over that of single tokens at equal length, as the paper's median p-values have it;
+            None where those were not measured.
+        mean_gain: mean z over that of single tokens, as Theorems 1 and 2 have it.
         covered: share of the tokens that stand in scored blocks.
         score: mean standardised score of a scored block.
         fpr: rates of p <= NULL_FPRS in text without a watermark; empty where they were not measured.
@@ -42,8 +45,10 @@ class DirectRow:
     texts: int
     tpr: tuple[Interval, ...]
     median_log10_p: Interval
+    deviate: Interval
     z: Interval
     gain: Interval | None
+    mean_gain: Interval | None
     covered: Interval
     score: Interval
     fpr: tuple[Interval, ...]
@@ -96,8 +101,10 @@ def measure_direct(
                     texts=count,
                     tpr=tuple(found.rate(fpr) for fpr in FPRS),
                     median_log10_p=found.median_log10_p(),
+                    deviate=found.median_deviate(),
                     z=found.mean_z(),
-                    gain=ratio_of_means(found.z, single.z) if single else None,
+                    gain=ratio_of_medians(found.deviates, single.deviates) if single else None,
+                    mean_gain=ratio_of_means(found.z, single.z) if single else None,
                     covered=mean(found.covered),
                     score=mean(found.score),
                     fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS) if null_keys else (),
@@ -126,6 +133,7 @@ def _table(rows: Sequence[DirectRow], length: int, notes: Sequence[str]) -> Tabl
     texts = (
         f"{texts_note(rows)}, each with a key of its own; false positive rate over"
         f" {rows[0].null_texts} tests of texts without a watermark; brackets are 95 % intervals."
+        " Gain: ratio of the normal deviates of median p-values, over single tokens."
     )
     return table_by(
         f"Direct detection, {length} tokens, {rows[0].setting}",
@@ -134,9 +142,11 @@ def _table(rows: Sequence[DirectRow], length: int, notes: Sequence[str]) -> Tabl
             "": lambda row: row_name(row.scheme, row.block_size),
             **TPR_COLUMNS,
             "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
+            "as a normal deviate": lambda row: row.deviate,
+            "gain": lambda row: row.gain,
             "mean z": lambda row: row.z,
-            "gain in mean z": lambda row: row.gain,
-            "FPR measured at 1 %": lambda row: row.fpr[1].percent(),
+            "gain in mean z": lambda row: row.mean_gain,
+            "FPR measured at 1e-2": lambda row: row.fpr[1].percent(),
             "paper: TPR, median p": _paper_text,
         },
         (texts, *notes),
@@ -147,7 +157,7 @@ def _tpr(number: int) -> Callable[[DirectRow], str]:
     return lambda row: row.tpr[number].percent()
 
 
-TPR_COLUMNS = {f"TPR at FPR {100 * fpr:g} %": _tpr(number) for number, fpr in enumerate(FPRS)}
+TPR_COLUMNS = {f"TPR at FPR {rate_name(fpr)}": _tpr(number) for number, fpr in enumerate(FPRS)}
 
 
 def _paper_figures(row: DirectRow) -> DirectFigures | None:
@@ -175,10 +185,13 @@ def direct_figure(name: str, measured: Sequence[Sequence[DirectRow]]) -> Figure:
         longest = max(row.length for row in rows)
         kept = [row for row in rows if row.length == longest]
         series = [
-            Series(f"r = {size}", tuple(SCHEME_NAMES[row.scheme] for row in of), tuple(row.z for row in of))
+            Series(
+                f"r = {size}", tuple(SCHEME_NAMES[row.scheme] for row in of), tuple(row.deviate for row in of)
+            )
             for size, of in sorted(groups(kept, lambda row: row.block_size).items())
         ]
-        panels.append(Panel(f"{rows[0].setting}, {longest} tokens", "", "mean z", tuple(series), "bars"))
+        title = f"{rows[0].setting}, {longest} tokens"
+        panels.append(Panel(title, "", "median p-value as a normal deviate", tuple(series), "bars"))
     return Figure(name, "Direct detection", tuple(panels))
 
 
@@ -199,7 +212,7 @@ def finish_direct(
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """Direct detection: TPR at fixed FPR, median p-value, and the gain in mean z over single tokens."""
+    """Direct detection: TPR at fixed FPR, median p-value, and the gain over single tokens."""
 
     name: ClassVar[str] = "direct"
     title: ClassVar[str] = "The gain of pairs by sampling setting"

@@ -109,10 +109,10 @@ def edit_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting, 
         {
             "": lambda row: row_name(row.scheme, row.block_size),
             "intact": lambda row: row.intact.percent(),
-            "TPR at FPR 1 %": lambda row: row.tpr[0].percent(),
-            "TPR at FPR 0.1 %": lambda row: row.tpr[1].percent(),
+            "TPR at FPR 1e-2": lambda row: row.tpr[0].percent(),
+            "TPR at FPR 1e-3": lambda row: row.tpr[1].percent(),
             "AUROC": lambda row: row.auroc,
-            "direct: TPR at FPR 0.1 %": lambda row: row.direct.percent(),
+            "direct: TPR at FPR 1e-3": lambda row: row.direct.percent(),
             "aligned minus direct": lambda row: row.gain.percent(),
             "paper, rephrasing: TPR, TPR, AUROC": _paper_text,
         },
@@ -120,8 +120,8 @@ def edit_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting, 
             "Intact: blocks, at any boundary, that the edit left whole together with their contexts.",
             f"{first.texts} texts per row; thresholds from {first.null_texts} scores of unwatermarked texts"
             f" with the same edit; aligned detector, beta = {first.beta:g}; 95 % intervals.",
-            "With fewer than 1,000 such scores the threshold for FPR 0.1 % is the largest of them.",
-            "Direct: exact p-values of the same edited texts; the difference is of the TPR at FPR 0.1 %.",
+            "With fewer than 1,000 such scores the threshold for FPR 1e-3 is the largest of them.",
+            "Direct: exact p-values of the same edited texts; the difference is of the TPR at FPR 1e-3.",
             note,
         ),
     )
@@ -133,11 +133,11 @@ def _paper_text(row: EditRow) -> str | None:
 
 
 def beta_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting) -> Table:
-    """TPR at FPR 1 % by edit, scheme and skip penalty; rows of one length."""
+    """TPR at FPR 1e-2 by edit, scheme and skip penalty; rows of one length."""
     first = rows[0]
     kinds = groups(rows, lambda row: (row.edit, SCHEME_NAMES[row.scheme]))
     return Table(
-        f"TPR at FPR 1 % by skip penalty, r = {first.block_size}, {100 * share:.0f} % edited,"
+        f"TPR at FPR 1e-2 by skip penalty, r = {first.block_size}, {100 * share:.0f} % edited,"
         f" {first.length} tokens, {setting}",
         ("edit", "scheme", *(f"beta {beta:g}" for beta in BETAS)),
         tuple((*kind, *(row.tpr[0].percent() for row in of)) for kind, of in kinds.items()),
@@ -157,5 +157,5 @@ def beta_figure(rows: Sequence[EditRow]) -> Figure:
             for scheme, of in groups(kept, lambda row: row.scheme).items()
         )
         title = f"{edit}, {length} tokens"
-        panels.append(Panel(title, "skip penalty beta", "TPR at FPR 1 %", series, log_x=True))
+        panels.append(Panel(title, "skip penalty beta", "TPR at FPR 1e-2", series, log_x=True))
     return Figure("beta", "Skip penalty of the aligned detector", tuple(panels))

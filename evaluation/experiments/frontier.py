@@ -13,7 +13,7 @@ from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Human, Length, Settings, TextsInTurn, in_turn
 from ttmark.evaluation.profiles import BRANCHES, DOCUMENT, POOLS, Profile, ProfileRow, measure_profiles
 from ttmark.evaluation.report.figure import Figure, Panel, line
-from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
+from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, table_by
 
 BEFORE = Profile("synthid", 2, 4)
 LOWER_DEPTH = Profile("synthid", 2, 2, (("depth", 12),))
@@ -146,8 +146,10 @@ def edits_table(rows: Sequence[ProfileRow], plan: Frontier) -> Table:
     }
     for number, fpr in enumerate(word_edits.FPRS):
         for kind, name in enumerate(word_edits.WORD_EDITS):
-            columns[f"{name}, at {fpr:g}"] = lambda case, n=number, k=kind: case[3][n].by_kind[k].percent()
-        columns[f"all three, at {fpr:g}"] = lambda case, n=number: case[3][n].every.percent()
+            columns[f"{name}, at {rate_name(fpr)}"] = lambda case, n=number, k=kind: (
+                case[3][n].by_kind[k].percent()
+            )
+        columns[f"all three, at {rate_name(fpr)}"] = lambda case, n=number: case[3][n].every.percent()
     return table_by(
         f"Single words edited, {plan.length} tokens",
         cases,

@@ -66,7 +66,7 @@ def gains_table(rows: Sequence[DirectRow], report: EntropyReport) -> Table:
             "gain by coverage": gain(
                 lambda row, one: f"{math.sqrt(row.covered.estimate / one.covered.estimate):.2f}"
             ),
-            "gain in mean z": lambda row: row.gain,
+            "gain in mean z": lambda row: row.mean_gain,
             "gain of the bounds": gain(lambda row, _: f"{report.bound_gain(row.block_size):.2f}"),
         },
         (

@@ -19,14 +19,15 @@ from ttmark.evaluation.kinds import QUESTIONS_PATH, Kind, read_questions
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Lengths, OneSetting, TextsInTurn, in_turn
 from ttmark.evaluation.profiles import Profile
-from ttmark.evaluation.receipts import RULE, ReceiptRow, receipt_rows, receipts_table
+from ttmark.evaluation.receipts import POOL, RULE, ReceiptRow, receipt_rows, receipts_table
 from ttmark.evaluation.report.figure import Figure, Panel, Series, line
-from ttmark.evaluation.report.result import Table, groups, table_by
+from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
 from ttmark.evaluation.survey import Sample, Survey, TextEntropy
 
 PROFILES = (NOW, Profile("gumbel", 1, 2), BEFORE)
 """The default one, the same with single tokens, and SynthID-Text on pairs as it is by default."""
 FPRS = (1e-3, 1e-5)
+_LOG10_LIMIT = math.log10(RULE.fpr / POOL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +67,16 @@ class KindRow:
     """One kind of text under one profile.
 
     Attributes:
-        found: by direct detection from token ids, ends of text among them: for each of `lengths` at each of
-            `FPRS`.
+        found: by direct detection from token ids, ends of text among them, with a default pool of keys to
+            try: for each of `lengths` at each of `FPRS`.
         decades: median log10 p per 100 tokens, at the greatest length.
         covered: share of the tokens that stand in scored blocks, at that length.
         answer_tokens: median length of the answers, which end where the model ends them.
         characters: per token of the answers.
         as_asked: share of the answers that are of the kind.
         changed: share of the answers that are read as other tokens than they were generated as.
-        from_tokens, from_text: share of the answers that direct detection finds at the receipts' rate.
+        from_tokens, from_text: share of the answers that direct detection finds at the receipts' rate, with
+            that pool.
         bits, candidates: mean entropy and number of candidates per token; None: not measured, as the profile
             does not change them.
     """
@@ -123,15 +125,15 @@ def _row(
         kind=str(kind),
         texts=len(answers),
         lengths=tuple(lengths),
-        found=tuple(tuple(map(one.rate, FPRS)) for one in detections.values()),
+        found=tuple(tuple(one.rate(fpr / POOL) for fpr in FPRS) for one in detections.values()),
         decades=_median(detections[longest].log10_p * 100 / longest),
         covered=mean(detections[longest].covered),
         answer_tokens=_median(sizes[:, 1]),
         characters=bootstrap(lambda of: of[..., 0].sum(axis=-1) / of[..., 1].sum(axis=-1), sizes),
         as_asked=_share([kind.has(answer.text) for answer in answers]),
         changed=_share([answer.changed for answer in answers]),
-        from_tokens=_share(sample.predicted <= math.log10(RULE.fpr)),
-        from_text=_share(sample.found["direct"] <= math.log10(RULE.fpr)),
+        from_tokens=_share(sample.predicted <= _LOG10_LIMIT),
+        from_text=_share(sample.found["direct"] <= _LOG10_LIMIT),
         bits=mean(np.array(entropy.bits)) if entropy else None,
         candidates=mean(np.array(entropy.candidates)) if entropy else None,
     )
@@ -155,7 +157,7 @@ def found_table(rows: Sequence[KindRow], setting: SamplingSetting) -> Table:
             "kind": lambda row: row.kind,
             "texts": lambda row: row.texts,
             **{
-                f"{length} tokens, FPR {fpr:g}": partial(_found, i, j)
+                f"{length} tokens, FPR {rate_name(fpr)}": partial(_found, i, j)
                 for i, length in enumerate(rows[0].lengths)
                 for j, fpr in enumerate(FPRS)
             },
@@ -163,8 +165,9 @@ def found_table(rows: Sequence[KindRow], setting: SamplingSetting) -> Table:
             "scored": lambda row: row.covered.percent(),
         },
         (
-            "Direct detection from token ids, each text under a key of its own, one key tried; an end of text"
-            " is a token like others. Scored: share of the tokens in blocks whose context is new.",
+            f"Direct detection from token ids, each text under a key of its own; {POOL} keys are tried, as of"
+            f" a default pool: p-values are multiplied by {POOL}, but not those of the medians. An end of"
+            " text is a token like others. Scored: share of the tokens in blocks whose context is new.",
             "Intervals are 95 %: Clopper-Pearson for shares, bootstrap over texts for everything else.",
         ),
     )
@@ -188,15 +191,16 @@ def answers_table(rows: Sequence[KindRow]) -> Table:
             "bits per token": lambda row: row.bits,
             "candidates": lambda row: row.candidates,
             "read as other tokens": lambda row: row.changed.percent(),
-            f"found from token ids, FPR {RULE.fpr:g}": lambda row: row.from_tokens.percent(),
-            f"found from the words, FPR {RULE.fpr:g}": lambda row: row.from_text.percent(),
+            f"found from token ids, FPR {rate_name(RULE.fpr)}": lambda row: row.from_tokens.percent(),
+            f"found from the words, FPR {rate_name(RULE.fpr)}": lambda row: row.from_text.percent(),
         },
         (
             "Answers end where the model ends them; tokens: their median length. As asked: prose whose"
             " function words are of the language; other kinds with three or more turns, statements, items or"
             " fields.",
             "Entropy and candidates are of the filtered distributions along one text per question. From the"
-            " words: decoded, encoded again, and detected directly at any boundary of blocks.",
+            " words: decoded, encoded again, and detected directly at any boundary of blocks. Found: with"
+            f" {POOL} keys tried.",
         ),
     )
 
@@ -217,6 +221,6 @@ def kinds_figure(rows: Sequence[KindRow]) -> Figure:
         Series(profile, tuple(row.kind for row in of), tuple(row.found[at][-1] for row in of))
         for profile, of in groups(rows, lambda row: row.profile).items()
     )
-    found = Panel(f"{shortest} tokens", "", f"share found at FPR {rate:g}", bars, "bars")
+    found = Panel(f"{shortest} tokens", "", f"share found at FPR {rate_name(rate)}", bars, "bars")
     panels = [Panel("Evidence", "bits per token", "median log10 p per 100 tokens", (evidence,), "scatter")]
     return Figure("kinds", "Kinds of text", (*panels * bool(measured), found))

@@ -86,12 +86,13 @@ class Peers:
         return (
             f"{self.length} tokens, {comparison.setting}; prompts in turn, a key for each text. Brackets are"
             " 95 % intervals.",
-            "Other systems write inside transformers' `generate`, one processor or sampler object for each"
-            " text. vLLM's classes are its own; its sampler for unmarked tokens, a GPU kernel, is replaced.",
+            "Other systems write inside transformers' `generate`, each text with a processor or sampler of"
+            " its own. The rows of vLLM are of its own classes; only its sampler for unmarked tokens, a GPU"
+            " kernel, is replaced.",
             "Exact: p-value by the arithmetic of the scheme. Others: against scores of the same texts under"
-            f" other keys, {self.null_scores:,} at each length; smaller p-values than ten of them are not"
-            f" stated. The Bayesian detector learned from {self.training} further marked texts and as many by"
-            " people.",
+            f" other keys, {self.null_scores:,} at each length; rates that fewer than ten of these scores"
+            f" would decide are not given. The Bayesian detector learned from {self.training} further marked"
+            " texts and as many by people.",
             "Edits: substitute, delete, insert of single words, each of all texts, read again as tokens; ours"
             " by the question of the detection service, others by the same detector as whole texts.",
             f"Distinct: different ones among {self.completions} answers to a prompt under one key, first"
@@ -100,7 +101,8 @@ class Peers:
             f" {self.loss_texts} prompts, and the same unmarked texts for all rows.",
             f"Seconds: of the processor for 1,000 tokens, {TEXTS} texts of {self.speed_tokens} tokens at a"
             " time with their prompts, no prefix cache; not given for vLLM, whose classes run here in another"
-            " engine than its own.",
+            " engine than its own. transformers SynthID-Text is shown only the tokens that the filters kept:"
+            " the same choices, sooner than as it ships, where it works on the whole vocabulary.",
         )
 
 

@@ -136,6 +136,6 @@ def quality_table(rows: Sequence[QualityRow], length: int, setting: SamplingSett
         (
             f"{rows[0].texts} texts per row; perplexity under the same model without filters; the last column"
             f" is a permutation test over texts (total variation distance of the {COMMON_TOKENS} commonest"
-            f" tokens). Of {len(rows) - 1} tests one in twenty is below 0.05 by chance.",
+            f" tokens). Each of the {len(rows) - 1} tests is below 0.05 by chance one time in twenty.",
         ),
     )

@@ -12,6 +12,7 @@ from ttmark.evaluation.experiments.combined import Combined
 from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.edits import Beta, Edits
+from ttmark.evaluation.experiments.found import Found
 from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
 from ttmark.evaluation.experiments.kinds import Kinds
@@ -31,6 +32,7 @@ from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, SCHEMES, Human, OneSetting
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (
+    Found,
     Blocks,
     Gains,
     Direct,
@@ -88,6 +90,7 @@ class Everything:
         """Few texts, of one scheme where the paper's three are not the point."""
         setting, human, one, lengths = self.setting, self.human, ("synthid",), (100, 200)
         paper = PAPER_SCHEMES
+        yield Found(setting=setting, texts=12, lengths=(50, 100), human=human)
         yield Blocks(settings=(setting,), schemes=paper, block_sizes=(1, 2), lengths=lengths, texts=(16,))
         yield Gains(setting=setting, schemes=paper, block_sizes=(1, 2), lengths=lengths, texts=(16,))
         yield Strict(schemes=paper, texts=16)
@@ -135,9 +138,11 @@ class Everything:
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
         setting, chat, human, two = self.setting, Setting.CHAT, self.human, ("synthid", "gumbel")
+        yield Found(human=human), None
         yield Blocks(settings=(chat,), lengths=(200,), texts=(200, 200, 64)), "chat"
         yield Gains(setting=chat, block_sizes=(1, 2), lengths=(200,), texts=(200,)), None
         yield Blocks(settings=(setting,), block_sizes=(1, 2), texts=(100,)), None
+        yield Blocks(settings=(setting,), lengths=(200,), texts=(100, 100, 48)), "three"
         yield Strict(texts=100), None
         yield Direct((Setting.DEFAULT,), two, texts=(50,)), None
         yield TopP(setting, two, length=100, texts=50, top_p=(0.5, 0.7, 0.9, 1.0)), None
@@ -150,7 +155,7 @@ class Everything:
         yield Repeated(chat, two, completions=64), None
         yield Widths(chat, ("gumbel",), (2,), completions=64), None
         yield Retokenisation(texts=50), None
-        yield Kinds(texts=(48, 12)), None
+        yield Kinds(texts=(48, 24)), None
         yield Verification(texts=24), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
         yield Cost((chat,), texts=(16,), schemes=("gumbel",)), None

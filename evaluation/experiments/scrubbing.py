@@ -20,7 +20,7 @@ from ttmark.evaluation.intervals import Interval, mean, wilson
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Human, Length, OneSetting, Texts
 from ttmark.evaluation.report.figure import Figure, Panel, line
-from ttmark.evaluation.report.result import Table, groups, table_by
+from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
 
 FPRS = (1e-2, 1e-5)
 SHARES, SENTENCE_SHARES = (0.05, 0.1, 0.2, 0.4), (0.2, 0.4, 1.0)
@@ -173,7 +173,7 @@ def scrub_table(rows: Sequence[ScrubRow], plan: Scrubbing) -> Table:
             "edit": lambda row: row.edit,
             "share": lambda row: f"{row.share:.0%}",
             "texts": lambda row: row.texts,
-            **{f"found at {fpr:g}": _found(number) for number, fpr in enumerate(FPRS)},
+            **{f"found at {rate_name(fpr)}": _found(number) for number, fpr in enumerate(FPRS)},
             "words kept": lambda row: row.kept.percent(),
             "chrF": lambda row: f"{row.chrf:.0f}",
         },
@@ -196,7 +196,7 @@ def lie_table(rows: Sequence[LieRow], plan: Scrubbing) -> Table:
             "changes wanted": lambda row: row.changes,
             "made, mean": lambda row: f"{row.made:.1f}",
             "texts": lambda row: row.texts,
-            **{f"found at {fpr:g}": _found(number) for number, fpr in enumerate(FPRS)},
+            **{f"found at {rate_name(fpr)}": _found(number) for number, fpr in enumerate(FPRS)},
         },
         ("A text offers as many places as it has auxiliary verbs, numbers and names.",),
     )

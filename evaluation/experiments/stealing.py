@@ -16,7 +16,7 @@ from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import OneSetting, Schemes
 from ttmark.evaluation.paper import SCHEME_NAMES
 from ttmark.evaluation.report.figure import Figure, Panel, line
-from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
+from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, table_by
 from ttmark.evaluation.run import Run
 from ttmark.shared.watermark import Watermark, corrected, detect_direct, scored_positions
 
@@ -218,8 +218,8 @@ def stealing_table(rows: Sequence[StealingRow], plan: StealingPlan) -> Table:
             "keys": lambda row: row.versions,
             "contexts known": lambda row: f"{row.known:.0%}",
             "median p": lambda row: power_of_ten(row.median_log10_p),
-            f"p < {FPRS[0]:g}": lambda row: row.success[0].percent(),
-            f"p < {FPRS[1]:g}": lambda row: row.success[1].percent(),
+            f"p < {rate_name(FPRS[0])}": lambda row: row.success[0].percent(),
+            f"p < {rate_name(FPRS[1])}": lambda row: row.success[1].percent(),
         },
         (
             f"Completions of {plan.tokens} tokens. Direct detection with the real key, corrected for the"
@@ -245,6 +245,6 @@ def stealing_figure(rows: Sequence[StealingRow]) -> Figure:
             for name, of in kinds.items()
         )
         axes = "completions collected", "share of forgeries"
-        return Panel(f"p < {FPRS[number]:g}", *axes, tuple(lines), log_x=True)
+        return Panel(f"p < {rate_name(FPRS[number])}", *axes, tuple(lines), log_x=True)
 
     return Figure("stealing", "Forgeries that the real key recognises", tuple(map(panel, range(len(FPRS)))))

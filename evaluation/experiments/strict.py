@@ -44,7 +44,7 @@ class Strict:
                 grid((scheme,), {1: self.texts, 2: self.texts}, setting, self.length)
                 for scheme in self.schemes
             ]
-            weak = ", at the length where single tokens reach about 7.5 % at FPR 0.001 %"
+            weak = ", at the length where single tokens reach about 7.5 % at FPR 1e-5"
             for at_weak_length in (False, True):
                 rows = []
                 for cells in grids:
@@ -95,9 +95,10 @@ def strict_table(rows: Sequence[DirectRow], report: EntropyReport, title: str) -
             "tokens": lambda row: row.length,
             "candidates": lambda _: f"{report.candidates.estimate:.2f}",
             **TPR_COLUMNS,
-            "TPR at 0.001 % over single": over_single,
+            "TPR at 1e-5 over single": over_single,
             "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
-            "gain in mean z": lambda row: row.gain,
+            "gain": lambda row: row.gain,
+            "gain in mean z": lambda row: row.mean_gain,
             "s per 1,000 tokens": lambda row: f"{row.seconds:.2f}",
             "rows per token": lambda row: f"{row.rows:.2f}",
         },

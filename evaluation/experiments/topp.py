@@ -41,13 +41,13 @@ class TopP:
 
 
 def topp_table(rows: Sequence[DirectRow]) -> Table:
-    """TPR at FPR 0.1 % by scheme, block size and top-p."""
+    """TPR at FPR 1e-3 by scheme, block size and top-p."""
     first = rows[0]
     values = sorted({row.setting.top_p for row in rows})
     cells = {(row.scheme, row.block_size, row.setting.top_p): row.tpr[0].percent() for row in rows}
     kinds = groups(rows, lambda row: (row.scheme, row.block_size))
     return Table(
-        f"TPR at FPR 0.1 % by top-p; top-k {first.setting.top_k}, T {first.setting.temperature:g},"
+        f"TPR at FPR 1e-3 by top-p; top-k {first.setting.top_k}, T {first.setting.temperature:g},"
         f" {first.length} tokens",
         ("", *(f"top-p {value:g}" for value in values)),
         tuple((row_name(*kind), *(cells[*kind, value] for value in values)) for kind in kinds),
@@ -63,5 +63,5 @@ def topp_figure(rows: Sequence[DirectRow]) -> Figure:
             line(f"r = {size}", of, lambda row: row.setting.top_p, lambda row: row.tpr[0], dashed=size == 1)
             for size, of in sorted(groups(kept, lambda row: row.block_size).items())
         ]
-        panels.append(Panel(SCHEME_NAMES[scheme], "top-p", "TPR at FPR 0.1 %", tuple(series)))
+        panels.append(Panel(SCHEME_NAMES[scheme], "top-p", "TPR at FPR 1e-3", tuple(series)))
     return Figure("topp", "Effect of top-p", tuple(panels))

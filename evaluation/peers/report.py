@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.peers.measure import FPRS, SHARES, Baseline, PeerRow, Power
 from ttmark.evaluation.report.figure import Figure, Panel, Series, line
-from ttmark.evaluation.report.result import Table, power_of_ten, table_by, table_of
+from ttmark.evaluation.report.result import Table, power_of_ten, rate_name, table_by, table_of
 
 AT = 1e-3
 """The false positive rate of edits and plots, which every detector can state."""
@@ -18,9 +18,9 @@ def main_table(rows: Sequence[PeerRow], baselines: Sequence[Baseline], notes: Se
         "system",
         "detector",
         "texts",
-        *(f"TPR at {fpr:g}" for fpr in FPRS),
+        *(f"TPR at {rate_name(fpr)}" for fpr in FPRS),
         "median p",
-        *(f"{100 * share:.0f} % of words edited, TPR at {AT:g}" for share in SHARES),
+        *(f"{100 * share:.0f} % of words edited, TPR at {rate_name(AT)}" for share in SHARES),
         "distinct answers",
         "loss minus unmarked",
         "seconds",
@@ -57,7 +57,7 @@ def power_table(rows: Sequence[PeerRow]) -> Table:
             "system": lambda case: case[0].system,
             "detector": lambda case: case[0].detector,
             "tokens": lambda case: case[1],
-            **{f"TPR at {fpr:g}": _rate(number) for number, fpr in enumerate(FPRS)},
+            **{f"TPR at {rate_name(fpr)}": _rate(number) for number, fpr in enumerate(FPRS)},
             "median p": lambda case: _median(case[2]),
         },
     )
@@ -65,7 +65,7 @@ def power_table(rows: Sequence[PeerRow]) -> Table:
 
 def peers_figures(rows: Sequence[PeerRow]) -> list[Figure]:
     """Power by length; power against distinct answers."""
-    power, tokens = f"TPR at {AT:g}", rows[0].tokens[-1]
+    power, tokens = f"TPR at {rate_name(AT)}", rows[0].tokens[-1]
     stated = [row for row in rows if None not in map(_at, row.power)]
     kinds = {
         name: [row for row in stated if row.system.startswith("ours") == own]
@@ -110,7 +110,7 @@ def _known(power: Power) -> Interval:
     """The rate at `AT`; ValueError where the detector cannot state it."""
     rate = _at(power)
     if rate is None:
-        raise ValueError(f"no rate at {AT:g}")
+        raise ValueError(f"no rate at {rate_name(AT)}")
     return rate
 
 

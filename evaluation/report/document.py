@@ -29,6 +29,30 @@ SHARED = {
 }
 """Heading of the pages that are no experiment's own, and a line about each."""
 LIST = "README.md"
+WORDS = """\
+## Words in the tables
+
+- **Blocks.** r: tokens that the key picks together; 1 is single tokens, "+ TTMark 2-token" is pairs. H:
+  tokens before a block that the key looks at. b: at most so many candidates of a step are looked at
+  together (branch budget); where it is not named there is no limit. K, keys: that are tried, as of a pool.
+- **Profile.** Scheme, r and H. `gumbel, r 2, H 2` is the default of a new key.
+- **Detectors.** *Direct* takes the tokens as they stand, block by block. *Aligned* looks for the best way
+  to cut an edited text into blocks, and pays a penalty (skip penalty, beta) for each token that it skips.
+  *Localized* looks for passages in a longer text: `scan` is ours, `waterseeker` that of the paper.
+  *Combined*, one question: all three, counted as such; `/v1/detect` asks it.
+- **Rates.** FPR: false positive rate, the share of texts without the mark that are called marked; 1e-5 is
+  one in 100,000. TPR, found: the share of marked texts that are. *FPR measured* counts texts without a
+  mark.
+- **z.** How many standard deviations a text's agreement with the key lies above chance. By chance large
+  values come more often with one scheme than with another, so z does not compare between schemes. The
+  p-value does, and so does its *normal deviate*, the z at which a normal distribution has that p-value.
+- **Rows per token.** Rows that the model computes for each token that comes out: 1 without a mark, more
+  where several candidates are looked at. Prompts that begin alike are read once, so a figure can stand up
+  to a fifth too low.
+- **Seconds.** Taken while other work ran on the same cores. They compare within a table, not between
+  tables.
+- **Loops.** Texts in which the same 8 tokens occur three times.
+"""
 
 
 def write_pages(run: Path, target: Path) -> list[str]:
@@ -71,6 +95,7 @@ def pages(folder: Path) -> dict[str, str]:
     parts = [
         "# Measured results\n",
         table_of("Pages", ("page", "what it has"), listed).markdown(),
+        WORDS,
         _provenance(Manifest.load(folder)),
     ]
     return {LIST: "\n".join(parts)} | {
@@ -99,6 +124,6 @@ def _provenance(manifest: Manifest) -> str:
         f"- Model `{manifest.model}` (SHA-256 of its folder {manifest.model_sha256[:12] or 'unknown'}),"
         f" prompts {manifest.prompts_sha256[:12]}, seed {manifest.seed}.\n"
         f"- {in_words(manifest.machine)}.\n"
-        "- Texts run to their full length: an end of text is a token like others, except under Quality."
-        " Rows of 200 tokens beside rows of 400 are of the same texts, cut.\n"
+        "- Texts run to their full length: an end of text is a token like others, unless a table says that"
+        " the model ends them. In a result with rows of 200 and 400 tokens they are of the same texts, cut.\n"
     )

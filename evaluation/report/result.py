@@ -1,5 +1,6 @@
 """The outcome of one experiment: tables and figures as JSON, from which Markdown and plots are made."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -47,6 +48,11 @@ class Table:
         for row in self.rows:
             table.add_row(*map(escape, row))
         return table
+
+
+def rate_name(fpr: float) -> str:
+    """A false positive rate that is a power of ten, as every table has it: 1e-5."""
+    return f"1e{round(math.log10(fpr))}"
 
 
 def table_of(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

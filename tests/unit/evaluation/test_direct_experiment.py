@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+import pytest
+from scipy.stats import norm
+
 from ttmark.evaluation.cells import SamplingSetting
 from ttmark.evaluation.experiments.direct import direct_tables, grid, measure_direct
 from ttmark.evaluation.run import Run
@@ -21,6 +24,7 @@ def test_pairs_gain_over_single_tokens_in_tables_laid_out_like_the_papers(
     for row in rows:
         assert (row.gain is None) == (row.block_size == 1)
         assert row.gain is None or row.gain.estimate > 1.1
+        assert row.deviate.estimate == pytest.approx(norm.isf(10**row.median_log10_p.estimate), rel=0.02)
         assert row.fpr[0].low <= 0.1
     tables = direct_tables(rows)
     assert [table.title.split(",")[1] for table in tables] == [" 30 tokens", " 60 tokens"]
