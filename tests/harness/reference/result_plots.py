@@ -86,12 +86,12 @@ def plots() -> list[Plot]:
             _row(
                 "among 800 tokens by people, one key", profile[0]["inside 800 tokens by people, TPR at 1e-5"]
             ),
-            _row("one word in ten edited", ten["all three, at 1e-05"]),
-            _row("one word in four edited", quarter["all three, at 1e-05"]),
+            _row("one word in ten edited", ten["all three, at 1e-5"]),
+            _row("one word in four edited", quarter["all three, at 1e-5"]),
         ],
         many: [
-            _row("one word in ten edited", ten["all three, at 0.01"]),
-            _row("one word in four edited", quarter["all three, at 0.01"]),
+            _row("one word in ten edited", ten["all three, at 1e-2"]),
+            _row("one word in four edited", quarter["all three, at 1e-2"]),
         ],
     }
     sizes = ("single tokens", "pairs", "blocks of three")
@@ -107,7 +107,7 @@ def plots() -> list[Plot]:
         for keys in (1, 4, 16, 64, 256, 1024)
     ]
     systems = [
-        _row(row["system"], row["TPR at 1e-05"])
+        _row(row["system"], row["TPR at 1e-5"])
         for row in _tables("measured/peers")[1]
         if row["tokens"] == "100" and row["detector"].startswith("exact")
     ]
