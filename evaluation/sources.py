@@ -81,7 +81,7 @@ class EngineSource:
         """See `ModelSource`."""
         return CausalModel(self.model)
 
-    @property
+    @cached_property
     def tokenizer(self) -> TextTokenizer:
         """The model's tokenizer; of a folder it is read without the model."""
         return TextTokenizer.load(self.model) if Path(self.model).is_dir() else self.engine.tokenizer

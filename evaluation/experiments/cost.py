@@ -100,11 +100,11 @@ def cost_table(rows: Sequence[DirectRow], *notes: str) -> Table:
             "TPR at FPR 1e-5": lambda row: row.tpr[-1].percent(),
             "median p": lambda row: power_of_ten(row.median_log10_p.estimate),
             "mean z": lambda row: row.z,
-            "nothing cheaper is better": lambda row: "*" if row in best else None,
+            "nothing cheaper has a lower p": lambda row: "*" if row in best else None,
         },
         (
             f"{rows[0].texts} texts per row; rows of forward passes per generated token, without the"
-            " prompt's; better means a lower median p.",
+            " prompt's. Differences of few texts are chance as well as cost.",
             *notes,
         ),
     )

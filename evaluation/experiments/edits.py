@@ -30,7 +30,7 @@ BETAS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits(EditOptions):
-    """Detection by alignment after edits, offline or through an endpoint (the paper's Table 3)."""
+    """Aligned detection after edits (the paper's Table 3), beside direct detection."""
 
     name: ClassVar[str] = "edits"
     title: ClassVar[str] = "Edits"
@@ -120,7 +120,8 @@ def edit_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting, 
             "Intact: blocks, at any boundary, that the edit left whole together with their contexts.",
             f"{first.texts} texts per row; thresholds from {first.null_texts} scores of unwatermarked texts"
             f" with the same edit; aligned detector, beta = {first.beta:g}; 95 % intervals.",
-            "With fewer than 1,000 such scores the threshold for FPR 1e-3 is the largest of them.",
+            "The threshold for FPR 1e-3 rests on the largest of these scores, which the intervals leave out.",
+            "Rewrite: runs of words replaced by runs of texts by people. Other edits are of single words.",
             "Direct: exact p-values of the same edited texts; the difference is of the TPR at FPR 1e-3.",
             note,
         ),

@@ -158,7 +158,11 @@ def found_table(rows: Sequence[FoundRow], cell: Cell) -> Table:
 def found_figure(rows: Sequence[FoundRow]) -> Figure:
     """Share found against length, by change, with a default pool at the finest rate."""
     series = tuple(
-        Series(change, tuple(row.length for row in of), tuple(_of(row, KEYS[1], FPRS[-1]) for row in of))
+        Series(
+            change.replace(" of the words", "").replace(" by people", ""),
+            tuple(row.length for row in of),
+            tuple(_of(row, KEYS[1], FPRS[-1]) for row in of),
+        )
         for change, of in groups(rows, lambda row: row.change).items()
     )
     panel = Panel(f"{KEYS[1]} keys tried", "tokens", f"share found at {rate_name(FPRS[-1])}", series)

@@ -168,6 +168,8 @@ def found_table(rows: Sequence[KindRow], setting: SamplingSetting) -> Table:
             f"Direct detection from token ids, each text under a key of its own; {POOL} keys are tried, as of"
             f" a default pool: p-values are multiplied by {POOL}, but not those of the medians. An end of"
             " text is a token like others. Scored: share of the tokens in blocks whose context is new.",
+            "All texts count, also those that are not of the kind that was asked for (see the answers). A"
+            " text can be found at 100 tokens and not at 200: its second half left the model no choice.",
             "Intervals are 95 %: Clopper-Pearson for shares, bootstrap over texts for everything else.",
         ),
     )

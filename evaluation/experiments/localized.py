@@ -192,9 +192,9 @@ def localized_table(rows: Sequence[LocalizedRow], setting: SamplingSetting) -> T
             "paper: FPR, FNR, F1, IoU": _paper_text,
         },
         (
-            f"{first.documents} documents with and {first.documents} without a watermark, text by people"
-            " around the spans; a span is found when a reported segment overlaps it; IoU counts a missed span"
-            " as 0.",
+            f"{first.documents} documents with marked spans of {SPAN_TOKENS[0]} to {SPAN_TOKENS[1]} tokens"
+            f" among text by people, and {first.documents} without. FPR: share of these in which a span is"
+            " reported. A span is found when a reported one overlaps it; IoU counts a missed span as 0.",
         ),
     )
 

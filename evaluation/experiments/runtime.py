@@ -80,10 +80,10 @@ def runtime_table(rows: Sequence[RuntimeRow], plan: Runtime) -> Table:
     """Seconds per 1,000 tokens by scheme, block size and m."""
     kinds = groups(rows, lambda row: (row.scheme, row.block_size))
     return Table(
-        f"Seconds per 1,000 tokens by number of candidates m, batch {plan.texts}",
+        f"Seconds per 1,000 tokens by number of candidates m, {plan.texts} texts at a time",
         ("", *(f"m = {m}" for m in plan.candidates)),
         tuple((_name(*kind), *(str(row.seconds) for row in of)) for kind, of in kinds.items()),
-        (f"Median of {plan.repeats} batches of {plan.length} tokens, brackets: their range.",),
+        (f"Median of {plan.repeats} runs of {plan.length} tokens of each text, brackets: their range.",),
     )
 
 

@@ -24,7 +24,7 @@ SHORTEST, STEP = 16, 4
 
 @dataclass(frozen=True, slots=True)
 class Strict:
-    """Strict sampling (the paper's Table 2), and the same where single tokens nearly fail."""
+    """Strict sampling (the paper's Table 2), and at lengths where single tokens fail as they do there."""
 
     name: ClassVar[str] = "strict"
     title: ClassVar[str] = "Strict sampling"

@@ -216,6 +216,6 @@ def tables(rows: Sequence[VerificationRow], length: int, setting: SamplingSettin
             "p <= 1e-2": lambda row: row.null_rates[0].percent(),
             "p <= 1e-3": lambda row: row.null_rates[1].percent(),
         },
-        ("The texts of the first table under other keys; 95 % intervals.",),
+        ("The texts of the first table, read with keys that did not mark them; 95 % intervals.",),
     )
     return [*power, null]

@@ -20,6 +20,10 @@ DARK = {
 }
 FIRST, SECOND = "#4338ca", "#0f766e"
 LEFT, RIGHT = 12, 330
+EDITED = {
+    "10% of the words edited": "one word in ten edited",
+    "25% of the words edited": "one word in four edited",
+}
 CELL = re.compile(r"([\d.]+)(?: %)? \[([\d.]+), ([\d.]+)\]")
 
 
@@ -73,30 +77,16 @@ def dark(drawing: str) -> str:
 
 def plots() -> list[Plot]:
     """The plots of docs/results/index.md."""
-    profile, edits, answers = _tables("frontier-defaults")[:3]
-    blocks = _tables("measured/blocks-chat")[0]
+    profile, _, answers = _tables("frontier-defaults")[:3]
+    blocks = _tables("measured/blocks-three")[0]
     few, many = "At most 1 false alarm in 100,000 texts", "At most 1 in 100"
-    ten, quarter = (
-        next(row for row in edits if (row["words edited"], row["K"]) == (share, "16"))
-        for share in ("10 %", "25 %")
-    )
     found = {
-        few: [
-            _row("as it was written", profile[0]["TPR at 1e-5, K 16"]),
-            _row(
-                "among 800 tokens by people, one key", profile[0]["inside 800 tokens by people, TPR at 1e-5"]
-            ),
-            _row("one word in ten edited", ten["all three, at 1e-5"]),
-            _row("one word in four edited", quarter["all three, at 1e-5"]),
-        ],
-        many: [
-            _row("one word in ten edited", ten["all three, at 1e-2"]),
-            _row("one word in four edited", quarter["all three, at 1e-2"]),
-        ],
+        few: _found("as written", "among 800 tokens by people", *EDITED, column="found at 1e-5, 16 keys"),
+        many: _found(*EDITED, column="found at 1e-2, 16 keys"),
     }
     sizes = ("single tokens", "pairs", "blocks of three")
     gain = {
-        rows[0][""]: [_row(label, row["mean z"]) for label, row in zip(sizes, rows, strict=True)]
+        rows[0][""]: [_row(label, row["as a normal deviate"]) for label, row in zip(sizes, rows, strict=True)]
         for rows in (blocks[start : start + 3] for start in range(len(blocks) - 3, -1, -3))
     }
     begin = next(
@@ -113,7 +103,7 @@ def plots() -> list[Plot]:
     ]
     return [
         Plot("results-found", "Texts of 200 tokens that are found", found, 100, " %"),
-        Plot("results-pairs", "Evidence in 200 tokens, z", gain, 14),
+        Plot("results-pairs", "Evidence in 200 tokens, standard deviations", gain, 10),
         Plot("results-systems", "Texts of 100 tokens that are found", {few: systems}, 100, " %"),
         Plot(
             "results-pools",
@@ -124,6 +114,12 @@ def plots() -> list[Plot]:
             ("texts found, 1 false alarm in 100,000", "answers to one prompt that begin differently, of 20"),
         ),
     ]
+
+
+def _found(*changes: str, column: str) -> list[Row]:
+    """Rows of texts of 200 tokens."""
+    rows = {row["text"]: row for row in _tables("measured/found")[0] if row["tokens"] == "200"}
+    return [_row(EDITED.get(change, change), rows[change][column]) for change in changes]
 
 
 def svg(plot: Plot) -> str:
