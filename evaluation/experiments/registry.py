@@ -162,7 +162,7 @@ class Everything:
         yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None
         yield Stealing(schemes=("mcmark",), control=False, quick=True), None
         yield Peers(texts=48, loss_texts=32, speed_tokens=32, human=human), None
-        yield Scrubbing(texts=50, reworded=0, defaults_only=True, human=human), None
+        yield Scrubbing(texts=100, reworded=0, defaults_only=True, human=human), None
         yield Scrubbing(edits=False, reworded=40, defaults_only=True, human=human), "reworded"
-        yield Oracle(texts=12, defaults_only=True, human=human), "twelve"
+        yield Oracle(texts=40, defaults_only=True, human=human), None
         yield Averaging(), None
