@@ -34,7 +34,8 @@ WORDS = """\
 
 - **Blocks.** r: tokens that the key picks together; 1 is single tokens, "+ TTMark 2-token" is pairs. H:
   tokens before a block that the key looks at. b: at most so many candidates of a step are looked at
-  together (branch budget); where it is not named there is no limit. K, keys: that are tried, as of a pool.
+  together (branch budget); profiles have the default of the service, 8, and other rows that do not name
+  it have no limit. K, keys: that are tried, as of a pool.
 - **Profile.** Scheme, r and H. `gumbel, r 2, H 2` is the default of a new key.
 - **Detectors.** *Direct* takes the tokens as they stand, block by block. *Aligned* looks for the best way
   to cut an edited text into blocks, and pays a penalty (skip penalty, beta) for each token that it skips.
@@ -108,7 +109,10 @@ def _page(folder: Path, head: tuple[str, str], names: Sequence[str]) -> str:
     for name in names:
         if SECTIONS[name] != head:
             parts.append("## {}\n\n{}\n".format(*SECTIONS[name]))
-        parts += [Result.load(path).markdown() for path in _results(folder, name)]
+        for path in _results(folder, name):
+            if label := path.stem.removeprefix(name).removeprefix("-"):
+                parts.append(f"### Run `{label}`\n")
+            parts.append(Result.load(path).markdown())
     return "\n".join(parts)
 
 
