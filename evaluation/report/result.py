@@ -45,6 +45,7 @@ class Table:
         """The table for a terminal."""
         caption = escape("\n".join(self.notes)) or None
         table = RichTable(*map(escape, self.columns), title=escape(self.title), caption=caption)
+        table.columns[0].no_wrap = True  # it says what the row is
         for row in self.rows:
             table.add_row(*map(escape, row))
         return table

@@ -16,6 +16,7 @@ from ttmark.gen_service.engine.cost_curve import fastest
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
+from ttmark.gen_service.engine.matrix import can_pack
 from ttmark.gen_service.engine.memory import available_memory
 from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.ragged import Append, Probe
@@ -206,12 +207,12 @@ def _accelerations(model: Any) -> list[Acceleration]:
 
 
 def _can_pack(model: Any) -> bool:
-    """Whether oneDNN is there for the model, and memory for a second copy of its weights."""
+    """Whether oneDNN packs matrices of its dtype, and there is memory for a second copy of its weights."""
     size = sum(weight.nbytes for weight in model.parameters())
     return (
         model.device.type == "cpu"
         and FusedLlama.suits(model)
-        and torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and can_pack(model.dtype)
         and size <= _PACKED_SHARE * available_memory()
     )
 

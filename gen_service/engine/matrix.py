@@ -1,6 +1,7 @@
 """A matrix of the model, and the fastest way to multiply a few rows with it."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -48,3 +49,15 @@ class Matrix:
 
     def _is_plain_for(self, rows: torch.Tensor) -> bool:
         return self.packed is None or (rows.shape[0] == 1 and rows.dtype == torch.float32)
+
+
+@cache
+def can_pack(dtype: torch.dtype) -> bool:
+    """Whether oneDNN packs matrices of `dtype` here; in bf16 it needs AVX-512 or AVX-NE-CONVERT."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    try:
+        Matrix.pack(torch.eye(16, dtype=dtype))(torch.ones(2, 16, dtype=dtype))
+    except (RuntimeError, AttributeError):
+        return False
+    return True

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -30,9 +31,12 @@ def test_yaml_and_json_say_the_same(tmp_path: Path) -> None:
     assert load(tmp_path, RULE) == load(tmp_path, json.dumps(as_json))
 
 
-def test_the_example_of_the_documentation_is_a_policy(tmp_path: Path) -> None:
+def test_the_examples_of_the_documentation_are_policies(tmp_path: Path) -> None:
     (example,) = re.findall(r"```yaml\n(version: 1\n.*?)```", DOCUMENT.read_text(), re.S)
     assert load(tmp_path, example).rule_names == ["contracts", "machines", "code", "short", "default"]
+    law = DOCUMENT.with_name("compliance.md").read_text()
+    (strict,) = re.findall(r"   ```yaml\n(.*?)   ```", law, re.S)
+    assert load(tmp_path, dedent(strict)) == MarkingPolicy(otherwise="deny_unmarked")
 
 
 @pytest.mark.parametrize(

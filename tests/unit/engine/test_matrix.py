@@ -3,19 +3,26 @@
 from pathlib import Path
 
 import pytest
+import structlog
 import torch
 
 from ttmark.gen_service.engine import EngineSettings, loading
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.matrix import Matrix
+from ttmark.gen_service.engine.matrix import Matrix, can_pack
 
 ROUNDING = {torch.float32: 2e-6, torch.bfloat16: 1e-2}
+
+
+def needs_packing(dtype: torch.dtype) -> None:
+    if not can_pack(dtype):
+        pytest.skip(f"oneDNN packs no {dtype} on this processor")
 
 
 @pytest.mark.parametrize("dtype", list(ROUNDING), ids=str)
 @pytest.mark.parametrize("rows", [1, 2, 3, 8, 33, 128])
 def test_a_packed_product_is_the_product(dtype: torch.dtype, rows: int) -> None:
+    needs_packing(dtype)
     torch.manual_seed(rows)
     plain = (torch.randn(96, 160) / 10).to(dtype)
     inputs, residual = torch.randn(rows, 96).to(dtype), torch.randn(rows, 160).to(dtype)
@@ -39,10 +46,25 @@ def test_rows_that_are_part_of_wider_ones_are_multiplied_too() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_model_is_packed_and_its_matrices_are_made_once(tiny_model: Path, dtype: str) -> None:
+    needs_packing(getattr(torch, dtype))
     loaded = load_model(str(tiny_model), EngineSettings(device="cpu", dtype=dtype))
     assert loaded.acceleration.packed
     runners = [loaded.acceleration.runner(loaded.model, KvCache(8)) for _ in range(2)]
     assert runners[0].fused is runners[1].fused
+
+
+def test_float32_is_packed_on_every_processor() -> None:
+    assert can_pack(torch.float32)
+
+
+def test_a_dtype_that_is_not_packed_here_is_served_without_a_word(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "can_pack", lambda dtype: dtype != torch.bfloat16)
+    with structlog.testing.capture_logs() as logs:
+        loaded = load_model(str(tiny_model), EngineSettings(device="cpu", dtype="bfloat16"))
+    assert not loaded.acceleration.packed
+    assert logs == []
 
 
 def test_a_packed_model_gives_the_logits_of_a_plain_one(
