@@ -111,7 +111,7 @@ def _page(folder: Path, head: tuple[str, str], names: Sequence[str]) -> str:
             parts.append("## {}\n\n{}\n".format(*SECTIONS[name]))
         for path in _results(folder, name):
             if label := path.stem.removeprefix(name).removeprefix("-"):
-                parts.append(f"### Run `{label}`\n")
+                parts.append(f"## Run `{label}`\n")
             parts.append(Result.load(path).markdown())
     return "\n".join(parts)
 

@@ -194,12 +194,18 @@ def smollm2_service(
     return serve(build_service(smollm2_engine, template=read_chat_template(smollm2_folder)))
 
 
-def _clean(service: Service) -> Iterator[Service]:
+def _as_new(service: Service) -> None:
     if isinstance(service.generator, FakeGenerator):
         service.generator.reset()
     service.keys.ready = True
     service.audit.clear()
+
+
+def _clean(service: Service) -> Iterator[Service]:
+    """As new before a test, and after it: modules take the services of the session without cleaning."""
+    _as_new(service)
     yield service
+    _as_new(service)
     while service.clients:
         service.clients.pop().close()
 

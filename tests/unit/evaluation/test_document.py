@@ -55,7 +55,7 @@ def test_a_page_holds_the_results_of_its_experiments_with_plots(new_run: NewRun,
     assert strict.endswith(results[3].markdown())
     assert blocks.startswith("# Blocks of one, two and three tokens\n")
     assert "\n## The gain of pairs by sampling setting\n" in blocks
-    assert blocks.count("\n### Run `b`\n") == 1
+    assert blocks.count("\n## Run `b`\n") == 1
     assert strict.startswith("# Strict sampling\n")
     assert {path.name for path in target.iterdir()} == {
         *("README.md", "blocks.md", "strict.md", "manifest.json", "plot.png", "plot-b.png"),
