@@ -1,20 +1,28 @@
 """Tokens, texts and reports of the vLLM engine are those of the embedded one, in fp32."""
 
 import asyncio
+import shutil
+from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
-from tests.vllm.conftest import complete, complete_all
+from tests.vllm.conftest import complete, complete_all, embedded_engine
 from tests.vllm.every_kind import Maker
 from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.engine import Engine, ReadingRequest
+from ttmark.gen_service.engine import Engine, GenerationRequest, ReadingRequest
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 NUMBER = 200
+NUDGE = 1e-6
+"""Relative; a sum of products in float32 is as exact as that."""
 
 
 @pytest.fixture(scope="module")
@@ -22,16 +30,42 @@ def maker(embedded: Engine) -> Maker:
     return Maker(embedded.tokenizer, tuple(embedded.eos_token_ids))
 
 
-def test_200_requests_of_every_kind_under_preemption(embedded: Engine, engine: Any, maker: Maker) -> None:
+def near_ties(folder: Path, asked: Sequence[GenerationRequest], tmp_path: Path) -> set[int]:
+    """Requests that the embedded engine answers otherwise if every weight changes by about a millionth.
+
+    Two engines round differently, and so do two processors; only a tie can show that in a text.
+    """
+    answers = []
+    for seed in range(5):
+        torch.manual_seed(seed)
+        nudged = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+        with torch.no_grad():
+            for weight in nudged.parameters():
+                weight *= 1 + NUDGE * torch.randn_like(weight)
+        copy = tmp_path / f"nudged-{seed}"
+        shutil.copytree(folder, copy)
+        nudged.save_pretrained(copy)
+        with contextmanager(embedded_engine)(copy) as engine:
+            answers.append([each.said[0] for each in complete_all(engine, asked)])
+    return {n for n in range(len(asked)) if len({answer[n] for answer in answers}) > 1}
+
+
+def test_200_requests_of_every_kind_under_preemption(
+    embedded: Engine, engine: Any, maker: Maker, llama: Path, tmp_path: Path
+) -> None:
     asked = [maker.request(number) for number in range(NUMBER)]
     before = engine.preemptions
     ours, theirs = complete_all(embedded, asked), complete_all(engine, asked)
     # Once more with prompts that are in the cache but for one token, which vLLM treats apart.
     again = complete_all(engine, asked)
     assert engine.preemptions > before
-    assert [n for n in range(NUMBER) if theirs[n].said != ours[n].said] == []
-    assert [n for n in range(NUMBER) if again[n].said != ours[n].said] == []
-    for one, other in zip(ours, theirs, strict=True):
+    different = {n for n in range(NUMBER) if not theirs[n].said == again[n].said == ours[n].said}
+    if different:
+        assert different <= near_ties(llama, asked, tmp_path)
+        assert len(different) <= NUMBER // 100
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if number in different:
+            continue
         assert [(e.token_id, pytest.approx(e.logprob, abs=1e-3)) for e in one.logprobs] == [
             (e.token_id, e.logprob) for e in other.logprobs
         ]
