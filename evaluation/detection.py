@@ -24,7 +24,7 @@ class Detections:
 
     Attributes:
         log10_p: exact p-value.
-        z: the paper's z (Eq. 6). By chance it is above 3 more often with one scheme than with another.
+        z: the paper's z (Eq. 6). How far it strays by chance differs between schemes.
         covered: share of the tokens that stand in scored blocks (those whose context is new).
         score: mean standardised score of the scored blocks.
     """

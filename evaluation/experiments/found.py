@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttmark.evaluation.adversaries.question import Question
+from ttmark.evaluation.adversaries.victims import Victim
 from ttmark.evaluation.cells import Cell, Setting, sampling_seed
 from ttmark.evaluation.edits import EDITS, Material
 from ttmark.evaluation.experiments.frontier import NOW
@@ -84,16 +84,12 @@ def measure_found(
     lab: Lab, cell: Cell, texts: Sequence[Completion], length: int, human: Sequence[str]
 ) -> Iterator[FoundRow]:
     """One row for each change to the first `length` tokens of each text."""
+    victim = Victim(str(NOW), cell)
     for change, documents in changed(lab, cell, texts, length, human).items():
-        log10_p = np.array([question(lab, cell, index).log10_p(words) for index, words in documents])
+        asked = [victim.question(lab, index).log10_p(words) for index, words in documents]
+        log10_p = np.array(asked)
         rates = tuple(Rate(keys, fpr, _share(log10_p, keys, fpr)) for keys in KEYS for fpr in FPRS)
         yield FoundRow(change, length, len(documents), float(np.median(log10_p)), rates)
-
-
-def question(lab: Lab, cell: Cell, index: int) -> Question:
-    """What `/v1/detect` is asked about text `index`, under its own key alone."""
-    keys = (cell.key(lab.run.seed, index),)
-    return Question(cell.watermark(), keys, lab.source.tokenizer, lab.readings)
 
 
 def _share(log10_p: np.ndarray[tuple[int], np.dtype[np.float64]], keys: int, fpr: float) -> Interval:
