@@ -84,7 +84,7 @@ class TextNormalizer:
             stray = StrayMarks(draft.text)
             marks = draft.remove(stray.spans(draft.text))
             if stray.below:
-                marks += draft.translate(self._below)
+                marks += draft.expand(self._below)
             look_alikes = self._undo_look_alikes(draft)
         white_space += draft.remove(needless_spaces(draft.text))
         return NormalizedText(
@@ -130,11 +130,6 @@ class _Draft:
         self.text = "".join(pieces)
         self._move(np.flatnonzero(keep))
         return int(keep.size - len(self.text))
-
-    def translate(self, table: dict[int, str]) -> int:
-        """Replaces characters one by one; how many."""
-        before, self.text = self.text, self.text.translate(table)
-        return _differences(before, self.text)
 
     def expand(self, table: dict[int, str]) -> int:
         """Replaces characters, each by one or several; how many."""

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 
 import regex  # type: ignore[import-untyped]
 
@@ -19,6 +20,7 @@ def normalised(text: str, look_alikes: Mapping[str, str]) -> str:
     return re.sub(r"(?<=[^ \t\n])([ \t])[ \t]+", r"\1", re.sub(r"[ \t]+(?=\n)", "", text))
 
 
+@lru_cache(2**16)
 def _is(character: str, name: str) -> bool:
     return bool(regex.fullmatch(rf"\p{{{name}}}", character))
 
