@@ -6,6 +6,7 @@ import numpy as np
 import orjson
 
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.failures import is_fault, log_fault
 from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.letters import letters_of
 from ttmark.shared.access.rates import allowed_rate
@@ -105,16 +106,20 @@ def _content(
     document: Document, prefix: bytes, readers: Sequence[TextTokenizer | None], backend: DetectionBackend
 ) -> Content:
     pause()
-
-    def normalize(text: str) -> str:
-        return backend.normalizer.normalize(text).text
-
-    if document.text is not None:
-        exact = b"%b text %b" % (prefix, document.text.encode())
-        return Content(exact, letters_of(document.text, normalize), _NO_IDS)
-    ids = np.array(document.token_ids, dtype=np.int64)
-    known = [reader for reader in readers if reader is not None]
-    texts = [reader.decode(ids[ids < reader.id_bound].tolist()) for reader in known]
-    letters = "".join(letters_of(text, normalize) for text in texts)
+    text, ids = document.text, np.array(document.token_ids or (), dtype=np.int64)
+    known = [] if text is not None else [reader for reader in readers if reader is not None]
+    try:
+        texts = [reader.decode(ids[ids < reader.id_bound].tolist()) for reader in known]
+        letters = "".join(
+            letters_of(one, lambda odd: backend.normalizer.normalize(odd).text)
+            for one in (texts if text is None else [text])
+        )
+    except BaseException as error:
+        if not is_fault(error):
+            raise
+        log_fault(error)
+        letters = "".join((text or "").split())  # as it stands: a fault is no way around the throttle
+    if text is not None:
+        return Content(b"%b text %b" % (prefix, text.encode()), letters, _NO_IDS)
     unknown = not letters or len(known) < len(readers)
     return Content(b"%b ids %b" % (prefix, ids.tobytes()), letters, ids if unknown else _NO_IDS)

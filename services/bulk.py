@@ -17,6 +17,7 @@ from ttmark.services.settings import DetectionSettings
 from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.tokenization import TokenizerMissing
 from ttmark.shared.vault.key_store_errors import KeyStoreError
@@ -32,11 +33,12 @@ class OpenExaminer:
     options: DetectionOptions
 
     def __call__(self) -> Examiner:
-        """Opens keys and tokenizers.
+        """Opens keys and tokenizers; what fails inside is logged on standard error.
 
         Raises:
             StartupError: the key store or a tokenizer is not usable.
         """
+        configure_logging("error")
         return Examiner(open_backend(read_keys()), self.tenant, self.options)
 
 

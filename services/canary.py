@@ -57,6 +57,9 @@ class Canary:
                 human = self._detect(self._human_text(), None)
         except ClientError as error:
             return "detection_failed", str(error)
+        for result in (generated, human):
+            if result.error is not None:
+                return "detection_failed", result.error.message
         self.metrics.evidence("generated", generated.log10_p)
         self.metrics.evidence("human", human.log10_p)
         if generated.verdict != "watermarked":

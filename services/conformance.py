@@ -96,6 +96,9 @@ def detection(tokenizer: TextTokenizer) -> Detect:
         caller = Principal(_REQUEST, key.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
         options = DetectionOptions(keys=(key.key_id,))
         answer = detect(options.request([Document(text=text) for text in texts]), caller, backend, _REQUEST)
+        for one in answer.results:
+            if one.error is not None:
+                raise StartupError(one.error.message)
         return [0.0 if one.log10_p is None else one.log10_p for one in answer.results]
 
     return log10_p

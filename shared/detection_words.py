@@ -23,6 +23,11 @@ NO_FINDING = (
     "This is no finding: it shows neither that a model of ours wrote the text nor that a person did. Of many "
     "texts that are checked some show as much by chance."
 )
+NOT_EXAMINED = (
+    "An error on our side ended the examination of this text. Send it again later; if that does not help, "
+    "tell the operator."
+)
+NOTHING_SAID = "This is no answer: it says nothing about the text."
 NEITHER = "This proves nothing either way. Add the rest of the text if there is more of it."
 PUBLIC_TOO_SHORT = (
     "Nothing was found, and the text is so short that a text with our watermark often shows nothing. What is "
@@ -38,6 +43,8 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def message(result: DetectionResult, fpr: float) -> Message:
     """The words for a result at this false positive rate; they hold nothing that the result does not."""
+    if result.verdict == "not_examined":
+        return Message(headline="Not examined", explanation=NOT_EXAMINED, caution=NOTHING_SAID)
     if result.verdict == "watermarked":
         return _found(result, fpr)
     if result.verdict == "too_short":

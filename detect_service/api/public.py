@@ -18,7 +18,7 @@ from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
-from ttmark.detect_service.manifests.metadata import with_metadata
+from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.questions import asked
 from ttmark.shared.access.scopes import Principal, Scope
@@ -44,6 +44,7 @@ from ttmark.shared.schemas.detection import (
     DetectionResult,
     Document,
     Message,
+    Verdict,
 )
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
 from ttmark.shared.vault.audit import AuditSink
@@ -52,7 +53,12 @@ Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]
 # Answers leave at multiples of this after their request, so that a few milliseconds more hardly ever show.
 _STEP_SECONDS = 0.1
 _ESCAPED_BYTES = 12  # a character outside the first plane as JSON may write it
-_VERDICTS: dict[str, PublicVerdict] = {"watermarked": "found", "not_detected": "not_found"}
+_VERDICTS: dict[Verdict, PublicVerdict] = {
+    "watermarked": "found",
+    "not_detected": "not_found",
+    "too_short": "too_short",
+    "not_examined": "not_examined",
+}
 
 
 def public_limits(tier: PublicTier, others: HttpLimits) -> HttpLimits:
@@ -85,11 +91,13 @@ def public_routers(
         question = parts.visible
         seeing = replace(caller, scopes=frozenset({Scope.DETECT_PUBLIC}))
 
+        def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
+            return with_manifests_of(index, result, parts, manifests)
+
         def examine() -> DetectionResult:
             journal = Journal("combined", metrics, PUBLIC_PATH)
             identifier = request_id(request.scope)
-            response = detect(question, seeing, backend, identifier, journal)
-            (result,) = with_metadata(response, parts, manifests).results
+            (result,) = detect(question, seeing, backend, identifier, journal, finish).results
             journal.close(caller, identifier, audit)
             return result
 
@@ -121,7 +129,7 @@ def public_routers(
             raise TooLarge(f"The text may have {tier.characters} characters.", param="text")
         result = await result_of(body.text, caller, request)
         answer = PublicAnswer(
-            verdict=_VERDICTS.get(result.verdict, "too_short"),
+            verdict=_VERDICTS[result.verdict],
             basis=result.basis if result.basis != Basis.WATERMARK else None,
             message=_words(result, tier.rate),
         )

@@ -1,5 +1,6 @@
 """`POST /v1/detect` and `/v1/detect/*`."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -11,10 +12,10 @@ from ttmark.detect_service.api.journal import Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cases.cases import with_cases
+from ttmark.detect_service.cases.cases import Cases
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
-from ttmark.detect_service.manifests.metadata import with_metadata
+from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.questions import asked, permitted
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
@@ -27,6 +28,7 @@ from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DetectionRequest,
     DetectionResponse,
+    DetectionResult,
     DirectRequest,
     LocalizedRequest,
 )
@@ -65,9 +67,13 @@ def detection_router(
         def examine() -> Response:
             journal = Journal(mode, metrics)
             identifier = request_id(request.scope)
-            response = detect(body, caller, backend, identifier, journal)
-            response = with_metadata(response, parts, manifests)
-            response = with_cases(response, parts.original, mode, case_key)
+            cases = Cases(parts.original, mode, case_key, identifier)
+
+            def finish(index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
+                result = with_manifests_of(index, result, parts, manifests)
+                return cases.added(index, result, skipped_keys)
+
+            response = detect(body, caller, backend, identifier, journal, finish)
             journal.close(caller, identifier, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")

@@ -9,7 +9,8 @@ import orjson
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.bulk.rows import InputRow, error_row, result_row
 from ttmark.detect_service.detection import detect
-from ttmark.detect_service.manifests.metadata import with_metadata
+from ttmark.detect_service.manifests.examiner import Found
+from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.manifests.parting import parted
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
@@ -66,9 +67,13 @@ class Examiner:
         request = self.options.request(documents)
         try:
             parts = parted(request, self.backend.label)
-            unread = {place: [_UNREAD] * len(text.wrappers) for place, text in parts.texts.items()}
-            response = detect(parts.visible, caller, self.backend, _NO_REQUEST)
-            return list(with_metadata(response, parts, unread).results)
+            unread: Found = {place: [_UNREAD] * len(text.wrappers) for place, text in parts.texts.items()}
+
+            def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
+                return with_manifests_of(index, result, parts, unread)
+
+            response = detect(parts.visible, caller, self.backend, _NO_REQUEST, finish=finish)
+            return [result.error.message if result.error else result for result in response.results]
         except Exception as error:  # whatever one document leads to must not cost the others their rows
             if len(documents) > 1:
                 return [result for document in documents for result in self._results([document])]

@@ -1,50 +1,53 @@
 """Signed cases for the results of a request."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 from ttmark.detect_service.options import route_of
 from ttmark.shared.cases.case_file import FORMAT, case_file
 from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse, DetectionResult, Document
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 from ttmark.shared.watermark.pauses import pause
 
 # Not signed: the scores of all blocks, which are long, and what is none of the result.
 _LEFT_OUT = {"evidence", "case"}
 
 
-def with_cases(
-    response: DetectionResponse, request: DetectionRequest, mode: str, key: CaseKey | None
-) -> DetectionResponse:
-    """The response with a case in each result, where the request asks for them and there is a `key`.
+class Cases:
+    """Adds a case to each result of a request, where it asks for them and there is a `key`.
 
     A case holds what was asked (options, route), what was answered, and hashes in place of texts.
     """
-    if key is None or not request.case:
-        return response
-    shared = {
-        "format": FORMAT,
-        "signing_key": key.public.name,
-        "issued_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "release": version("ttmark"),
-        "request_id": response.request_id,
-        "route": route_of(mode),
-        "options": request.model_dump(mode="json", exclude={"inputs", "case"}),
-        "skipped_keys": response.skipped_keys,
-    }
 
-    def with_case(result: DetectionResult, document: Document) -> DetectionResult:
+    def __init__(self, request: DetectionRequest, mode: str, key: CaseKey | None, request_id: str) -> None:
+        self._request = request
+        self._key = key if request.case else None
+        if self._key is None:
+            return
+        self._shared = {
+            "format": FORMAT,
+            "signing_key": self._key.public.name,
+            "issued_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "release": version("ttmark"),
+            "request_id": request_id,
+            "route": route_of(mode),
+            "options": request.model_dump(mode="json", exclude={"inputs", "case"}),
+        }
+
+    def added(self, index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
+        """The result of document number `index` with its case."""
+        if self._key is None:
+            return result
         pause()
         case = {
-            **shared,
-            "document": content_hash(document),
+            **self._shared,
+            "skipped_keys": list(skipped_keys),
+            "document": content_hash(self._request.inputs[index]),
             "result": result.model_dump(mode="json", exclude=_LEFT_OUT),
         }
-        return result.model_copy(update={"case": case_file(case, key)})
-
-    results = map(with_case, response.results, request.inputs)
-    return response.model_copy(update={"results": list(results)})
+        return result.model_copy(update={"case": case_file(case, self._key)})
 
 
 def content_hash(document: Document) -> dict[str, str]:

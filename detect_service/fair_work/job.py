@@ -8,8 +8,8 @@ from contextvars import copy_context
 from typing import NamedTuple, Protocol
 
 
-class Abandoned(Exception):
-    """Nobody waits for the result any more."""
+class Abandoned(BaseException):
+    """Nobody waits for the result any more: no error, and nobody on the way may take it for one."""
 
 
 class Turns(Protocol):

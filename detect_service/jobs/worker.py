@@ -12,6 +12,8 @@ from ttmark.detect_service.api.detection_metrics import DetectionMetrics
 from ttmark.detect_service.api.journal import Journal
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import detect
+from ttmark.detect_service.examination import Finish
+from ttmark.detect_service.failures import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
@@ -23,8 +25,8 @@ from ttmark.detect_service.questions import permitted
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
-from ttmark.shared.schemas.jobs import JobError, JobResult
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document, DocumentError
+from ttmark.shared.schemas.jobs import JobResult
 from ttmark.shared.vault.audit import AuditSink
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError
 
@@ -149,55 +151,56 @@ class JobWorker:
         journal = Journal(head.options.mode, self._detection, ROUTE)
         parts = await self._examiner.part(request, self._backend.label)
         manifests = await self._examiner.examined(parts.texts)
-        outcomes: list[DetectionResult | ServiceError] = [
-            outcome
-            if isinstance(outcome, ServiceError)
-            else with_manifests_of(index, outcome, parts, manifests)
-            for index, outcome in enumerate(
-                await self._examined(parts.visible, caller, claim.job.job_id, journal)
-            )
-        ]
+
+        def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
+            return with_manifests_of(index, result, parts, manifests)
+
+        outcomes = await self._examined(parts.visible, caller, claim.job.job_id, journal, finish)
         journal.close(caller, claim.job.job_id, self._audit)
         return outcomes
 
     async def _examined(
-        self, request: DetectionRequest, caller: Principal, job_id: str, journal: Journal
+        self, request: DetectionRequest, caller: Principal, job_id: str, journal: Journal, finish: Finish
     ) -> list[DetectionResult | ServiceError]:
-        """An outcome for each document; one at fault is found by halving and costs no other its result."""
+        """An outcome for each document; one that is refused is found by halving."""
         documents = request.inputs
         cost = sum(len(document.text or document.token_ids or ()) for document in documents)
-        failure: ServiceError
         try:
             return list(
                 await self._queue.run(
                     caller.tenant,
                     cost,
-                    lambda: detect(request, caller, self._backend, job_id, journal).results,
+                    lambda: detect(request, caller, self._backend, job_id, journal, finish).results,
                     background=True,
                 )
             )
         except QueueFull:
             await asyncio.sleep(_IDLE_SECONDS)
-            return await self._examined(request, caller, job_id, journal)
+            return await self._examined(request, caller, job_id, journal, finish)
         except ServiceError as error:
-            if error.status not in _REFUSED_DOCUMENT:
+            if error.status not in _REFUSED_DOCUMENT or len(documents) == 1:
                 return [error] * len(documents)
-            failure = error
-        except Exception as error:
-            self._log.error("job_document_failed", error=type(error).__name__)
-            failure = InternalError("Something went wrong on our side.")
-        if len(documents) == 1:
-            return [failure]
+        except Exception as error:  # of the part: what fails for a document is an outcome of its own
+            log_fault(error)
+            return [InternalError("Something went wrong on our side.")] * len(documents)
         middle = len(documents) // 2
         outcomes = []
-        for some in (documents[:middle], documents[middle:]):
+        for first, some in ((0, documents[:middle]), (middle, documents[middle:])):
             half = request.model_copy(update={"inputs": some})
-            outcomes += await self._examined(half, caller, job_id, journal)
+            outcomes += await self._examined(half, caller, job_id, journal, _from(first, finish))
         return outcomes
+
+
+def _from(first: int, finish: Finish) -> Finish:
+    """`finish` for the documents from number `first` on."""
+    return lambda index, result, skipped_keys: finish(first + index, result, skipped_keys)
 
 
 def _result(index: int, document: Document, outcome: DetectionResult | ServiceError) -> JobResult:
     name = document.id or str(index)
-    if isinstance(outcome, DetectionResult):
-        return JobResult(index=index, id=name, result=outcome)
-    return JobResult(index=index, id=name, error=JobError(code=outcome.code, message=outcome.message))
+    if isinstance(outcome, ServiceError):
+        error = DocumentError(code=outcome.code, message=outcome.message)
+        return JobResult(index=index, id=name, error=error)
+    if outcome.error is not None:
+        return JobResult(index=index, id=name, error=outcome.error)
+    return JobResult(index=index, id=name, result=outcome)

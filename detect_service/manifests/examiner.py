@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, UnreadableFile
+from ttmark.detect_service.failures import is_fault
 from ttmark.detect_service.manifests.content import signed_span
 from ttmark.detect_service.manifests.parting import PartedRequest, PartedText, Request, parted
 from ttmark.shared.http.service_errors import TooManyRequests
@@ -14,7 +15,8 @@ from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import BrokenWrapper, may_hold_wrappers
 from ttmark.shared.schemas.manifests import FoundManifest, ManifestReport
 
-Found = dict[int, list[FoundManifest]]
+Found = dict[int, list[FoundManifest] | BaseException]
+"""By document; an error of ours is raised where the document is answered."""
 # The standard allows one in a text; a collection of answers has more.
 MOST_OF_A_DOCUMENT = 4
 _WAIT_SECONDS = 1.0
@@ -52,9 +54,16 @@ class ManifestExaminer:
         for index, text in texts.items():
             looked_at = min(left, MOST_OF_A_DOCUMENT, len(text.wrappers))
             left -= looked_at
-            found[index] = [await self._one(text, number, owner) for number in range(looked_at)]
+            try:
+                manifests = [await self._one(text, number, owner) for number in range(looked_at)]
+            except BaseException as error:
+                if not is_fault(error):
+                    raise
+                found[index] = error
+                continue
             if looked_at < len(text.wrappers):
-                found[index].append(_not_examined(_TOO_MANY))
+                manifests.append(_not_examined(_TOO_MANY))
+            found[index] = manifests
         return found
 
     async def examined(self, texts: dict[int, PartedText]) -> Found:

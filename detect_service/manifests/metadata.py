@@ -6,27 +6,25 @@ from ttmark.detect_service.manifests.examiner import Found
 from ttmark.detect_service.manifests.parting import PartedRequest
 from ttmark.shared.manifest_words import with_manifests
 from ttmark.shared.schemas.detected import Basis
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResponse, DetectionResult
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
-
-
-def with_metadata(
-    response: DetectionResponse, parts: PartedRequest[DetectionRequest], found: Found
-) -> DetectionResponse:
-    """The response with the manifests of each document, and places in the texts as they were sent."""
-    if not found:
-        return response
-    results = [
-        with_manifests_of(index, result, parts, found) for index, result in enumerate(response.results)
-    ]
-    return response.model_copy(update={"results": results})
 
 
 def with_manifests_of(
     index: int, result: DetectionResult, parts: PartedRequest[DetectionRequest], found: Found
 ) -> DetectionResult:
-    """The same for the result of document number `index`."""
-    return _with(parts.placed(index, result), found[index]) if index in found else result
+    """The result of document number `index` with its manifests, and places in its text as it was sent.
+
+    Raises:
+        Exception: what came up when they were set apart or examined.
+    """
+    failure = parts.failed.get(index)
+    manifests = found.get(index)
+    if failure is not None:
+        raise failure
+    if isinstance(manifests, BaseException):
+        raise manifests
+    return result if manifests is None else _with(parts.placed(index, result), manifests)
 
 
 def _with(result: DetectionResult, manifests: Sequence[FoundManifest]) -> DetectionResult:

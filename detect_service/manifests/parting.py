@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ttmark.shared.labels import Label
@@ -66,11 +66,13 @@ class PartedRequest(Generic[Request]):
         visible: the request that is examined.
         original: as it was sent.
         texts: those with wrappers or a label, by their place among the inputs.
+        failed: what came up inside at a text, by its place; it is raised where that text is answered.
     """
 
     visible: Request
     original: Request
     texts: dict[int, PartedText]
+    failed: dict[int, Exception] = field(default_factory=dict)
 
     def placed(self, index: int, result: DetectionResult) -> DetectionResult:
         """The result of input number `index` with places in the text as it was sent."""
@@ -93,16 +95,21 @@ class PartedRequest(Generic[Request]):
 def parted(request: Request, label: Label | None) -> PartedRequest[Request]:
     """The request without the manifests and labels in its texts."""
     texts: dict[int, PartedText] = {}
+    failed: dict[int, Exception] = {}
     inputs: list[Document] = list(request.inputs)
     for index, document in enumerate(inputs):
         if not document.text:
             continue
-        text = PartedText(document.text, wrappers(document.text), label)
+        try:
+            text = PartedText(document.text, wrappers(document.text), label)
+        except Exception as error:
+            failed[index] = error
+            continue
         if text.examined != document.text:
             texts[index] = text
             inputs[index] = document.model_copy(update={"text": text.examined})
     visible = request.model_copy(update={"inputs": inputs}) if texts else request
-    return PartedRequest(visible, request, texts)
+    return PartedRequest(visible, request, texts, failed)
 
 
 def _moved(parts: Sequence[Spanned], text: PartedText) -> list[Spanned]:

@@ -66,7 +66,8 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
     answered: list[Outcome] = []
     while documents:
         try:
-            return [*answered, *client.detect(options.request(documents)).results]
+            results = client.detect(options.request(documents)).results
+            return [*answered, *map(_outcome, results)]
         except Client.Refused as error:
             named = CULPRIT.match(error.param or "")
             if named is None and error.status != _TOO_LARGE:
@@ -81,3 +82,7 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
             answered.append(NotExamined(documents[culprit].id or "", str(error)))
             documents = documents[culprit + 1 :]
     return answered
+
+
+def _outcome(result: DetectionResult) -> Outcome:
+    return result if result.error is None else NotExamined(result.id, result.error.message)

@@ -15,7 +15,7 @@ DEFAULT_BETA = 5.0
 
 TokenId = Annotated[int, Field(ge=0, lt=2**32 - 1)]  # the last value of 32 bits stands for no token
 KeyId = Annotated[str, Field(min_length=1, max_length=128)]
-Verdict = Literal["watermarked", "not_detected", "too_short"]
+Verdict = Literal["watermarked", "not_detected", "too_short", "not_examined"]
 Phase = Literal[0, "any"]
 
 
@@ -143,11 +143,24 @@ class Message(AnswerModel):
     caution: str = Field(description="What the answer does not say.")
 
 
+class DocumentError(AnswerModel):
+    """Why a document was not examined."""
+
+    code: str
+    message: str
+
+
 class DetectionResult(AnswerModel):
     """Outcome for one document. Fields beyond the verdict are null without the scope detect:evidence."""
 
     id: str
-    verdict: Verdict
+    verdict: Verdict = Field(
+        description="`not_examined` says nothing about the document: an error on our side ended its "
+        "examination. The other documents have their results."
+    )
+    error: DocumentError | None = Field(
+        default=None, exclude_if=is_none, description="With `not_examined`: what went wrong."
+    )
     basis: str = Field(
         default=Basis.WATERMARK,
         description="What the verdict rests on: `watermark`, ours, found or not; `foreign_watermark`, that "

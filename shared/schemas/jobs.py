@@ -14,6 +14,7 @@ from ttmark.shared.schemas.detection import (
     DetectionResult,
     DirectRequest,
     Document,
+    DocumentError,
     KeyId,
     LocalizedRequest,
     Phase,
@@ -97,20 +98,13 @@ class JobStatus(AnswerModel):
     expires_at: float = Field(description="When the job and its results are forgotten, finished or not.")
 
 
-class JobError(AnswerModel):
-    """Why a document was not examined."""
-
-    code: str
-    message: str
-
-
 class JobResult(AnswerModel):
     """The answer for one document: a result, or an error."""
 
     index: int = Field(description="Of the document in the job's `inputs`.")
     id: str = Field(description="The document's id; its index where it has none.")
     result: DetectionResult | CombinedResult | None = None
-    error: JobError | None = None
+    error: DocumentError | None = None
 
 
 class JobResults(AnswerModel):

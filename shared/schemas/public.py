@@ -8,7 +8,7 @@ from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.detection import Message
 from ttmark.shared.schemas.fields import is_none
 
-PublicVerdict = Literal["found", "not_found", "too_short"]
+PublicVerdict = Literal["found", "not_found", "too_short", "not_examined"]
 
 
 class PublicQuestion(StrictModel):
@@ -22,7 +22,9 @@ class PublicQuestion(StrictModel):
 class PublicAnswer(AnswerModel):
     """One decision at one rate, and no more than that."""
 
-    verdict: PublicVerdict
+    verdict: PublicVerdict = Field(
+        description="`not_examined` says nothing about the text: an error on our side ended its examination."
+    )
     basis: str | None = Field(
         default=None,
         exclude_if=is_none,

@@ -17,7 +17,7 @@ class Interrupter(Protocol):
     """What runs a computation that can be interrupted."""
 
     def pause(self) -> None:
-        """May take a while, and may raise what ends the computation."""
+        """May take a while, and may raise what ends the computation, which is no Exception."""
 
     def aside(self) -> AbstractContextManager[None]:
         """Surrounds a call that cannot be interrupted: others may go on meanwhile."""
