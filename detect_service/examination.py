@@ -76,8 +76,7 @@ class Examination:
         except BaseException as error:
             if not is_fault(error):
                 raise
-            result = not_examined(self._name(index), error, self._kind)
-            return result.model_copy(update={"message": message(result, self.request.fpr)}), None
+            return not_examined(self._name(index), error, self._kind), None
         return outcome
 
     def _examined(self, places: range) -> list[Outcome]:

@@ -4,6 +4,7 @@ import traceback
 
 import structlog
 
+from ttmark.shared.detection_words import NOT_EXAMINED
 from ttmark.shared.http.service_errors import InternalError, ServiceError
 from ttmark.shared.schemas.detection import DetectionResult, DocumentError
 
@@ -27,7 +28,9 @@ def not_examined(
 ) -> DetectionResult:
     """The result of a document at which `error` was raised, which is logged."""
     log_fault(error)
-    return kind(id=document_id, verdict="not_examined", tokens=0, hypotheses=0, error=_WHY)
+    return kind(
+        id=document_id, verdict="not_examined", message=NOT_EXAMINED, tokens=0, hypotheses=0, error=_WHY
+    )
 
 
 def log_fault(error: BaseException) -> None:

@@ -23,11 +23,6 @@ NO_FINDING = (
     "This is no finding: it shows neither that a model of ours wrote the text nor that a person did. Of many "
     "texts that are checked some show as much by chance."
 )
-NOT_EXAMINED = (
-    "An error on our side ended the examination of this text. Send it again later; if that does not help, "
-    "tell the operator."
-)
-NOTHING_SAID = "This is no answer: it says nothing about the text."
 NEITHER = "This proves nothing either way. Add the rest of the text if there is more of it."
 PUBLIC_TOO_SHORT = (
     "Nothing was found, and the text is so short that a text with our watermark often shows nothing. What is "
@@ -38,13 +33,20 @@ SEVERAL_KEYS = (
     "in a forgery stitched from stolen pieces."
 )
 
+NOT_EXAMINED = Message(
+    headline="Not examined",
+    explanation="An error on our side ended the examination of this text. Send it again later; if that does "
+    "not help, tell the operator.",
+    caution="This is no answer: it says nothing about the text.",
+)
+
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def message(result: DetectionResult, fpr: float) -> Message:
     """The words for a result at this false positive rate; they hold nothing that the result does not."""
     if result.verdict == "not_examined":
-        return Message(headline="Not examined", explanation=NOT_EXAMINED, caution=NOTHING_SAID)
+        return NOT_EXAMINED
     if result.verdict == "watermarked":
         return _found(result, fpr)
     if result.verdict == "too_short":

@@ -1,0 +1,68 @@
+"""Batches of odd texts over HTTP in process: every document has a verdict, under tokenizers of each kind."""
+
+import random
+from collections.abc import Iterable
+
+import httpx
+import pytest
+
+from tests.harness.odd_batches import Batch, letter_batches, random_batch
+from tests.harness.trained_tokenizers import KINDS
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+
+CALLER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
+TRAINING = ["the cat sat on the mat and the dog sat on the log", "a fine caf\u00e9 in the town"] * 4
+
+
+@pytest.fixture(scope="module")
+def app():
+    """A service with a key for each kind of tokenizer."""
+    tokenizers = [train(TRAINING, 400) for train in KINDS.values()]
+    keys = []
+    for number, tokenizer in enumerate(tokenizers):
+        profile = Profile.model_validate(
+            {"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint, "pool": number + 1}
+        )
+        version = UnlockedVersion(1, KeyState.PRIMARY, bytes([number] * 16))
+        keys.append(UnlockedKey(f"k{number}", "a", profile, 1, (version,)))
+
+    async def authenticate(_: str) -> Principal:
+        return CALLER
+
+    return create_detection_app(
+        DetectionBackend(FixedKeys.of(keys), TokenizerSet(tokenizers), max_document_tokens=20_000),
+        AppOptions(authenticate=authenticate),
+        readiness=lambda: Readiness({}),
+    )
+
+
+async def complaints(app, batches: Iterable[Batch]) -> list[str]:
+    headers = {"Authorization": "Bearer t", "Content-Type": "application/json"}
+    found = []
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://d", headers=headers) as client:
+        for batch in batches:
+            answer = await client.post(batch.path, content=batch.content)
+            if complaint := batch.complaint(answer.status_code, answer.content):
+                found.append(f"{complaint} ({batch.path})")
+    return found
+
+
+@pytest.mark.parametrize("step", [997, pytest.param(1, marks=pytest.mark.slow)])
+async def test_every_letter_has_a_verdict(app, step: int) -> None:
+    assert await complaints(app, letter_batches(step)) == []
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
+async def test_every_document_of_random_batches_has_a_verdict(app, count: int) -> None:
+    generator = random.Random(count)
+    assert await complaints(app, (random_batch(generator) for _ in range(count))) == []
