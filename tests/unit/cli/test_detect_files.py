@@ -14,6 +14,8 @@ from ttmark.shared.client import Client
 
 MARKED = "marked"
 TOO_LONG = "too long"
+FAILING = "failing"
+WHY = {"code": "internal_error", "message": "An error on our side."}
 Run = Callable[..., Result]
 
 
@@ -37,7 +39,9 @@ class Played:
             problem = {"title": "x", "detail": f"Document {index} is long.", "param": f"inputs[{index}]"}
             return httpx.Response(413, json=problem)
         results = [
-            {
+            {"id": name, "verdict": "not_examined", "error": WHY, "tokens": 0, "hypotheses": 0}
+            if text == FAILING
+            else {
                 "id": name,
                 "verdict": "watermarked" if text == MARKED else "not_detected",
                 "tokens": 1,
@@ -95,6 +99,15 @@ def test_a_bad_file_is_named_and_the_others_are_answered(run: Run, service: Play
     assert "ttmark: none.txt: No such file or directory" in result.stderr
     assert "ttmark: c.txt: Document 1 is long." in result.stderr
     assert "5 files: 3 not examined, 1 not detected, 1 watermarked" in result.stderr
+
+
+def test_a_file_that_failed_in_the_service_was_not_examined(run: Run) -> None:
+    write(a=MARKED, b=FAILING)
+    result = run("--json", "a.txt", "b.txt")
+    assert result.exit_code == 1
+    assert [json.loads(line).get("verdict") for line in result.stdout.splitlines()] == ["watermarked", None]
+    assert "ttmark: b.txt: An error on our side." in result.stderr
+    assert "2 files: 1 not examined, 1 watermarked" in result.stderr
 
 
 def test_a_request_that_is_too_large_is_sent_in_parts(run: Run, service: Played) -> None:

@@ -37,6 +37,8 @@ def verdicts(of_generated: str, of_human: str) -> Answer:
             "hypotheses": 1,
             "log10_p": -12.0 if is_generated else -0.3,
         }
+        if result["verdict"] == "not_examined":
+            result["error"] = {"code": "internal_error", "message": "An error on our side."}
         return httpx.Response(200, json={"results": [result], "skipped_keys": [], "request_id": "r"})
 
     return answer
@@ -49,6 +51,7 @@ def verdicts(of_generated: str, of_human: str) -> Answer:
         (generated, verdicts("not_detected", "not_detected"), "missed"),
         (generated, verdicts("too_short", "not_detected"), "missed"),
         (generated, verdicts("watermarked", "watermarked"), "false_alarm"),
+        (generated, verdicts("watermarked", "not_examined"), "detection_failed"),
         (refused, verdicts("watermarked", "not_detected"), "generation_failed"),
         (generated, refused, "detection_failed"),
     ],

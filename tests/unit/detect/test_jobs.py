@@ -23,6 +23,7 @@ from ttmark.detect_service.jobs.job_store import StoreLimits
 from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.worker import MOST_ATTEMPTS, JobWorker
+from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
@@ -44,6 +45,7 @@ class Desk:
     events: list[AuditEvent]
     callers: dict[str, Principal]
     registry: CollectorRegistry
+    worked: CollectorRegistry
 
     async def ask(self, method: str, path: str, who: str = "mine", **options: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {who}"}
@@ -110,7 +112,7 @@ def open_desk(service, tmp_path: Path) -> Open:
             ready=lambda: True,
         )
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://jobs") as client:
-            yield Desk(client, worker, store, tmp_path / "jobs.db", events, callers, registry)
+            yield Desk(client, worker, store, tmp_path / "jobs.db", events, callers, registry, other)
         await store.close()
 
     return opened
@@ -207,6 +209,34 @@ async def test_a_document_at_fault_costs_no_other_its_answer(service, desk: Desk
     ]
     assert [row["result"]["verdict"] for row in rows[::2]] == ["watermarked"] * 3
     assert (await desk.ask("GET", f"/{job}")).json()["failed"] == 2
+
+
+async def test_a_document_that_fails_inside_has_an_error_and_is_counted(
+    service, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    normalize = TextNormalizer.normalize
+
+    def failing(normalizer: TextNormalizer, text: str) -> NormalizedText:
+        if text == SECRET_TEXT:
+            raise ValueError(text)
+        return normalize(normalizer, text)
+
+    marked = service.marked("a-one")
+    job = await desk.make([marked, SECRET_TEXT, "a" * 6_000, SECRET_TEXT, marked])
+    monkeypatch.setattr(TextNormalizer, "normalize", failing)
+    await desk.work()
+    rows = (await desk.results(job))["results"]
+    codes = [row.get("error", {}).get("code") for row in rows]
+    assert codes == [None, "internal_error", "request_too_large", "internal_error", None]
+    assert [row["result"]["verdict"] for row in (rows[0], rows[4])] == ["watermarked"] * 2
+    assert rows[1].get("result") is None
+    assert (await desk.ask("GET", f"/{job}")).json()["failed"] == 3
+    counted = {"mode": "direct", "verdict": "not_examined"}
+    assert desk.worked.get_sample_value("ttmark_detect_documents_total", counted) == 2
+    verdicts = [
+        event.verdicts for event in desk.events if event.route == "/v1/detect/jobs" and event.verdicts
+    ]
+    assert verdicts == [{"watermarked": 1, "not_examined": 2}, {"watermarked": 1}]
 
 
 async def test_only_the_tenant_sees_a_job_and_without_evidence_only_its_maker(service, desk: Desk) -> None:
