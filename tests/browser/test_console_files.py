@@ -93,6 +93,23 @@ def test_a_service_that_refuses_one_file_is_asked_about_the_others(connected: Pa
     expect(row(connected, "c.txt")).to_contain_text("No watermark found")
 
 
+def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site) -> None:
+    message = {"headline": "Not examined", "explanation": "An error on our side.", "caution": "No answer."}
+    error = {"code": "internal_error", "message": "An error."}
+    result = {"id": "0", "verdict": "not_examined", "error": error, "message": message, "tokens": 0}
+    answer = {"results": [result], "skipped_keys": [], "request_id": "r"}
+    connected.route("**/v1/detect", lambda route: route.fulfill(json=answer))
+    connected.locator("#text").fill(site.human(40))
+    connected.locator("#check").click()
+    expect(connected.locator("#failure-text")).to_have_text("An error on our side.")
+    expect(connected.locator("#result")).to_be_hidden()
+    connected.locator("#file").set_input_files([file("a.txt", "one"), file("b.txt", "two")])  # type: ignore[list-item]
+    connected.locator("#check").click()
+    expect(row(connected, "b.txt")).to_contain_text("An error on our side.")
+    expect(connected.locator("#announce")).to_contain_text("0 of 2 files; 2 without an answer")
+    expect(connected.locator("#history .excerpt")).to_have_count(0)
+
+
 def test_too_many_and_too_large_files_are_refused_in_words(connected: Page) -> None:
     connected.locator("#file").set_input_files([file(f"{n}.txt", "x") for n in range(51)])  # type: ignore[arg-type]
     expect(connected.locator("#text-problem")).to_have_text(

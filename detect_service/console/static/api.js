@@ -1,13 +1,19 @@
 // The detection service's routes.
 
-import { send } from "/console/request.js";
+import { ServiceProblem, send } from "/console/request.js";
 import { route } from "/console/words.js";
 
 const answer = async (path, token, body, signal) => (await send(path, token, body, signal)).json();
 
 export const fetchKeys = (token) => answer("/v1/keys", token);
 
-export const detect = (mode, token, body, signal) => answer(route(mode), token, body, signal);
+/** The answer about one text. Throws a `ServiceProblem` where the service could not examine it. */
+export async function detect(mode, token, body, signal) {
+  const response = await answer(route(mode), token, body, signal);
+  const [result] = response.results;
+  if (result.error) throw new ServiceProblem(500, result.message.explanation);
+  return response;
+}
 
 /** A signed case as a html file. */
 export async function casePage(token, signedCase, text) {
