@@ -91,3 +91,21 @@ def test_random_texts_are_read_as_specified(texts: int) -> None:
     for _ in range(texts):
         # What was assigned after Python's data were made is known to one of the two readers alone.
         check(odd_text(generator, generator.randrange(1, 60), without=["unassigned"]))
+
+
+async def test_a_mark_is_found_and_placed_behind_a_letter_that_becomes_two_characters(service) -> None:
+    text = service.marked("a-one", 400)
+    dotted = text.translate(str.maketrans("aeiou", "ạẹịọụ"))
+    first = text.index("l")
+    sent = dotted[:first] + "ḹ" + dotted[first + 1 :]
+    body = {"inputs": [{"text": sent}], "keys": ["a-one"], "evidence": "blocks"}
+    for mode in ("combined", "direct", "aligned", "localized"):
+        (result,) = await service.results(mode, body)
+        assert (result.verdict, result.reading) == ("watermarked", "normalized")
+        behind = [block for block in result.evidence or () if (block.start_char or 0) > first]
+        assert len(behind) > 50
+        for block in behind:  # three bytes and as many tokens where the marked text has a letter of one
+            assert (block.start_char, block.end_char) == (block.start_token - 2, block.end_token - 2)
+        if mode == "localized":
+            (passage,) = result.segments or ()
+            assert len(text) - 20 < (passage.end_char or 0) <= len(sent)
