@@ -155,11 +155,11 @@ class Examination:
     def _verdict(
         self, index: int, as_sent: DocumentReader, finding: Finding | None, decision: Decision
     ) -> DetectionResult:
-        # Which key came closest is evidence: others are told the tokens of the first.
+        # Which key came closest is evidence, which counts its tokens; everybody is told those of the first.
         first = (self.selection.own or self.selection.keys)[0]
         return verdict_only(
             self._name(index),
-            len(as_sent.token_ids(finding.key if finding and self.shows_evidence else first)),
+            len(as_sent.token_ids(first)),
             finding,
             decision,
             as_sent.normalization(undone=self.request.normalize),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from scipy.stats import binom
 
+from tests.harness.trained_tokenizers import byte_level
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.detection import detect
@@ -140,3 +141,21 @@ def test_two_readings_give_no_more_false_alarms_than_promised(tokenizer, mode: M
         alarms = sum(one <= math.log10(fpr) for one in log10_p)
         # One right detector in 10,000 would fail; the keys are the same each time.
         assert alarms <= binom.isf(1e-4, len(log10_p), fpr)
+
+
+def test_without_evidence_the_number_of_tokens_does_not_tell_which_key_came_closest(
+    tokenizer: TextTokenizer,
+) -> None:
+    generator = random.Random(3)
+    texts = ["".join(generator.choices(LETTERS + " ", k=120)) for _ in range(12)]
+    pairs = byte_level(texts, 400)
+    keys = []
+    for key_id, reads in (("first", tokenizer), ("second", pairs)):
+        profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": reads.fingerprint})
+        version = UnlockedVersion(1, KeyState.PRIMARY, key_id.encode().ljust(16))
+        keys.append(UnlockedKey(key_id, "a", profile, 1, (version,)))
+    backend = DetectionBackend(FixedKeys.of(keys), TokenizerSet([tokenizer, pairs]), 5_000)
+    caller = Principal("t", "a", frozenset({Scope.DETECT}))
+    request = DetectionOptions(mode="direct").request([Document(text=text) for text in texts])
+    found = detect(request, caller, backend, "r").results
+    assert [one.tokens for one in found] == [len(tokenizer.encode(text)) for text in texts]
