@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from tests.harness.odd_texts import assigned, marks_of_each_class, odd_text, table_letters
@@ -76,11 +77,12 @@ def random_batch(generator: random.Random) -> Batch:
 def letter_batches(step: int = 1) -> Iterator[Batch]:
     """Every letter of every table by itself, and every assigned code point beside marks of each class."""
     yield from _in_batches([f"{letter} \u1ea1" for letter in table_letters()])
-    marks, texts = marks_of_each_class(), []
-    for number, character in enumerate(assigned()[::step]):
-        some = (marks[(number + place) % len(marks)] for place in range(4))
-        texts.append("".join(f"x{character}{mark} a{mark}{character} " for mark in some) + "\u1ea1\u1eb9")
-    yield from _in_batches(texts)
+    marks, characters = marks_of_each_class(), assigned()[::step]
+    beside = [
+        "".join(f"x{character}{mark} a{mark}{character} " for mark in (marks * 2)[first : first + 4])
+        for character, first in zip(characters, cycle(range(len(marks))))
+    ]
+    yield from _in_batches(["".join(beside[at : at + 8]) + "\u1ea1\u1eb9" for at in range(0, len(beside), 8)])
 
 
 def _in_batches(texts: Sequence[str]) -> Iterator[Batch]:
