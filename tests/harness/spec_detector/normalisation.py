@@ -25,6 +25,7 @@ def _is(character: str, name: str) -> bool:
     return bool(regex.fullmatch(rf"\p{{{name}}}", character))
 
 
+@lru_cache(2**16)
 def _within(character: str, *ranges: tuple[int, int]) -> bool:
     return character != "" and any(first <= ord(character) <= last for first, last in ranges)
 
