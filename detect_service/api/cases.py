@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 from starlette.convertors import StringConvertor, register_url_convertor
 
 from ttmark.detect_service.api.body_route import body_route, body_size
+from ttmark.detect_service.api.idempotency_key import DESCRIBED, idempotency_key
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.cases.cases import content_hash
 from ttmark.detect_service.cases.desk import CaseDesk
@@ -57,15 +58,21 @@ def case_routers(key: CaseKey | None, desk: CaseDesk | None, run_long: RunLong) 
         made = await run_long(request, body_size(request), lambda: _page(body, existing))
         return Response(CasePage(page=made).model_dump_json(), media_type="application/json")
 
-    @making.post("", status_code=201, response_model=StoredCase, responses=problems(404, *BODY_PROBLEMS))
+    @making.post(
+        "",
+        status_code=201,
+        response_model=StoredCase,
+        responses=problems(404, 409, *BODY_PROBLEMS),
+        openapi_extra=DESCRIBED,
+    )
     async def store(body: CaseStoreRequest, caller: Caller, request: Request) -> Response:
         """Keeps a case of this service for the days that `GET /v1/keys` names."""
-        keeping, existing = _keeping(desk), _existing(key)
+        keeping, existing, once = _keeping(desk), _existing(key), idempotency_key(request)
         _check_size(body.case, keeping.case_bytes)
         if not body.case.startswith(CASE_START):
             raise Unprocessable("Only json cases are kept: a page may hold a text.", param="case")
         await run_long(request, body_size(request), lambda: _verified(body.case, existing))
-        stored = await keeping.store(body.case, caller, request_id(request.scope))
+        stored = await keeping.store(body.case, caller, request_id(request.scope), once)
         return Response(
             stored.model_dump_json(),
             status_code=201,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from ttmark.detect_service.api.body_route import body_route, body_size
+from ttmark.detect_service.api.idempotency_key import DESCRIBED, idempotency_key
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.jobs.desk import JobDesk
 from ttmark.shared.access.scopes import Principal, Scope
@@ -26,11 +27,17 @@ def job_routers(desk: JobDesk, run_long: RunLong) -> Sequence[APIRouter]:
     making = APIRouter(prefix=JOBS_PATH, tags=["jobs"], route_class=body_route(Scope.DETECT, run_long))
     jobs = APIRouter(prefix=JOBS_PATH, tags=["jobs"], responses=problems(*_PROBLEMS))
 
-    @making.post("", status_code=202, response_model=JobStatus, responses=problems(404, *BODY_PROBLEMS))
+    @making.post(
+        "",
+        status_code=202,
+        response_model=JobStatus,
+        responses=problems(404, 409, *BODY_PROBLEMS),
+        openapi_extra=DESCRIBED,
+    )
     async def create(body: JobRequest, caller: Caller, request: Request) -> Response:
         """Takes in a job. Its documents are answered as the mode's route would, when nobody else waits."""
-        run = partial(run_long, request, body_size(request))
-        status = await desk.create(body, caller, request_id(request.scope), run)
+        run, key = partial(run_long, request, body_size(request)), idempotency_key(request)
+        status = await desk.create(body, caller, request_id(request.scope), run, key)
         return Response(
             status.model_dump_json(),
             status_code=202,

@@ -14,6 +14,7 @@ _DESCRIPTIONS = {
     403: "The token lacks a scope",
     404: "Unknown key or job",
     408: "The body did not arrive in time",
+    409: "A request with this idempotency key is being answered; Retry-After says when to ask again",
     413: "Body or document too large",
     415: "The body is not uncompressed JSON",
     422: "A field is at fault; `param` names it",

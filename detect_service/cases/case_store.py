@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from ttmark.detect_service.once.request_keys import RequestKeys
+
 
 class TenantStoreFull(Exception):
     """The tenant's cases would take more room than a tenant may."""
@@ -41,7 +43,13 @@ class CaseRoom:
 
 
 class CaseStore(Protocol):
-    """Every method raises StoreUnavailable when the store does not answer in time."""
+    """Every method raises StoreUnavailable when the store does not answer in time.
+
+    Attributes:
+        keys: idempotency keys of requests to keep a case.
+    """
+
+    keys: RequestKeys
 
     async def keep(self, case: KeptCase, room: CaseRoom) -> None:
         """Keeps a case. Repeating it changes nothing.

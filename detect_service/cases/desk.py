@@ -1,6 +1,7 @@
 """Keeps cases for a time, and shows them to whom they concern."""
 
 import asyncio
+import hashlib
 import secrets
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from ttmark.detect_service.cases.case_store import (
     KeptCase,
     TenantStoreFull,
 )
+from ttmark.detect_service.once.once import Asked, Once
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import Forbidden, NotFound, StoreDown, TooManyRequests
 from ttmark.shared.schemas.cases import CaseText, StoredCase
@@ -63,27 +65,44 @@ class CaseDesk:
         self._kept = kept
         self._audit = audit
         self._now = now
+        self._once = Once(kept.store.keys, kept.kek, now=now)
 
     @property
     def case_bytes(self) -> int:
         """Of the largest case that is kept."""
         return self._kept.case_bytes
 
-    async def store(self, case: str, caller: Principal, request_id: str) -> StoredCase:
-        """Keeps a case that was found to be genuine, under a new id of 128 random bits.
+    async def store(self, case: str, caller: Principal, request_id: str, key: str | None) -> StoredCase:
+        """Keeps a case that was found to be genuine, under a new id of 128 random bits; once for each `key`.
 
         Raises:
+            IdempotencyKeyReused, RequestInProgress: see `Once`.
             TooManyRequests: there is no room.
             StoreDown: the store is away.
         """
-        case_id, now = secrets.token_hex(16), self._now()
-        content = _Content(token_id=caller.token_id, stored_at=now, case=case)
-        room, expires_at = self._kept.room, now + self._kept.keep_days * _DAY_SECONDS
+        now = self._now()
+        expires_at = now + self._kept.keep_days * _DAY_SECONDS
+        fresh = StoredCase(id=secrets.token_hex(16), stored_at=now, expires_at=expires_at)
+
+        async def keep(stored: StoredCase) -> None:
+            await self._keep(stored, case, caller)
+            self._tell("case.store", caller, request_id, stored.id)
+
+        if key is None:
+            await keep(fresh)
+            return fresh
+        asked = Asked(hashlib.sha256(case.encode()).hexdigest(), fresh, _costs_nothing, keep)
         try:
-            sealed, _ = await seal_record(
-                self._kept.kek, _name(caller.tenant, case_id), content.model_dump_json().encode()
-            )
-            await self._kept.store.keep(KeptCase(case_id, caller.tenant, sealed, expires_at), room)
+            return await self._once.answer(key, caller, asked)
+        except KeyStoreError:
+            raise _away() from None
+
+    async def _keep(self, stored: StoredCase, case: str, caller: Principal) -> None:
+        content = _Content(token_id=caller.token_id, stored_at=stored.stored_at, case=case)
+        name, room = _name(caller.tenant, stored.id), self._kept.room
+        try:
+            sealed, _ = await seal_record(self._kept.kek, name, content.model_dump_json().encode())
+            await self._kept.store.keep(KeptCase(stored.id, caller.tenant, sealed, stored.expires_at), room)
         except TenantStoreFull:
             raise TooManyRequests(
                 f"The tenant's cases may take {room.of_tenant} bytes, and with this one they would take "
@@ -97,8 +116,6 @@ class CaseDesk:
             ) from None
         except KeyStoreError:
             raise _away() from None
-        self._tell("case.store", caller, request_id, case_id)
-        return StoredCase(id=case_id, stored_at=now, expires_at=expires_at)
 
     async def read(self, case_id: str, caller: Principal, request_id: str) -> CaseText:
         """A case that the caller may see: one that it stored, and with `detect:evidence` those of its tenant.
@@ -133,6 +150,7 @@ class CaseDesk:
         while True:
             try:
                 await self._kept.store.expire(self._now())
+                await self._kept.store.keys.expire(self._now())
             except Exception as error:
                 structlog.get_logger("ttmark.cases").warning("case_upkeep_failed", error=type(error).__name__)
             await asyncio.sleep(_EXPIRE_SECONDS)
@@ -166,6 +184,10 @@ class CaseDesk:
 
 def _name(tenant: str, case_id: str) -> bytes:
     return b"ttmark case %b %b" % (tenant.encode(), case_id.encode())
+
+
+async def _costs_nothing() -> None:
+    """The request itself was counted when it came in."""
 
 
 def _away() -> StoreDown:

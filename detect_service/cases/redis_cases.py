@@ -5,11 +5,14 @@ tenant's take. As with jobs nothing expires by itself: Redis would evict it when
 """
 
 from ttmark.detect_service.cases.case_store import CaseRoom, CaseStoreFull, KeptCase, TenantStoreFull
+from ttmark.detect_service.once.redis_keys import RedisKeys
+from ttmark.detect_service.once.request_keys import RequestKeys
 from ttmark.shared.vault.redis_changes import RedisChanges, script_command
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_location import HASH_TAG
 
-_EXPIRY, _BYTES = f"{HASH_TAG}:cases:expiry", f"{HASH_TAG}:cases:bytes"
+_CASES = f"{HASH_TAG}:cases"
+_EXPIRY, _BYTES = f"{_CASES}:expiry", f"{_CASES}:bytes"
 
 # KEYS: case, expiry, bytes, bytes of the tenant. ARGV: id, tenant, sealed, when it expires, most bytes of the
 # tenant, most bytes of all. Gives why not, or nothing.
@@ -42,6 +45,7 @@ class RedisCases:
 
     def __init__(self, client: RedisClient) -> None:
         self._redis = RedisChanges(client)
+        self.keys: RequestKeys = RedisKeys(self._redis, _CASES)
 
     async def keep(self, case: KeptCase, room: CaseRoom) -> None:
         values = (case.case_id, case.tenant, case.sealed, str(case.expires_at), room.of_tenant, room.of_all)

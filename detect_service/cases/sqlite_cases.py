@@ -4,6 +4,8 @@ import sqlite3
 from pathlib import Path
 
 from ttmark.detect_service.cases.case_store import CaseRoom, CaseStoreFull, KeptCase, TenantStoreFull
+from ttmark.detect_service.once import sqlite_keys
+from ttmark.detect_service.once.request_keys import RequestKeys
 from ttmark.shared.vault.sqlite_file import SqliteFile
 
 _SCHEMA = (
@@ -12,6 +14,7 @@ CREATE TABLE IF NOT EXISTS cases (
     case_id TEXT PRIMARY KEY, tenant TEXT NOT NULL, sealed BLOB NOT NULL, expires_at REAL NOT NULL
 )""",
     "CREATE INDEX IF NOT EXISTS cases_of_tenant ON cases (tenant)",
+    *sqlite_keys.SCHEMA,
     "PRAGMA secure_delete = ON",  # a case that is forgotten leaves no bytes in the file
 )
 
@@ -21,6 +24,7 @@ class SqliteCases:
 
     def __init__(self, path: Path) -> None:
         self._file = SqliteFile(f"case store {path}", path, _SCHEMA)
+        self.keys: RequestKeys = sqlite_keys.SqliteKeys(self._file)
 
     async def keep(self, case: KeptCase, room: CaseRoom) -> None:
         def write(connection: sqlite3.Connection) -> None:

@@ -1,8 +1,10 @@
 """Takes jobs in, and shows them to who may see them."""
 
+import hashlib
 import time
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Literal
 
 from ttmark.detect_service.backend import DetectionBackend
@@ -10,6 +12,7 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TooManyJobs
 from ttmark.detect_service.jobs.jobs import Jobs, status_of
 from ttmark.detect_service.jobs.sealing import JobHead, JobSeal, OpenJob, open_head, seal_head
+from ttmark.detect_service.once.once import Asked, Once
 from ttmark.detect_service.questions import asked, permitted
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
@@ -46,21 +49,55 @@ class JobDesk:
         self._metrics = metrics
         self._audit = audit
         self._allowance = allowance
+        self._once = Once(jobs.store.keys, jobs.kek)
 
-    async def create(self, body: JobRequest, caller: Principal, request_id: str, run: Run) -> JobStatus:
-        """Keeps a job that workers will see.
+    async def create(
+        self, body: JobRequest, caller: Principal, request_id: str, run: Run, key: str | None
+    ) -> JobStatus:
+        """Keeps a job that workers will see; once for each `key`.
 
         Raises:
             ServiceError: what the mode's route would answer; or a limit on jobs is reached, the webhook is
-                not allowed, or the store is away.
+                not allowed, or the store is away; and what `Once` says.
         """
         try:
-            return await self._create(body, caller, request_id, run)
+            return await self._create(body, caller, request_id, run, key)
         except (TooLarge, TooManyRequests, Unprocessable):
             self._metrics.jobs.labels("refused").inc()
             raise
 
-    async def _create(self, body: JobRequest, caller: Principal, request_id: str, run: Run) -> JobStatus:
+    async def _create(
+        self, body: JobRequest, caller: Principal, request_id: str, run: Run, key: str | None
+    ) -> JobStatus:
+        now = time.time()
+        fresh = JobStatus(
+            id=uuid.uuid4().hex,
+            status="queued",
+            mode=body.mode,
+            documents=len(body.inputs),
+            answered=0,
+            failed=0,
+            created_at=now,
+            expires_at=now + self._jobs.limits.keep_seconds,
+        )
+        charge = partial(self._charge, body, caller, run)
+
+        async def make(status: JobStatus) -> None:
+            await self._make(status, body, caller, run)
+            self._metrics.jobs.labels("created").inc()
+            self._tell("job.create", caller, request_id, status.id)
+
+        if key is None:
+            await charge()
+            await make(fresh)
+            return fresh
+        fingerprint = await run(lambda: _fingerprint(body))
+        try:
+            return await self._once.answer(key, caller, Asked(fingerprint, fresh, charge, make))
+        except KeyStoreError:
+            raise _away() from None
+
+    async def _charge(self, body: JobRequest, caller: Principal, run: Run) -> None:
         limits = self._jobs.limits
         if len(body.inputs) > limits.documents:
             raise TooLarge(
@@ -71,25 +108,19 @@ class JobDesk:
         documents = asked(question, body.mode, caller, self._backend)
         if self._allowance is not None:
             await self._allowance.take(caller, documents, run)
-        job_id, now = uuid.uuid4().hex, time.time()
+
+    async def _make(self, status: JobStatus, body: JobRequest, caller: Principal, run: Run) -> None:
+        size, store = self._jobs.limits.part_documents, self._jobs.limits.store
         head = JobHead(
             token_id=caller.token_id,
-            created_at=now,
-            part_documents=limits.part_documents,
+            created_at=status.created_at,
+            part_documents=size,
             options=body.options(),
         )
-        sealed, seal = await seal_head(self._jobs.kek, job_id, head)
-        parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, limits.part_documents))
-        count, expires_at = len(body.inputs), now + limits.keep_seconds
-        job = JobRecord(job_id, caller.tenant, sealed, count, len(parts), expires_at)
-        await self._keep(job, parts)
-        self._metrics.jobs.labels("created").inc()
-        self._tell("job.create", caller, request_id, job_id)
-        return status_of(job, head)
-
-    async def _keep(self, job: JobRecord, parts: list[bytes]) -> None:
-        store = self._jobs.limits.store
         try:
+            sealed, seal = await seal_head(self._jobs.kek, status.id, head)
+            parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, size))
+            job = JobRecord(status.id, caller.tenant, sealed, status.documents, len(parts), status.expires_at)
             await self._jobs.store.create(job, parts, store)
         except TooManyJobs:
             raise TooManyRequests(
@@ -179,6 +210,15 @@ class JobDesk:
                 action, token_id=caller.token_id, tenant=caller.tenant, request_id=request_id, job_id=job_id
             )
         )
+
+
+def _fingerprint(body: JobRequest) -> str:
+    """The same for bodies that read the same, however they are written."""
+    read = hashlib.sha256(body.options().model_dump_json().encode())
+    for document in body.inputs:
+        pause()
+        read.update(b"\n" + document.model_dump_json().encode())
+    return read.hexdigest()
 
 
 def _sealed_parts(seal: JobSeal, inputs: list[Document], size: int) -> list[bytes]:

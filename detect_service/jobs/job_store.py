@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ttmark.detect_service.once.request_keys import RequestKeys
+
 
 class TooManyJobs(Exception):
     """The tenant has as many jobs as it may."""
@@ -102,13 +104,17 @@ class JobStore(Protocol):
     """Jobs and their parts. Every method raises StoreUnavailable when the store does not answer in time.
 
     Attributes:
+        keys: idempotency keys of requests to make a job.
         lease_seconds: how long after a worker's last sign of life its part is given to another one.
     """
 
+    keys: RequestKeys
     lease_seconds: float
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
         """Keeps a job that nobody has worked on. Repeating it changes nothing.
+
+        Of several at once under one id, be they sealed differently, one is kept as a whole.
 
         Raises:
             TooManyJobs, JobStoreFull: nothing was kept.

@@ -19,9 +19,11 @@ from ttmark.detect_service.jobs.job_store import (
     StoreLimits,
     TooManyJobs,
 )
+from ttmark.detect_service.once.redis_keys import RedisKeys
+from ttmark.detect_service.once.request_keys import RequestKeys
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_changes import RedisChanges, script_command
 from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_conversation import Command
 from ttmark.shared.vault.redis_location import HASH_TAG
 
 _JOBS = f"{HASH_TAG}:jobs"
@@ -41,12 +43,14 @@ class RedisJobs:
     ) -> None:
         self.lease_seconds = lease_seconds
         self._redis = RedisChanges(client)
+        self.keys: RequestKeys = RedisKeys(self._redis, _JOBS)
         self._now = now
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
         """Reserves the room, writes the parts, then lets workers see them."""
         size = sum(map(len, parts))
-        names = [_job(job.job_id), _of(job.tenant), _EXPIRY, _BYTES]
+        name, documents = _job(job.job_id), f"{_job(job.job_id)}:documents"
+        names = [name, _of(job.tenant), _EXPIRY, _BYTES, documents]
         values: list[str | bytes | int] = [job.job_id, job.tenant, job.head, job.documents, job.parts]
         forgotten_at = str(self._now() + _WRITING_SECONDS)
         reserve = script_command(
@@ -57,11 +61,13 @@ class RedisJobs:
             raise TooManyJobs
         if refusal == b"bytes":
             raise JobStoreFull
-        for command in _writes(_job(job.job_id) + ":documents", parts):
-            await self._redis.ask(command)
-        names = [_job(job.job_id), _stream(job.tenant), _TENANTS, _EXPIRY, _WAITING]
-        start = script_command(scripts.START, names, job.job_id, job.tenant, str(job.expires_at))
-        await self._redis.confirmed(start)
+        if refusal is None:
+            for some in _pieces(parts):
+                await self._redis.ask(script_command(scripts.WRITE, [name, documents], job.head, *some))
+        names = [name, _stream(job.tenant), _TENANTS, _EXPIRY, _WAITING]
+        start = script_command(scripts.START, names, job.job_id, job.tenant, str(job.expires_at), job.head)
+        if not await self._redis.confirmed(start):
+            raise StoreUnavailable("the job was written by another request meanwhile, or too slowly")
 
     async def get(self, tenant: str, job_id: str) -> JobRecord | None:
         job = await self._record(job_id)
@@ -184,17 +190,18 @@ class RedisJobs:
         )
 
 
-def _writes(name: str, parts: Sequence[bytes]) -> Iterator[Command]:
-    command: list[str | bytes | int] = ["HSET", name]
+def _pieces(parts: Sequence[bytes]) -> Iterator[list[bytes | int]]:
+    """Numbers and parts by turns, as many as go into a command."""
+    piece: list[bytes | int] = []
     size = 0
     for number, part in enumerate(parts):
-        command += [number, part]
+        piece += [number, part]
         size += len(part)
         if size >= _BYTES_IN_A_COMMAND:
-            yield command
-            command, size = ["HSET", name], 0
-    if size:
-        yield command
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
 
 
 def _job(job_id: str) -> str:

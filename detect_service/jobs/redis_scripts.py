@@ -1,23 +1,35 @@
 """The changes of `RedisJobs`, each a script that Redis runs as a whole."""
 
-# KEYS: job, jobs of the tenant, expiry, bytes. ARGV: id, tenant, head, documents, parts, size, most jobs,
-# most bytes, when what is written so far may be forgotten. Gives why not, or nothing.
+# KEYS: job, jobs of the tenant, expiry, bytes, documents of the job. ARGV: id, tenant, head, documents,
+# parts, size, most jobs, most bytes, when what is written so far may be forgotten. Gives why not, or nothing.
+# What another request has written under this id and has not started is given up for this one.
 RESERVE = """
-if redis.call('EXISTS', KEYS[1]) == 1 then return nil end
-if redis.call('SCARD', KEYS[2]) >= tonumber(ARGV[7]) then return 'jobs' end
-local held = tonumber(redis.call('GET', KEYS[4]) or '0')
-if held + tonumber(ARGV[6]) > tonumber(ARGV[8]) then return 'bytes' end
+local was = redis.call('HMGET', KEYS[1], 'expires_at', 'bytes', 'head')
+if was[1] then return 'there' end
+if was[3] == ARGV[3] then return nil end
+if not was[2] and redis.call('SCARD', KEYS[2]) >= tonumber(ARGV[7]) then return 'jobs' end
+local more = ARGV[6] - (was[2] or 0)
+if tonumber(redis.call('GET', KEYS[4]) or '0') + more > tonumber(ARGV[8]) then return 'bytes' end
+redis.call('DEL', KEYS[5])
 redis.call('HSET', KEYS[1], 'tenant', ARGV[2], 'head', ARGV[3], 'documents', ARGV[4], 'parts', ARGV[5],
            'answered', 0, 'failed', 0, 'done', 0, 'bytes', ARGV[6])
 redis.call('SADD', KEYS[2], ARGV[1])
 redis.call('ZADD', KEYS[3], ARGV[9], ARGV[1])
-redis.call('INCRBY', KEYS[4], ARGV[6])
+redis.call('INCRBY', KEYS[4], more)
 return nil
 """
 
-# KEYS: job, stream of the tenant, tenants, expiry, waiting. ARGV: id, tenant, when the job expires.
+# KEYS: job, its documents. ARGV: head, then numbers of parts and their documents.
+WRITE = """
+if redis.call('HGET', KEYS[1], 'head') ~= ARGV[1] then return end
+for place = 2, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[place], ARGV[place + 1]) end
+"""
+
+# KEYS: job, stream of the tenant, tenants, expiry, waiting. ARGV: id, tenant, when the job expires, head.
+# Gives whether the job is there: not where another request writes under this id, or time ran out.
 START = """
-if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], 'expires_at') == 1 then return 0 end
+if redis.call('HEXISTS', KEYS[1], 'expires_at') == 1 then return 1 end
+if redis.call('HGET', KEYS[1], 'head') ~= ARGV[4] then return 0 end
 redis.call('HSET', KEYS[1], 'expires_at', ARGV[3])
 redis.call('ZADD', KEYS[4], ARGV[3], ARGV[1])
 redis.call('INCRBY', KEYS[5], redis.call('HGET', KEYS[1], 'documents'))

@@ -42,12 +42,13 @@ class JobUpkeep:
                 await asyncio.sleep(_FAILED_SECONDS)
 
     async def expire(self) -> None:
-        """Forgets jobs whose time has come, and counts what waits.
+        """Forgets jobs and idempotency keys whose time has come, and counts what waits.
 
         Raises:
             StoreUnavailable: the store is away.
         """
         self._metrics.jobs.labels("expired").inc(await self._jobs.store.expire(self._now()))
+        await self._jobs.store.keys.expire(self._now())
         self._metrics.waiting.set(await self._jobs.store.waiting())
 
     async def call_once(self) -> bool:

@@ -10,10 +10,12 @@ ServiceError
 │   ├── KeyNotFound, ModelNotFound
 ├── MethodNotAllowed 405
 ├── RequestTimeout 408
+├── RequestInProgress 409
 ├── TooLarge 413
 │   ├── TooMuchWork
 ├── UnsupportedMediaType 415
 ├── Unprocessable 422
+│   ├── IdempotencyKeyReused
 ├── TooManyRequests 429
 ├── InternalError 500
 └── Unavailable 503
@@ -119,6 +121,10 @@ class RequestTimeout(ServiceError):
     status, code, title = 408, "request_timeout", "Request timeout"
 
 
+class RequestInProgress(ServiceError):
+    status, code, title = 409, "request_in_progress", "The request is being answered"
+
+
 class TooLarge(ServiceError):
     status, code, title = 413, "request_too_large", "Content too large"
 
@@ -133,6 +139,10 @@ class UnsupportedMediaType(ServiceError):
 
 class Unprocessable(ServiceError):
     status, code, title = 422, "invalid_field", "Unprocessable content"
+
+
+class IdempotencyKeyReused(Unprocessable):
+    code, title = "idempotency_key_reused", "The idempotency key belongs to another request"
 
 
 class TooManyRequests(ServiceError):

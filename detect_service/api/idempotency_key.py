@@ -1,0 +1,43 @@
+"""The header `Idempotency-Key`: a request that comes again with it is answered as the first time."""
+
+import re
+from typing import Any
+
+from fastapi import Request
+
+from ttmark.shared.http.service_errors import BadRequest
+
+HEADER = "Idempotency-Key"
+_LONGEST = 255
+_PATTERN = rf"[!-~]{{1,{_LONGEST}}}"
+DESCRIBED: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": HEADER,
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string", "pattern": f"^{_PATTERN}$"},
+            "description": "A text that you make anew for each new request, such as a UUID. For 24 hours the "
+            "same request of the same token with the same key gets the first answer again: nothing is made "
+            "or charged a second time. Another body is a 422; while the first is being answered, it is a 409.",
+        }
+    ]
+}
+"""For a route's `openapi_extra`."""
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The request's key, if it has one.
+
+    Raises:
+        BadRequest: it is empty, too long, or not in printable ASCII; or there are two.
+    """
+    given = request.headers.getlist(HEADER)
+    if not given:
+        return None
+    if len(given) > 1 or re.fullmatch(_PATTERN, given[0]) is None:
+        raise BadRequest(
+            f"{HEADER}: send one key of 1 to {_LONGEST} printable ASCII characters without spaces.",
+            param=HEADER,
+        )
+    return given[0]

@@ -1,0 +1,171 @@
+"""Makes one job or case of all requests that a token sends with one idempotency key.
+
+A key's entry is begun, then charged, then done; the id of what is made stands in it from the start. Making
+under that id again changes nothing, so who finds an entry that nobody works on any more goes on with it.
+"""
+
+import hashlib
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from ttmark.detect_service.once.request_keys import RequestKeys
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.service_errors import IdempotencyKeyReused, RequestInProgress
+from ttmark.shared.schemas.cases import StoredCase
+from ttmark.shared.schemas.jobs import JobStatus
+from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.key_store_errors import KeyStoreError
+from ttmark.shared.vault.sealed_record import open_record, seal_record
+
+KEEP_SECONDS = 86_400.0
+# Longer than nearly all requests take. One that takes longer is not done twice either: its last step fails.
+BUSY_SECONDS = 10.0
+
+A = TypeVar("A", JobStatus, StoredCase)
+Stage = Literal["begun", "charged", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[A]):
+    """A request for something to be made.
+
+    Attributes:
+        fingerprint: of the body.
+        fresh: the answer if nothing is made so far.
+        charge: takes from allowances what the request costs, or refuses it.
+        make: makes what the answer says. Repeating it for an id changes nothing.
+    """
+
+    fingerprint: str
+    fresh: A
+    charge: Callable[[], Awaitable[None]]
+    make: Callable[[A], Awaitable[None]]
+
+
+class _Entry(BaseModel):
+    """What is sealed: a store that saw fingerprints could try texts. Times are Unix times."""
+
+    model_config = ConfigDict(frozen=True)
+
+    fingerprint: str
+    stage: Stage
+    busy_until: float
+    kept_until: float
+    answer: str
+
+
+class Once:
+    """Keys of one kind of thing, in the store where the things are."""
+
+    def __init__(self, keys: RequestKeys, kek: KeyWrapper, *, now: Callable[[], float] = time.time) -> None:
+        self._keys = keys
+        self._kek = kek
+        self._now = now
+
+    async def answer(self, key: str, caller: Principal, asked: Asked[A]) -> A:
+        """The answer to the first request of the token with this key; charges and makes for the first alone.
+
+        Raises:
+            IdempotencyKeyReused: the first had another body.
+            RequestInProgress: it is being answered.
+            ServiceError: what `charge` and `make` raise. After a refusal by `charge` the key is as new.
+            KeyStoreError: the store is away, or the entry does not open.
+        """
+        name = hashlib.sha256(f"{caller.token_id} {key}".encode()).hexdigest()
+        held = await self._held(caller.tenant, name, asked)
+        kind = type(asked.fresh)
+        answer = kind.model_validate_json(held.entry.answer)
+        if held.entry.stage == "done":
+            return answer
+        if held.entry.stage == "begun":
+            try:
+                await asked.charge()
+            except BaseException:
+                with suppress(KeyStoreError):
+                    await self._keys.remove(held.tenant, held.name, was=held.sealed)
+                raise
+            held = await self._advanced(held, "charged", busy_seconds=BUSY_SECONDS)
+        try:
+            await asked.make(answer)
+        except BaseException:
+            # Perhaps it was made: the next request finds out, and is not charged.
+            with suppress(KeyStoreError, RequestInProgress):
+                await self._advanced(held, "charged")
+            raise
+        await self._advanced(held, "done")
+        return answer
+
+    async def _held(self, tenant: str, name: str, asked: Asked[A]) -> "_Held":
+        """The key's entry, this request's to work on unless it is done."""
+        while True:
+            sealed = await self._keys.get(tenant, name)
+            now, answer, stage = self._now(), asked.fresh, "begun"
+            entry = None if sealed is None else await self._opened(tenant, name, sealed)
+            if sealed is not None and entry is not None and entry.kept_until > now:
+                if entry.fingerprint != asked.fingerprint:
+                    raise IdempotencyKeyReused(
+                        "This idempotency key was used for a request with another body. Make a new key for "
+                        "each new request.",
+                        param="Idempotency-Key",
+                    )
+                if entry.stage == "done":
+                    return _Held(tenant, name, sealed, entry)
+                if entry.busy_until > now:
+                    raise _in_progress(entry.busy_until - now)
+                first = type(answer).model_validate_json(entry.answer)
+                answer, stage = answer.model_copy(update={"id": first.id}), entry.stage
+            entry = _Entry.model_validate(
+                {
+                    "fingerprint": asked.fingerprint,
+                    "stage": stage,
+                    "busy_until": now + BUSY_SECONDS,
+                    "kept_until": now + KEEP_SECONDS,
+                    "answer": answer.model_dump_json(),
+                }
+            )
+            changed = await self._put(tenant, name, entry, was=sealed)
+            if changed is not None:
+                return _Held(tenant, name, changed, entry)
+
+    async def _advanced(self, held: "_Held", stage: Stage, *, busy_seconds: float = 0.0) -> "_Held":
+        until = self._now() + busy_seconds
+        entry = held.entry.model_copy(update={"stage": stage, "busy_until": until})
+        changed = await self._put(held.tenant, held.name, entry, was=held.sealed)
+        if changed is None:  # another request has gone on with it
+            raise _in_progress(BUSY_SECONDS)
+        return _Held(held.tenant, held.name, changed, entry)
+
+    async def _put(self, tenant: str, name: str, entry: _Entry, *, was: bytes | None) -> bytes | None:
+        sealed, _ = await seal_record(self._kek, _bound_to(tenant, name), entry.model_dump_json().encode())
+        kept = await self._keys.put(tenant, name, sealed, was=was, until=entry.kept_until)
+        return sealed if kept else None
+
+    async def _opened(self, tenant: str, name: str, sealed: bytes) -> _Entry:
+        plain, _ = await open_record(self._kek, _bound_to(tenant, name), sealed)
+        return _Entry.model_validate_json(plain)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An entry as it lies in the store, and opened."""
+
+    tenant: str
+    name: str
+    sealed: bytes
+    entry: _Entry
+
+
+def _in_progress(seconds: float) -> RequestInProgress:
+    return RequestInProgress(
+        "A request with this idempotency key is being answered. Send it again to read that answer.",
+        retry_after=seconds,
+    )
+
+
+def _bound_to(tenant: str, name: str) -> bytes:
+    return b"ttmark request %b %b" % (tenant.encode(), name.encode())
