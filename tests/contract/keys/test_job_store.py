@@ -1,7 +1,7 @@
 """What every store of detection jobs has to do, run against each of them on the real thing."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 
 import pytest
@@ -16,6 +16,7 @@ from ttmark.detect_service.jobs.job_store import (
     TooManyJobs,
 )
 from ttmark.services.jobs import open_job_store
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 LIMITS = StoreLimits(jobs=3, size=10_000_000)
 LEASE_SECONDS = 0.3
@@ -84,6 +85,27 @@ async def test_repeating_a_creation_changes_nothing(jobs: JobStore) -> None:
     assert [part for _, part in await drained(jobs)] == [0, 1, 2]
     await make(jobs, job())
     assert await jobs.claim("w") is None
+
+
+async def test_of_creations_at_once_under_one_id_one_is_kept_whole(jobs: JobStore, other: JobStore) -> None:
+    limits = StoreLimits(jobs=1, size=1_000_000)
+
+    def create(store: JobStore, number: int) -> Awaitable[None]:
+        head = b"%d" % number
+        return store.create(replace(job(), head=head), [head * 400_000] * 2 + [head], limits)
+
+    ends = await asyncio.gather(
+        *(create(store, number) for number, store in enumerate((jobs, other) * 4)), return_exceptions=True
+    )
+    assert {type(end) for end in ends} <= {type(None), StoreUnavailable}
+    assert None in ends
+    claims = [await claimed(other) for _ in range(3)]
+    assert len({claim.job.head for claim in claims}) == 1
+    assert [claim.documents[:1] for claim in claims] == [claims[0].job.head] * 3
+    assert await other.claim("w") is None
+    assert await jobs.waiting() == 6
+    await jobs.delete("a", "j1")
+    await jobs.create(job(), [b"x" * 999_999, b"x"], limits)  # into all of the room, which was given back
 
 
 async def test_parts_come_with_their_documents_and_each_goes_to_one_worker(

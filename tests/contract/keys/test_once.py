@@ -1,0 +1,307 @@
+"""Idempotency keys over both stores of jobs: whatever comes between its steps, a request is done once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from ttmark.detect_service.jobs.job_store import JobRecord, JobStore, StoreLimits
+from ttmark.detect_service.once import redis_keys, sqlite_keys
+from ttmark.detect_service.once.once import BUSY_SECONDS, KEEP_SECONDS, Asked, Once
+from ttmark.services.jobs import open_job_store
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.service_errors import IdempotencyKeyReused, RequestInProgress, TooManyRequests
+from ttmark.shared.schemas.jobs import JobStatus
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailable
+
+KEK = KeyEncryptionKey(bytes(32))
+MINE = Principal("t1", "a", frozenset())
+LIMITS = StoreLimits(jobs=9, size=10_000_000)
+
+
+@dataclass
+class Replica:
+    """A process that makes jobs: its store, its clock, and what it was charged and made."""
+
+    store: JobStore
+    time: float = 1_000.0
+    charged: list[str] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self.once = Once(self.store.keys, KEK, now=lambda: self.time)
+
+    async def ask(
+        self,
+        key: str = "k",
+        body: str = "body",
+        caller: Principal = MINE,
+        *,
+        charging: Callable[[], Awaitable[None]] | None = None,
+        making: Callable[[], Awaitable[None]] | None = None,
+        made: Callable[[], Awaitable[None]] | None = None,
+    ) -> JobStatus:
+        """A request; what is given happens while it is charged, before its job is made, and after."""
+        self.numbers += 1
+        fresh = status(f"{id(self):x}-{self.numbers}", self.time)
+
+        async def charge() -> None:
+            if charging is not None:
+                await charging()
+            self.charged.append(fresh.id)
+
+        async def make(answer: JobStatus) -> None:
+            if making is not None:
+                await making()
+            job = JobRecord(answer.id, caller.tenant, fresh.id.encode(), 2, 2, 4e9)
+            await self.store.create(job, [fresh.id.encode(), b"more"], LIMITS)
+            self.made.append(answer.id)
+            if made is not None:
+                await made()
+
+        return await self.once.answer(key, caller, Asked(body, fresh, charge, make))
+
+
+def status(job_id: str, now: float) -> JobStatus:
+    return JobStatus.model_validate(
+        {
+            "id": job_id,
+            "status": "queued",
+            "mode": "direct",
+            "documents": 2,
+            "answered": 0,
+            "failed": 0,
+            "created_at": now,
+            "expires_at": now + 60,
+        }
+    )
+
+
+@pytest.fixture
+async def replica(store_url: str) -> AsyncIterator[Replica]:
+    store = open_job_store(store_url, lease_seconds=30)
+    yield Replica(store)
+    await store.close()
+
+
+@pytest.fixture
+async def other(store_url: str) -> AsyncIterator[Replica]:
+    """Another replica, over connections of its own."""
+    store = open_job_store(store_url, lease_seconds=30)
+    yield Replica(store)
+    await store.close()
+
+
+async def jobs_in(replica: Replica) -> set[str]:
+    """All jobs that a worker is given; each part is as one request wrote it, whole."""
+    found = set[str]()
+    while (claim := await replica.store.claim("w")) is not None:
+        if claim.part == 0:
+            assert claim.documents == claim.job.head
+        found.add(claim.job.job_id)
+    return found
+
+
+class Crash(BaseException):
+    """The process has ended: nothing is tidied up."""
+
+
+async def crash(replica: Replica) -> None:
+    """From now on nothing that the replica does reaches the keys."""
+
+    async def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("the process has ended")
+
+    replica.store.keys.put = replica.store.keys.remove = away  # type: ignore[method-assign, assignment]
+    raise Crash
+
+
+async def test_the_same_request_gets_the_first_answer_and_costs_nothing(
+    replica: Replica, other: Replica
+) -> None:
+    first = await replica.ask()
+    other.time = 5_000.0
+    assert [await one.ask() for one in (replica, other, replica)] == [first] * 3
+    assert await jobs_in(other) == {first.id}
+    assert (len(replica.charged), other.charged) == (1, [])
+
+
+async def test_another_body_is_refused_before_and_after_its_lease(replica: Replica) -> None:
+    await replica.ask()
+    for replica.time in (1_001.0, 2_000.0):
+        with pytest.raises(IdempotencyKeyReused):
+            await replica.ask(body="another")
+    with pytest.raises(TooManyRequests):
+        await replica.ask("k2", making=refuse)
+    with pytest.raises(IdempotencyKeyReused):
+        await replica.ask("k2", body="another")
+    assert len(replica.made) == 1
+
+
+async def test_keys_belong_to_one_token_of_one_tenant(replica: Replica) -> None:
+    callers = [MINE, Principal("t2", "a", frozenset()), Principal("t1", "b", frozenset())]
+    answers = [await replica.ask(caller=caller, body=caller.token_id) for caller in callers]
+    assert len({answer.id for answer in answers}) == 3
+
+
+async def refuse() -> None:
+    raise TooManyRequests("no more", retry_after=1)
+
+
+async def test_who_is_refused_may_ask_again_and_who_was_charged_is_not_charged_again(
+    replica: Replica, other: Replica
+) -> None:
+    with pytest.raises(TooManyRequests):
+        await replica.ask(charging=refuse)
+    assert replica.charged == []
+    with pytest.raises(TooManyRequests):
+        await replica.ask(body="changed, since the key is as new", making=refuse)
+    assert len(replica.charged) == 1
+    answer = await other.ask(body="changed, since the key is as new")
+    assert other.charged == []
+    assert await jobs_in(other) == {answer.id}
+
+
+async def test_two_at_once_make_one_job_and_the_second_is_told_when_to_ask_again(
+    replica: Replica, other: Replica
+) -> None:
+    entered, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> None:
+        entered.set()
+        await go_on.wait()
+
+    first = asyncio.create_task(replica.ask(making=slowly))
+    await entered.wait()
+    with pytest.raises(RequestInProgress) as refused:
+        await other.ask()
+    assert 0 < (refused.value.retry_after or 0) <= BUSY_SECONDS
+    go_on.set()
+    assert await other_answer(other) == (await first)
+    assert await jobs_in(other) == {(await first).id}
+
+
+async def other_answer(other: Replica) -> JobStatus:
+    while True:
+        try:
+            return await other.ask()
+        except RequestInProgress:
+            await asyncio.sleep(0.01)
+
+
+async def test_of_many_at_once_one_is_done(replica: Replica, other: Replica) -> None:
+    asked = [one.ask() for _ in range(20) for one in (replica, other)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    made = {answer.id for answer in answers if isinstance(answer, JobStatus)}
+    assert {type(answer) for answer in answers} <= {JobStatus, RequestInProgress}
+    assert await jobs_in(other) == made
+    assert len(made) == len(replica.charged + other.charged) == 1
+
+
+@pytest.mark.parametrize(("step", "charges"), [("charging", 1), ("making", 0), ("made", 0)])
+async def test_another_replica_goes_on_where_one_has_ended(
+    replica: Replica, other: Replica, step: str, charges: int
+) -> None:
+    end: dict[str, Callable[[], Awaitable[None]]] = {step: lambda: crash(replica)}
+    with pytest.raises(Crash):
+        await replica.ask(**end)  # type: ignore[arg-type]
+    with pytest.raises(RequestInProgress):
+        await other.ask()
+    other.time += BUSY_SECONDS + 0.1
+    answer = await other.ask()
+    assert len(other.charged) == charges
+    assert await jobs_in(other) == {answer.id}
+    assert set(replica.made) <= {answer.id}
+    assert await other.ask() == answer
+
+
+@pytest.mark.parametrize("step", ["charging", "making", "made"])
+async def test_a_slow_request_and_who_takes_its_place_make_one_job(
+    replica: Replica, other: Replica, step: str
+) -> None:
+    other.time += BUSY_SECONDS + 0.1
+    answers: list[JobStatus] = []
+
+    async def overtaken() -> None:
+        answers.append(await other.ask())
+
+    with pytest.raises(RequestInProgress):
+        await replica.ask(**{step: overtaken})  # type: ignore[arg-type]
+    assert await jobs_in(other) == {answers[0].id}
+    assert await replica.ask() == answers[0]
+
+
+async def test_a_store_that_may_have_made_the_job_is_asked_for_the_same_one(
+    replica: Replica, other: Replica
+) -> None:
+    async def lost() -> None:
+        raise StoreUnavailable("no reply")
+
+    with pytest.raises(StoreUnavailable):
+        await replica.ask(made=lost)
+    answer = await other.ask()
+    assert await jobs_in(other) == {answer.id} == set(replica.made)
+    assert other.charged == []
+
+
+async def test_a_key_is_as_new_when_its_time_is_over(replica: Replica) -> None:
+    first = await replica.ask()
+    replica.time += KEEP_SECONDS - 1
+    assert await replica.ask() == first
+    replica.time += 2
+    second = await replica.ask(body="another")
+    assert second.id != first.id
+    await replica.store.keys.expire(replica.time + KEEP_SECONDS - 1)
+    assert await replica.ask(body="another") == second
+    await replica.store.keys.expire(replica.time + KEEP_SECONDS)
+    assert (await replica.ask()).id not in (first.id, second.id)
+
+
+async def test_a_flood_of_keys_forgets_the_tenant_s_oldest_and_nobody_else_s(
+    replica: Replica, other: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (redis_keys, sqlite_keys):
+        monkeypatch.setattr(module, "MOST_KEYS", 3)
+    stranger = Principal("t9", "b", frozenset())
+    theirs = await other.ask(caller=stranger)
+    first = [await ask_at(replica, number) for number in range(6)]
+    assert [await ask_at(replica, number) for number in (3, 4, 5)] == first[3:]
+    assert (await ask_at(replica, 2)).id != first[2].id
+    assert await other.ask(caller=stranger) == theirs
+
+
+async def ask_at(replica: Replica, number: int) -> JobStatus:
+    replica.time += 1
+    answer = await replica.ask(f"k{number}")
+    await replica.store.delete("a", answer.id)
+    return answer
+
+
+async def test_the_store_sees_neither_keys_nor_bodies_and_no_entry_is_moved(replica: Replica) -> None:
+    seen = dict[str, bytes]()
+    put = replica.store.keys.put
+
+    async def spy(tenant: str, name: str, entry: bytes, *, was: bytes | None, until: float) -> bool:
+        seen[name] = entry
+        return await put(tenant, name, entry, was=was, until=until)
+
+    replica.store.keys.put = spy  # type: ignore[method-assign]
+    await replica.ask("order 7", body="a fingerprint")
+    await replica.ask("order 8", body="a fingerprint")
+    (first, entry), (second, was) = seen.items()
+    assert not any(word in entry + first.encode() for word in (b"order", b"fingerprint", b"queued"))
+    assert await put("a", second, entry, was=was, until=4e9)
+    with pytest.raises(RecordTampered):
+        await replica.ask("order 8", body="a fingerprint")
+
+
+async def test_a_job_that_is_there_is_no_more_written(replica: Replica) -> None:
+    job = JobRecord("j", "a", b"head", 2, 2, 4e9)
+    await replica.store.create(job, [b"1", b"2"], LIMITS)
+    await replica.store.create(replace(job, head=b"another"), [b"3", b"4"], LIMITS)
+    claim = await replica.store.claim("w")
+    assert claim is not None
+    assert (claim.job.head, claim.documents) == (b"head", b"1")

@@ -1,0 +1,225 @@
+"""The header `Idempotency-Key` of the two routes that make something, over HTTP."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.unit.detect.callers import CALLERS
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.cases.case_store import CaseRoom
+from ttmark.detect_service.cases.desk import KeptCases
+from ttmark.detect_service.cases.sqlite_cases import SqliteCases
+from ttmark.detect_service.jobs.job_store import StoreLimits
+from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
+from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.cases.case_file import case_file
+from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.http.service_errors import TooManyRequests
+from ttmark.shared.limits.allowances import AskedDocuments
+from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.kek import KeyEncryptionKey
+
+KEY = CaseKey.generate()
+JOB = {"mode": "direct", "inputs": [{"text": "one"}, {"text": "two"}]}
+CASES = [case_file({"format": "ttmark-case/1", "signing_key": KEY.public.name, "n": n}, KEY) for n in (1, 2)]
+MAKING = {
+    "/v1/detect/jobs": (JOB, {**JOB, "fpr": 1e-3}, 202),
+    "/v1/cases": ({"case": CASES[0]}, {"case": CASES[1]}, 201),
+}
+
+
+@dataclass
+class Allowance:
+    """Counts documents; refuses while it is told to, and waits where it is told to."""
+
+    documents: int = 0
+    refusing: bool = False
+    waiting: asyncio.Event | None = None
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def take(self, _: Principal, asked: AskedDocuments, __: Callable[..., Any]) -> None:
+        self.asked.set()
+        if self.waiting is not None:
+            await self.waiting.wait()
+        if self.refusing:
+            raise TooManyRequests("The documents of a minute are used up.", retry_after=7)
+        self.documents += asked.count
+
+
+@dataclass
+class Desk:
+    """A client of the service, and what the service leaves behind."""
+
+    client: httpx.AsyncClient
+    allowance: Allowance
+    events: list[AuditEvent] = field(default_factory=list)
+
+    async def post(self, path: str, body: Any, key: str | None = "k", who: str = "mine") -> httpx.Response:
+        headers = [("Authorization", f"Bearer {who}")] + ([] if key is None else [("Idempotency-Key", key)])
+        return await self.client.post(path, json=body, headers=headers)
+
+
+@pytest.fixture
+async def desk(service: Any, tmp_path: Path) -> AsyncIterator[Desk]:
+    async with open_desk(service, tmp_path) as desk:
+        yield desk
+
+
+@asynccontextmanager
+async def open_desk(service: Any, folder: Path, jobs_of_tenant: int = 16) -> AsyncIterator[Desk]:
+    kek, allowance, events = KeyEncryptionKey(bytes(32)), Allowance(), list[AuditEvent]()
+    jobs, cases = SqliteJobs(folder / "jobs.db", lease_seconds=30), SqliteCases(folder / "cases.db")
+
+    async def authenticate(plain: str) -> Principal:
+        return CALLERS[plain]
+
+    app = create_detection_app(
+        service.backend,
+        AppOptions(authenticate=authenticate, registry=CollectorRegistry(), audit=events.append),
+        readiness=lambda: Readiness({}),
+        allowance=allowance,  # type: ignore[arg-type]
+        jobs=Jobs(jobs, kek, authenticate, JobLimits(store=StoreLimits(jobs_of_tenant, 2**20), workers=0)),
+        case_key=KEY,
+        kept_cases=KeptCases(cases, kek, 2.0, CaseRoom(20_000, 50_000), 5_000),
+    )
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://once") as client:
+        yield Desk(client, allowance, events)
+    await jobs.close()
+    await cases.close()
+
+
+@pytest.mark.parametrize("path", MAKING)
+async def test_a_request_that_comes_again_gets_the_first_answer(desk: Desk, path: str) -> None:
+    body, _, status = MAKING[path]
+    answers = [await desk.post(path, body) for _ in range(3)]
+    assert {answer.status_code for answer in answers} == {status}
+    assert len({answer.content for answer in answers}) == 1
+    assert len({answer.headers["Location"] for answer in answers}) == 1
+    assert len(desk.events) == 1
+    assert desk.allowance.documents == (2 if path.endswith("jobs") else 0)
+
+
+@pytest.mark.parametrize("path", MAKING)
+async def test_without_a_key_or_with_another_one_each_request_is_new(desk: Desk, path: str) -> None:
+    body, _, _ = MAKING[path]
+    keys = [None, None, "k", "K", '"k"', "k" * 255, "!~"]
+    ids = {(await desk.post(path, body, key)).json()["id"] for key in keys}
+    assert len(ids) == len(keys)
+
+
+@pytest.mark.parametrize("path", MAKING)
+async def test_a_key_of_another_token_or_tenant_tells_nothing(desk: Desk, path: str) -> None:
+    body, other, _ = MAKING[path]
+    first = await desk.post(path, body)
+    for who in ("second", "verdict", "stranger"):
+        answers = [await desk.post(path, other, who=who) for _ in range(2)]
+        assert answers[0].status_code == first.status_code
+        assert answers[0].content == answers[1].content
+        assert answers[0].json()["id"] != first.json()["id"]
+
+
+@pytest.mark.parametrize("path", MAKING)
+async def test_another_body_under_the_same_key_is_refused(desk: Desk, path: str) -> None:
+    body, other, status = MAKING[path]
+    await desk.post(path, body)
+    refused = await desk.post(path, other)
+    assert (refused.status_code, refused.headers["content-type"]) == (422, "application/problem+json")
+    assert refused.json()["code"] == "idempotency_key_reused"
+    assert refused.json()["param"] == "Idempotency-Key"
+    assert (await desk.post(path, other, "k2")).status_code == status
+
+
+async def test_a_body_that_only_looks_otherwise_is_the_same(desk: Desk) -> None:
+    first = await desk.post("/v1/detect/jobs", JOB)
+    written = json.dumps({"inputs": JOB["inputs"], "normalize": True, **JOB}, indent=2)
+    headers = {"Authorization": "Bearer mine", "Idempotency-Key": "k", "Content-Type": "application/json"}
+    again = await desk.client.post("/v1/detect/jobs", content=written, headers=headers)
+    assert again.content == first.content
+
+
+@pytest.mark.parametrize("path", MAKING)
+@pytest.mark.parametrize("key", ["", " ", "a b", "k" * 256, "ü", "\t", "k,\x7f"])
+async def test_an_odd_key_is_refused_by_the_header_s_name(desk: Desk, path: str, key: str) -> None:
+    headers = [(b"authorization", b"Bearer mine"), (b"idempotency-key", key.encode("latin-1"))]
+    refused = await desk.client.post(path, json=MAKING[path][0], headers=headers)
+    assert (refused.status_code, refused.json()["param"]) == (400, "Idempotency-Key")
+    assert refused.json()["detail"].startswith("Idempotency-Key: send one key of 1 to 255")
+    assert desk.events == []
+
+
+@pytest.mark.parametrize("path", MAKING)
+async def test_two_keys_are_none(desk: Desk, path: str) -> None:
+    headers = [("Authorization", "Bearer mine"), ("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
+    assert (await desk.client.post(path, json=MAKING[path][0], headers=headers)).status_code == 400
+
+
+@pytest.mark.parametrize("path", MAKING)
+async def test_equal_requests_at_once_make_one(desk: Desk, path: str) -> None:
+    body, _, status = MAKING[path]
+    answers = await asyncio.gather(*(desk.post(path, body) for _ in range(12)))
+    assert {answer.status_code for answer in answers} <= {status, 409}
+    assert len({answer.json()["id"] for answer in answers if answer.status_code == status}) == 1
+    assert len(desk.events) == 1
+    assert desk.allowance.documents in (0, 2)
+
+
+async def test_while_the_first_is_answered_the_others_are_told_to_wait(desk: Desk) -> None:
+    desk.allowance.waiting = asyncio.Event()
+    first = asyncio.create_task(desk.post("/v1/detect/jobs", JOB))
+    await desk.allowance.asked.wait()
+    assert (await desk.post("/v1/detect/jobs", {**JOB, "fpr": 1e-2})).status_code == 422
+    waiting = await desk.post("/v1/detect/jobs", JOB)
+    assert (waiting.status_code, waiting.json()["code"]) == (409, "request_in_progress")
+    assert "param" not in waiting.json()
+    assert 1 <= int(waiting.headers["Retry-After"]) <= 10
+    desk.allowance.waiting.set()
+    assert (await first).content == (await desk.post("/v1/detect/jobs", JOB)).content
+
+
+async def test_a_job_that_its_limits_refuse_can_be_sent_again_with_its_key(desk: Desk) -> None:
+    desk.allowance.refusing = True
+    refused = await desk.post("/v1/detect/jobs", JOB)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "7")
+    desk.allowance.refusing = False
+    made = await desk.post("/v1/detect/jobs", JOB)
+    assert (made.status_code, desk.allowance.documents) == (202, 2)
+
+
+async def test_a_job_that_finds_no_room_is_charged_once(service: Any, tmp_path: Path) -> None:
+    async with open_desk(service, tmp_path, jobs_of_tenant=1) as desk:
+        before = (await desk.post("/v1/detect/jobs", JOB, None)).json()["id"]
+        for _ in range(3):
+            assert (await desk.post("/v1/detect/jobs", JOB)).status_code == 429
+        assert desk.allowance.documents == 4
+        await desk.client.delete(f"/v1/detect/jobs/{before}", headers={"Authorization": "Bearer mine"})
+        assert (await desk.post("/v1/detect/jobs", JOB)).status_code == 202
+        assert desk.allowance.documents == 4
+
+
+async def test_a_key_outlives_its_job(desk: Desk) -> None:
+    first = await desk.post("/v1/detect/jobs", JOB)
+    headers = {"Authorization": "Bearer mine"}
+    assert (await desk.client.delete(first.headers["Location"], headers=headers)).status_code == 204
+    assert (await desk.post("/v1/detect/jobs", JOB)).content == first.content
+    assert (await desk.client.get(first.headers["Location"], headers=headers)).status_code == 404
+
+
+async def test_the_description_names_the_header_and_its_answers(desk: Desk) -> None:
+    paths = (await desk.client.get("/openapi.json")).json()["paths"]
+    for path in MAKING:
+        (header,) = [one for one in paths[path]["post"]["parameters"] if one["in"] == "header"]
+        assert (header["name"], header["required"]) == ("Idempotency-Key", False)
+        assert "409" in paths[path]["post"]["responses"]
+    others = [name for name, ways in paths.items() if "parameters" in ways.get("post", {})]
+    assert set(others) == set(MAKING)
