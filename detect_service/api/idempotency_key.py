@@ -19,7 +19,7 @@ DESCRIBED: dict[str, Any] = {
             "schema": {"type": "string", "pattern": f"^{_PATTERN}$"},
             "description": "A text that you make anew for each new request, such as a UUID. For 24 hours the "
             "same request of the same token with the same key gets the first answer again: nothing is made "
-            "or charged a second time. Another body is a 422, and a 409 says that the first is being answered.",
+            "or charged a second time. Another body is a 422; a 409 says that the first is being answered.",
         }
     ]
 }

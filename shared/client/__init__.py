@@ -2,9 +2,16 @@
 
 from ttmark.shared.client.async_client import AsyncClient
 from ttmark.shared.client.client import Client
-from ttmark.shared.client.errors import ClientError, ServiceRefused, ServiceUnreachable, UnexpectedAnswer
+from ttmark.shared.client.errors import (
+    AnswerLost,
+    ClientError,
+    ServiceRefused,
+    ServiceUnreachable,
+    UnexpectedAnswer,
+)
 
 __all__ = [
+    "AnswerLost",
     "AsyncClient",
     "Client",
     "ClientError",

@@ -1,12 +1,14 @@
 """An asynchronous client of the generation and the detection service."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Self, overload
 
 import httpx
 
 from ttmark.shared.client import calls, errors
+from ttmark.shared.client.answers import parsed, parsed_event
+from ttmark.shared.client.attempts import Attempt, OnWait, Patience, attempts, broken_off
 from ttmark.shared.client.calls import Answer, Call, Fields
 from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
@@ -14,8 +16,9 @@ from ttmark.shared.schemas.completions import CompletionRequest, CompletionRespo
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest, DetectionResponse
 from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
-from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
+from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResult, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
+from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 
@@ -28,19 +31,22 @@ class AsyncClient:
     Error = errors.ClientError
     Refused = errors.ServiceRefused
     Unreachable = errors.ServiceUnreachable
+    AnswerLost = errors.AnswerLost
     UnexpectedAnswer = errors.UnexpectedAnswer
 
     def __init__(
         self,
         base_url: str,
-        token: str,
+        token: str | None = None,
         *,
-        retries: int = calls.DEFAULT_RETRIES,
-        timeout: float = calls.DEFAULT_TIMEOUT,
+        retries: int = 3,
+        patience: float = 90.0,
+        timeout: float = 120.0,
+        on_wait: OnWait | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._http = httpx.AsyncClient(**calls.http_options(base_url, token, timeout), transport=transport)
-        self._retries = retries
+        self._patience = Patience(retries, patience, on_wait)
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,10 +68,10 @@ class AsyncClient:
         response = await self._send(call, stream=True)
         try:
             async for line in response.aiter_lines():
-                if (event := calls.parsed_event(call, response, line)) is not None:
+                if (event := parsed_event(call, response, line)) is not None:
                     yield event
         except httpx.HTTPError as error:
-            raise calls.unreachable(self._http.base_url, error) from error
+            raise broken_off(call, self._http.base_url, error) from error
         finally:
             await response.aclose()
 
@@ -91,9 +97,23 @@ class AsyncClient:
         """`GET /v1/keys` of the detection service."""
         return await self._answer(calls.KEYS)
 
-    async def submit_job(self, request: JobRequest | Fields) -> JobStatus:
-        """`POST /v1/detect/jobs`: thousands of documents, answered in the background."""
-        return await self._answer(calls.submit_job(request))
+    async def detect_public(self, text: str) -> PublicAnswer:
+        """`POST /v1/detect/public`: found, not found or too short, at the deployment's one rate."""
+        return await self._answer(calls.PUBLIC.of(PublicQuestion(text=text)))
+
+    async def text_provenance(self) -> TextProvenance:
+        """`GET /.well-known/text-provenance.json`: what `detect_public` promises, and its limits."""
+        return await self._answer(calls.PROVENANCE)
+
+    async def submit_job(
+        self, request: JobRequest | Fields, *, idempotency_key: str | None = None
+    ) -> JobStatus:
+        """`POST /v1/detect/jobs`: thousands of documents, answered in the background.
+
+        One call makes one job, whatever is lost on the way. Give a key of your own, and the same request with
+        the same key makes no other job for 24 hours, after a restart of yours too.
+        """
+        return await self._answer(calls.submit_job(request).once(idempotency_key))
 
     async def job(self, job_id: str) -> JobStatus:
         """`GET /v1/detect/jobs/{id}`: how many of a job's documents are answered."""
@@ -103,13 +123,37 @@ class AsyncClient:
         """`GET /v1/detect/jobs/{id}/results`, which end before the first document without an answer."""
         return await self._answer(calls.job_results(job_id, offset, limit))
 
+    async def iter_job_results(self, job_id: str, *, offset: int = 0) -> AsyncGenerator[JobResult, None]:
+        """All of `job_results` from document `offset` on, asked for page by page as they are read."""
+        following: int | None = offset
+        while following is not None:
+            page = await self.job_results(job_id, offset=following)
+            for result in page.results:
+                yield result
+            following = page.next_offset if page.results else None
+
+    async def wait_for_job(
+        self, job_id: str, progress: Callable[[JobStatus], None] | None = None, *, poll_seconds: float = 1.0
+    ) -> JobStatus:
+        """Asks for the job until it is finished; tells `progress` each time what it was answered."""
+        while True:
+            status = await self.job(job_id)
+            if progress is not None:
+                progress(status)
+            if status.status == "finished":
+                return status
+            await asyncio.sleep(poll_seconds)
+
     async def delete_job(self, job_id: str) -> None:
         """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
         await self._send(calls.delete_job(job_id))
 
-    async def store_case(self, case: str) -> StoredCase:
-        """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days."""
-        return await self._answer(calls.STORE_CASE.of({"case": case}))
+    async def store_case(self, case: str, *, idempotency_key: str | None = None) -> StoredCase:
+        """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days.
+
+        One call keeps it once; for the key see `submit_job`.
+        """
+        return await self._answer(calls.STORE_CASE.of({"case": case}).once(idempotency_key))
 
     async def stored_case(self, case_id: str) -> CaseText:
         """`GET /v1/cases/{id}`."""
@@ -120,22 +164,22 @@ class AsyncClient:
         await self._send(calls.delete_case(case_id))
 
     async def _answer(self, call: Call[Answer]) -> Answer:
-        return calls.parsed(call, await self._send(call))
+        return parsed(call, await self._send(call))
 
     async def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
-        attempts = calls.attempts(self._http.base_url, self._retries)
-        next(attempts)
+        tries = attempts(call, self._http.base_url, self._patience)
+        next(tries)
         try:
             while True:
-                if pause := attempts.send(await self._attempt(call, stream=stream)):
+                if pause := tries.send(await self._attempt(call, stream=stream)):
                     await asyncio.sleep(pause)
         except StopIteration as answered:
             response: httpx.Response = answered.value
             return response
 
-    async def _attempt(self, call: Call[Answer], *, stream: bool) -> calls.Attempt:
+    async def _attempt(self, call: Call[Answer], *, stream: bool) -> Attempt:
         try:
-            request = self._http.build_request(call.method, call.path, json=call.body)
+            request = self._http.build_request(call.method, call.path, json=call.body, headers=call.headers)
             response = await self._http.send(request, stream=stream)
             if not response.is_success:
                 await response.aread()

@@ -1,15 +1,15 @@
-"""Every call of the two services, and when it is tried again: what both clients do, without doing it."""
+"""Every call of the two services, without sending it."""
 
-import random
-from collections.abc import Generator, Mapping
+import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from ttmark.shared.client.errors import ServiceRefused, ServiceUnreachable, UnexpectedAnswer
+from ttmark.shared.client.errors import ServiceUnreachable
 from ttmark.shared.schemas import detection
 from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatResponse
@@ -18,34 +18,46 @@ from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.jobs import JobRequest, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
+from ttmark.shared.schemas.public import PublicAnswer, TextProvenance
 from ttmark.shared.schemas.verification import VerificationResponse
-
-RETRIED_STATUS = frozenset({429, 502, 503, 504})
-# The connection was refused or broke before an answer: another instance, or the next one, will answer.
-RETRIED_ERRORS = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
-LONGEST_PAUSE = 30.0
-DEFAULT_TIMEOUT = 120.0
-DEFAULT_RETRIES = 3
 
 Answer = TypeVar("Answer", bound=BaseModel)
 Fields = Mapping[str, Any]
-Attempt = httpx.Response | httpx.HTTPError
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Answer]):
-    """One request, and the schema of its answer or of each event of it."""
+    """One request, and the schema of its answer or of each event of it.
+
+    Attributes:
+        key: its idempotency key.
+    """
 
     method: str
     path: str
     answer: type[Answer]
     body: dict[str, Any] | None = None
+    key: str | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether it does no more when it arrives twice."""
+        return self.method != "POST" or self.key is not None
+
+    @property
+    def headers(self) -> dict[bytes, bytes]:
+        """The key as it is: the service says what is wrong with it."""
+        return {} if self.key is None else {b"Idempotency-Key": self.key.encode("utf-8", "replace")}
 
     def of(self, request: BaseModel | Fields, **more: Any) -> "Call[Answer]":
         """This call, with a request and more fields as its body."""
         if isinstance(request, BaseModel):
             request = request.model_dump(exclude_none=True, by_alias=True)
         return replace(self, body={**request, **more})
+
+    def once(self, key: str | None) -> "Call[Answer]":
+        """This call under an idempotency key, a new one if none is given."""
+        return replace(self, key=uuid.uuid4().hex if key is None else key)
 
 
 COMPLETE = Call("POST", "/v1/completions", CompletionResponse)
@@ -54,6 +66,8 @@ CHAT_EVENTS = Call("POST", "/v1/chat/completions", ChatChunk)
 KEYS = Call("GET", "/v1/keys", DetectionKeys)
 MODELS = Call("GET", "/v1/models", ModelList)
 _JOBS = "/v1/detect/jobs"
+PUBLIC = Call("POST", "/v1/detect/public", PublicAnswer)
+PROVENANCE = Call("GET", "/.well-known/text-provenance.json", TextProvenance)
 STORE_CASE = Call("POST", "/v1/cases", StoredCase)
 VERIFY = Call("POST", "/v1/watermark/verify", VerificationResponse)
 
@@ -117,7 +131,7 @@ def _below(path: str, name: str) -> str:
     return f"{path}/{quote(name, safe='').replace('.', '%2E') or '%20'}"
 
 
-def http_options(base_url: str, token: str, timeout: float) -> dict[str, Any]:
+def http_options(base_url: str, token: str | None, timeout: float) -> dict[str, Any]:
     """What an httpx client of a service is made with.
 
     Raises:
@@ -127,88 +141,5 @@ def http_options(base_url: str, token: str, timeout: float) -> dict[str, Any]:
         url = httpx.URL(base_url)
     except httpx.InvalidURL as error:
         raise ServiceUnreachable(f"{base_url} is no address: {error}") from error
-    return {"base_url": url, "headers": {"Authorization": f"Bearer {token}"}, "timeout": timeout}
-
-
-def attempts(base_url: httpx.URL, retries: int) -> Generator[float, Attempt, httpx.Response]:
-    """Yields the seconds to wait before each attempt, is sent what came of it, returns the good answer.
-
-    Raises:
-        ServiceRefused, ServiceUnreachable: trying again is of no use, or was of none `retries` times.
-    """
-    pause = 0.0
-    for failures in range(retries + 1):
-        attempt = yield pause
-        gives_up = failures == retries
-        if isinstance(attempt, httpx.HTTPError):
-            if gives_up or not isinstance(attempt, RETRIED_ERRORS):
-                raise unreachable(base_url, attempt) from attempt
-            pause = min(8.0, 0.5 * (1 << failures)) * random.uniform(0.5, 1.0)  # noqa: S311
-        elif attempt.is_success:
-            return attempt
-        elif gives_up or attempt.status_code not in RETRIED_STATUS:
-            raise _refusal(attempt)
-        else:
-            pause = _retry_after(attempt)
-    raise ValueError("retries must not be negative")
-
-
-def _retry_after(response: httpx.Response) -> float:
-    try:
-        return min(LONGEST_PAUSE, max(0.0, float(response.headers["Retry-After"])))
-    except (KeyError, ValueError):
-        return 1.0
-
-
-def parsed(call: Call[Answer], response: httpx.Response) -> Answer:
-    """The typed answer; fields that this client does not know are left out.
-
-    Raises:
-        UnexpectedAnswer: not JSON, or a field is missing or of another type.
-    """
-    return _valid(call, response, response.content)
-
-
-def parsed_event(call: Call[Answer], response: httpx.Response, line: str) -> Answer | None:
-    """The event that a line of a stream holds, if it holds one.
-
-    Raises:
-        ServiceRefused: the service says that it cannot go on.
-        UnexpectedAnswer: as `parsed`.
-    """
-    if not line.startswith("data: ") or line == "data: [DONE]":
-        return None
-    data = line.removeprefix("data: ").encode()
-    if data.startswith(b'{"error"'):
-        raise _refusal(httpx.Response(response.status_code, content=data, request=response.request))
-    return _valid(call, response, data)
-
-
-def unreachable(base_url: httpx.URL, error: httpx.HTTPError) -> ServiceUnreachable:
-    """No answer came, or not all of it."""
-    return ServiceUnreachable(f"{base_url} does not answer: {str(error) or type(error).__name__}")
-
-
-def _valid(call: Call[Answer], response: httpx.Response, content: bytes) -> Answer:
-    try:
-        return call.answer.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        reason = f"{where}: {first['msg']}" if where else first["msg"]
-        message = f"{response.request.url} answered what no TTMark service answers: {reason}"
-        raise UnexpectedAnswer(message, response.status_code) from error
-
-
-def _refusal(response: httpx.Response) -> ServiceRefused:
-    """The service's own words: an OpenAI envelope or a problem document."""
-    try:
-        document = response.json()
-        error = document.get("error", document)
-        message = str(error.get("message") or error.get("detail") or error["title"])
-        code, param = (
-            value if isinstance(value := error.get(name), str) else None for name in ("code", "param")
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return ServiceRefused(f"{response.request.url} answered {response.status_code}", response.status_code)
-    return ServiceRefused(message, response.status_code, code, param)
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return {"base_url": url, "headers": headers, "timeout": timeout}

@@ -1,12 +1,14 @@
 """A synchronous client of the generation and the detection service."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, Self, overload
 
 import httpx
 
 from ttmark.shared.client import calls, errors
+from ttmark.shared.client.answers import parsed, parsed_event
+from ttmark.shared.client.attempts import Attempt, OnWait, Patience, attempts, broken_off
 from ttmark.shared.client.calls import Answer, Call, Fields
 from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
@@ -14,13 +16,17 @@ from ttmark.shared.schemas.completions import CompletionRequest, CompletionRespo
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest, DetectionResponse
 from ttmark.shared.schemas.detection_combined import CombinedResponse
 from ttmark.shared.schemas.detection_keys import DetectionKeys
-from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
+from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResult, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
+from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 
 class Client:
-    """Calls one service; waits as long as Retry-After says, `retries` times, before it gives up.
+    """Calls one service; waits as long as Retry-After says, and tries again what did not arrive.
+
+    A POST that may have arrived is sent again only where the service does it once all the same: jobs and
+    stored cases. Any other one raises `Client.AnswerLost`.
 
     A request is an object of the schema, which is checked here, or its fields as a mapping, which the service
     checks. Every call raises `Client.Error` alone: the service refused, did not answer, or answered something
@@ -28,28 +34,33 @@ class Client:
 
     Args:
         base_url: of the service, without `/v1`.
-        token: access token.
-        retries: how many more times a request is sent that was answered 429, 502, 503 or 504, or not at all.
+        token: access token; None where the public is answered without one.
+        retries: how many more times a request is sent that did not arrive or found no service.
+        patience: most seconds that a call waits, in all, for a service that names a time; 0: it does not.
         timeout: seconds without a byte before a request fails.
+        on_wait: is told the seconds before each wait, and the error that is the reason.
         transport: replaces the network, for tests.
     """
 
     Error = errors.ClientError
     Refused = errors.ServiceRefused
     Unreachable = errors.ServiceUnreachable
+    AnswerLost = errors.AnswerLost
     UnexpectedAnswer = errors.UnexpectedAnswer
 
     def __init__(
         self,
         base_url: str,
-        token: str,
+        token: str | None = None,
         *,
-        retries: int = calls.DEFAULT_RETRIES,
-        timeout: float = calls.DEFAULT_TIMEOUT,
+        retries: int = 3,
+        patience: float = 90.0,
+        timeout: float = 120.0,
+        on_wait: OnWait | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._http = httpx.Client(**calls.http_options(base_url, token, timeout), transport=transport)
-        self._retries = retries
+        self._patience = Patience(retries, patience, on_wait)
 
     def __enter__(self) -> Self:
         return self
@@ -71,10 +82,10 @@ class Client:
         response = self._send(call, stream=True)
         try:
             for line in response.iter_lines():
-                if (event := calls.parsed_event(call, response, line)) is not None:
+                if (event := parsed_event(call, response, line)) is not None:
                     yield event
         except httpx.HTTPError as error:
-            raise calls.unreachable(self._http.base_url, error) from error
+            raise broken_off(call, self._http.base_url, error) from error
         finally:
             response.close()
 
@@ -100,9 +111,21 @@ class Client:
         """`GET /v1/keys` of the detection service."""
         return self._answer(calls.KEYS)
 
-    def submit_job(self, request: JobRequest | Fields) -> JobStatus:
-        """`POST /v1/detect/jobs`: thousands of documents, answered in the background."""
-        return self._answer(calls.submit_job(request))
+    def detect_public(self, text: str) -> PublicAnswer:
+        """`POST /v1/detect/public`: found, not found or too short, at the deployment's one rate."""
+        return self._answer(calls.PUBLIC.of(PublicQuestion(text=text)))
+
+    def text_provenance(self) -> TextProvenance:
+        """`GET /.well-known/text-provenance.json`: what `detect_public` promises, and its limits."""
+        return self._answer(calls.PROVENANCE)
+
+    def submit_job(self, request: JobRequest | Fields, *, idempotency_key: str | None = None) -> JobStatus:
+        """`POST /v1/detect/jobs`: thousands of documents, answered in the background.
+
+        One call makes one job, whatever is lost on the way. Give a key of your own, and the same request with
+        the same key makes no other job for 24 hours, after a restart of yours too.
+        """
+        return self._answer(calls.submit_job(request).once(idempotency_key))
 
     def job(self, job_id: str) -> JobStatus:
         """`GET /v1/detect/jobs/{id}`: how many of a job's documents are answered."""
@@ -112,13 +135,36 @@ class Client:
         """`GET /v1/detect/jobs/{id}/results`, which end before the first document without an answer."""
         return self._answer(calls.job_results(job_id, offset, limit))
 
+    def iter_job_results(self, job_id: str, *, offset: int = 0) -> Generator[JobResult, None, None]:
+        """All of `job_results` from document `offset` on, asked for page by page as they are read."""
+        following: int | None = offset
+        while following is not None:
+            page = self.job_results(job_id, offset=following)
+            yield from page.results
+            following = page.next_offset if page.results else None
+
+    def wait_for_job(
+        self, job_id: str, progress: Callable[[JobStatus], None] | None = None, *, poll_seconds: float = 1.0
+    ) -> JobStatus:
+        """Asks for the job until it is finished; tells `progress` each time what it was answered."""
+        while True:
+            status = self.job(job_id)
+            if progress is not None:
+                progress(status)
+            if status.status == "finished":
+                return status
+            time.sleep(poll_seconds)
+
     def delete_job(self, job_id: str) -> None:
         """`DELETE /v1/detect/jobs/{id}`: ends a job and forgets all of it."""
         self._send(calls.delete_job(job_id))
 
-    def store_case(self, case: str) -> StoredCase:
-        """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days."""
-        return self._answer(calls.STORE_CASE.of({"case": case}))
+    def store_case(self, case: str, *, idempotency_key: str | None = None) -> StoredCase:
+        """`POST /v1/cases`: has the service keep a case, the string that a result had, for its days.
+
+        One call keeps it once; for the key see `submit_job`.
+        """
+        return self._answer(calls.STORE_CASE.of({"case": case}).once(idempotency_key))
 
     def stored_case(self, case_id: str) -> CaseText:
         """`GET /v1/cases/{id}`."""
@@ -129,22 +175,22 @@ class Client:
         self._send(calls.delete_case(case_id))
 
     def _answer(self, call: Call[Answer]) -> Answer:
-        return calls.parsed(call, self._send(call))
+        return parsed(call, self._send(call))
 
     def _send(self, call: Call[Answer], *, stream: bool = False) -> httpx.Response:
-        attempts = calls.attempts(self._http.base_url, self._retries)
-        next(attempts)
+        tries = attempts(call, self._http.base_url, self._patience)
+        next(tries)
         try:
             while True:
-                if pause := attempts.send(self._attempt(call, stream=stream)):
+                if pause := tries.send(self._attempt(call, stream=stream)):
                     time.sleep(pause)
         except StopIteration as answered:
             response: httpx.Response = answered.value
             return response
 
-    def _attempt(self, call: Call[Answer], *, stream: bool) -> calls.Attempt:
+    def _attempt(self, call: Call[Answer], *, stream: bool) -> Attempt:
         try:
-            request = self._http.build_request(call.method, call.path, json=call.body)
+            request = self._http.build_request(call.method, call.path, json=call.body, headers=call.headers)
             response = self._http.send(request, stream=stream)
             if not response.is_success:
                 response.read()

@@ -69,7 +69,8 @@ def test_pieces_come_in_order_and_comments_and_usage_are_passed_over() -> None:
     ("status", "body", "message"),
     [
         (401, b'{"error": {"message": "no such token"}}', "the chat failed: no such token"),
-        (502, b"<html>", "the chat failed: .* answered 502"),
+        (500, b"<html>", "the chat failed: .* answered 500"),
+        (502, b"<html>", "the chat broke off: .* answered 502. The request may have arrived"),
         (
             200,
             delta("one") + event({"error": {"message": "out of memory"}}),

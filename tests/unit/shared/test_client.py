@@ -1,10 +1,6 @@
 """The HTTP client against a transport that answers from a list."""
 
-import asyncio
 import json
-import time
-from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -47,34 +43,10 @@ def client(*answers: httpx.Response, retries: int = 3) -> tuple[Client, list[htt
     return Client("http://detect", "secret", retries=retries, transport=transport), seen
 
 
-def waits(monkeypatch: pytest.MonkeyPatch, sleep: Callable[[float], None]) -> None:
-    """The client alone sleeps so: servers that other tests left running have threads in this process."""
-    instead = SimpleNamespace(**{**vars(time), "sleep": sleep})
-    monkeypatch.setattr("ttmark.shared.client.client.time", instead)
-
-
-def waits_async(monkeypatch: pytest.MonkeyPatch, sleep: Callable[[float], Awaitable[None]]) -> None:
-    """The same of the asynchronous client."""
-    instead = SimpleNamespace(**{**vars(asyncio), "sleep": sleep})
-    monkeypatch.setattr("ttmark.shared.client.async_client.asyncio", instead)
-
-
 def test_detection_sends_the_token_and_reads_the_typed_answer() -> None:
     with client(httpx.Response(200, json=ANSWER))[0] as service:
         response = service.detect(DirectRequest(inputs=[Document(text="abc")]))
     assert response.results[0].verdict == "not_detected"
-
-
-def test_a_busy_service_is_asked_again_after_the_time_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    waits(monkeypatch, pauses.append)
-    busy = httpx.Response(429, headers={"Retry-After": "2"}, json={"error": {"message": "busy"}})
-    service, seen = client(busy, httpx.Response(200, json=COMPLETION))
-    with service:
-        service.complete({"prompt": "a"})
-    assert pauses == [2.0]
-    assert len(seen) == 2
-    assert seen[0].headers["Authorization"] == "Bearer secret"
 
 
 @pytest.mark.parametrize(
@@ -180,50 +152,12 @@ def test_an_address_that_is_none_is_a_service_that_cannot_be_reached() -> None:
         assert error.value.status is None
 
 
-def test_a_service_that_stays_busy_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits(monkeypatch, lambda _: None)
-    busy = [httpx.Response(503, json={"error": {"message": "not ready"}}) for _ in range(3)]
-    service, seen = client(*busy, retries=2)
-    with service, pytest.raises(ClientError, match="not ready"):
-        service.complete({})
-    assert len(seen) == 3
-
-
 def test_a_service_that_cannot_be_reached_is_named() -> None:
     with (
         Client("http://127.0.0.1:1", "t", retries=0) as service,
         pytest.raises(ClientError, match=r"127\.0\.0\.1:1"),
     ):
         service.keys()
-
-
-@pytest.mark.parametrize("failure", [httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError])
-async def test_a_connection_that_breaks_before_the_answer_is_made_again(
-    monkeypatch: pytest.MonkeyPatch, failure: type[httpx.TransportError]
-) -> None:
-    pauses: list[float] = []
-
-    async def pause(seconds: float) -> None:
-        pauses.append(seconds)
-
-    waits(monkeypatch, pauses.append)
-    waits_async(monkeypatch, pause)
-
-    def transport() -> httpx.MockTransport:
-        failures = [failure("gone"), failure("gone")]
-
-        def answer(request: httpx.Request) -> httpx.Response:
-            if failures:
-                raise failures.pop()
-            return httpx.Response(200, json=COMPLETION)
-
-        return httpx.MockTransport(answer)
-
-    with Client("http://detect", "t", transport=transport()) as service:
-        assert service.complete({}).choices == []
-    async with AsyncClient("http://detect", "t", transport=transport()) as service:
-        assert (await service.complete({})).choices == []
-    assert [0.25 <= pauses[n] <= 0.5 and 0.5 <= pauses[n + 1] <= 1.0 for n in (0, 2)] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -252,22 +186,6 @@ async def test_the_requests_type_chooses_the_route_in_both_clients(
     assert [request.url.path for request in seen] == [path, path]
     assert seen[0].content == seen[1].content
     assert type(request_).model_validate_json(seen[0].content) == request_
-
-
-async def test_the_asynchronous_client_waits_and_gives_up_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-
-    async def pause(seconds: float) -> None:
-        pauses.append(seconds)
-
-    waits_async(monkeypatch, pause)
-    busy = httpx.Response(429, headers={"Retry-After": "2"}, json={"title": "Busy", "detail": "busy"})
-    transport = httpx.MockTransport(lambda _: busy)
-    async with AsyncClient("http://detect", "secret", retries=2, transport=transport) as service:
-        with pytest.raises(ClientError, match="busy") as error:
-            await service.keys()
-    assert error.value.status == 429
-    assert pauses == [2.0, 2.0]
 
 
 def chunk(content: str) -> bytes:

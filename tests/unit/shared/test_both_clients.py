@@ -1,0 +1,367 @@
+"""What both clients promise alike: the same calls, and when a call is sent again, over listed answers."""
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.unit.shared.either_client import EitherClient, either
+from ttmark.shared.client import (
+    AnswerLost,
+    AsyncClient,
+    Client,
+    ClientError,
+    ServiceRefused,
+    ServiceUnreachable,
+)
+from ttmark.shared.schemas.detection import DirectRequest, Document
+from ttmark.shared.schemas.jobs import JobRequest
+
+BROKEN = [httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError]
+COMPLETION = {"id": "c", "created": 1, "model": "m", "choices": []}
+DETECTION = {"results": [], "request_id": "r"}
+JOB = {
+    "id": "a" * 32,
+    "status": "queued",
+    "mode": "direct",
+    "documents": 3,
+    "answered": 0,
+    "failed": 0,
+    "created_at": 1.0,
+    "expires_at": 2.0,
+}
+STORED = {"id": "b" * 32, "stored_at": 1.0, "expires_at": 2.0}
+WORDS = {"headline": "h", "explanation": "e", "caution": "c"}
+REQUEST = DirectRequest(inputs=[Document(text="abc")])
+# Calls that are no more when they arrive twice, and calls that are; each with its answer.
+REPEATABLE: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "job": (lambda client: client.job("a"), JOB),
+    "delete_job": (lambda client: client.delete_job("a"), None),
+    "submit_job": (lambda client: client.submit_job({"inputs": [{"text": "a"}]}), JOB),
+    "store_case": (lambda client: client.store_case("{}"), STORED),
+}
+ONCE: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "detect": (lambda client: client.detect(REQUEST), DETECTION),
+    "detect_public": (lambda client: client.detect_public("a"), {"verdict": "found", "message": WORDS}),
+    "complete": (lambda client: client.complete({"prompt": "a"}), COMPLETION),
+    "stream_chat": (lambda client: client.stream_chat({"messages": []}), COMPLETION),
+}
+ALL = REPEATABLE | ONCE
+
+
+class Service:
+    """Answers from a list, the last one for ever, and remembers what it was asked."""
+
+    def __init__(self, *answers: httpx.Response | type[httpx.TransportError]) -> None:
+        self.answers = list(answers)
+        self.seen: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, type):
+            raise answer("gone")
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+
+def good(answer: Any) -> httpx.Response:
+    return httpx.Response(204) if answer is None else httpx.Response(200, json=answer)
+
+
+def refused(status: int, retry_after: str | None = None, code: str | None = None) -> httpx.Response:
+    headers = {} if retry_after is None else {"Retry-After": retry_after}
+    return httpx.Response(status, headers=headers, json={"title": "t", "detail": "not now", "code": code})
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the clients would have slept. Servers that other tests left running have threads here too."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    blocking = SimpleNamespace(**{**vars(time), "sleep": slept.append})
+    monkeypatch.setattr("ttmark.shared.client.client.time", blocking)
+    monkeypatch.setattr(
+        "ttmark.shared.client.async_client.asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep})
+    )
+    return slept
+
+
+Ask = Callable[..., EitherClient]
+
+
+@pytest.fixture(params=["sync", "async"])
+def ask(request: pytest.FixtureRequest) -> Iterator[Ask]:
+    """Makes the client of one kind for a service."""
+    opened: list[Any] = []
+
+    def made(service: Service, token: str | None = "secret", **options: Any) -> EitherClient:
+        transport = httpx.MockTransport(service)
+        manager = either(request.param, "http://service", token, transport=transport, **options)
+        opened.append(manager)
+        client: EitherClient = manager.__enter__()
+        return client
+
+    yield made
+    for manager in opened:
+        manager.__exit__(None, None, None)
+
+
+def public(kind: type) -> dict[str, list[tuple[str, Any, Any]]]:
+    return {
+        name: [(one.name, one.kind, one.default) for one in inspect.signature(method).parameters.values()]
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_") or name == "__init__"
+    }
+
+
+def test_both_clients_have_the_same_calls_arguments_and_errors() -> None:
+    assert public(Client) == public(AsyncClient)
+    assert {"submit_job", "job", "job_results", "iter_job_results", "wait_for_job"} <= public(Client).keys()
+    assert {"delete_job", "detect_public", "text_provenance"} <= public(Client).keys()
+    for error in ("Error", "Refused", "Unreachable", "AnswerLost", "UnexpectedAnswer"):
+        assert getattr(Client, error) is getattr(AsyncClient, error)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("failure", BROKEN)
+def test_what_may_have_arrived_is_sent_again_only_where_it_is_done_once(
+    ask: Ask, pauses: list[float], name: str, failure: type[httpx.TransportError]
+) -> None:
+    call, answer = ALL[name]
+    service = Service(failure, failure, good(answer))
+    client = ask(service)
+    if name in REPEATABLE:
+        call(client)
+        assert len(service.seen) == 3
+        assert 0.25 <= pauses[0] <= 0.5 <= pauses[1] <= 1.0
+        return
+    with pytest.raises(AnswerLost, match="may have arrived, so it was not sent again") as error:
+        call(client)
+    assert (len(service.seen), error.value.idempotency_key, error.value.status) == (1, None, None)
+    assert "\n" not in str(error.value)
+    assert isinstance(error.value.__cause__, failure)
+
+
+@pytest.mark.parametrize("status", [502, 504])
+@pytest.mark.parametrize("name", ALL)
+def test_a_gateway_s_error_says_nothing_about_what_arrived(
+    ask: Ask, pauses: list[float], name: str, status: int
+) -> None:
+    call, answer = ALL[name]
+    service = Service(httpx.Response(status, text="<html>"), good(answer))
+    if name in REPEATABLE:
+        call(ask(service))
+        assert len(service.seen) == 2
+        return
+    with pytest.raises(AnswerLost, match=f"answered {status}. The request may have arrived") as error:
+        call(ask(service))
+    assert (len(service.seen), error.value.status) == (1, status)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_found_no_service_is_sent_again(ask: Ask, pauses: list[float], name: str) -> None:
+    call, answer = ALL[name]
+    service = Service(httpx.ConnectError, httpx.ConnectError, good(answer))
+    call(ask(service))
+    assert len(service.seen) == 3
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("name", ALL)
+def test_a_busy_service_is_asked_again_after_the_time_that_it_names(
+    ask: Ask, pauses: list[float], name: str, status: int
+) -> None:
+    call, answer = ALL[name]
+    service, heard = Service(refused(status, "40"), refused(status, "2"), good(answer)), list[Any]()
+    call(ask(service, on_wait=lambda seconds, error: heard.append((seconds, str(error)))))
+    assert pauses == [40.0, 2.0]
+    assert heard == [(40.0, "not now"), (2.0, "not now")]
+    assert service.seen[0].headers["Authorization"] == "Bearer secret"
+
+
+@pytest.mark.parametrize(("patience", "waits"), [(0.0, 0), (59.9, 0), (60.0, 1), (179.0, 2)])
+@pytest.mark.parametrize("name", ["submit_job", "detect", "job"])
+def test_a_call_never_waits_longer_than_its_patience_and_never_shorter_than_told(
+    ask: Ask, pauses: list[float], name: str, patience: float, waits: int
+) -> None:
+    service = Service(refused(429, "60"))
+    with pytest.raises(ServiceRefused, match="not now") as error:
+        ALL[name][0](ask(service, patience=patience))
+    assert pauses == [60.0] * waits
+    assert (error.value.status, error.value.retry_after) == (429, 60.0)
+
+
+@pytest.mark.parametrize("retry_after", [None, "Fri, 31 Dec 1999 23:59:59 GMT", "-1", "nan", ""])
+def test_without_a_time_only_what_is_done_once_is_sent_again(
+    ask: Ask, pauses: list[float], retry_after: str | None
+) -> None:
+    for call, answer in REPEATABLE.values():
+        service = Service(refused(503, retry_after), good(answer))
+        call(ask(service))
+        assert len(service.seen) == 2
+    for call, _ in ONCE.values():
+        service = Service(refused(503, retry_after))
+        with pytest.raises(ServiceRefused) as error:
+            call(ask(service))
+        assert (len(service.seen), error.value.retry_after) == (1, None)
+
+
+@pytest.mark.parametrize("name", ["submit_job", "store_case"])
+def test_all_attempts_of_a_call_have_one_key_and_each_call_its_own(
+    ask: Ask, pauses: list[float], name: str
+) -> None:
+    call, answer = ALL[name]
+    in_progress = refused(409, "1", "request_in_progress")
+    service = Service(httpx.ReadError, in_progress, refused(429, "1"), good(answer))
+    client = ask(service)
+    call(client)
+    call(client)
+    keys = [request.headers["Idempotency-Key"] for request in service.seen]
+    assert len(keys) == 5
+    assert len(set(keys[:4])) == 1
+    assert keys[4] not in keys[:4]
+    assert len({request.content for request in service.seen}) == 1
+
+
+def test_a_caller_s_own_key_is_sent_as_it_is_and_comes_back_in_the_error(
+    ask: Ask, pauses: list[float]
+) -> None:
+    for key in ("order-7", "", "ü", "a b", "k" * 300):
+        service = Service(httpx.ReadError)
+        with pytest.raises(AnswerLost, match="send it again with the idempotency key") as error:
+            ask(service, retries=1).submit_job({"inputs": [{"text": "a"}]}, idempotency_key=key)
+        assert error.value.idempotency_key == key
+        sent = [dict(request.headers.raw)[b"Idempotency-Key"] for request in service.seen]
+        assert sent == [key.encode()] * 2
+
+
+def test_the_error_remembers_that_an_earlier_attempt_may_have_arrived(ask: Ask, pauses: list[float]) -> None:
+    service = Service(httpx.ReadError, httpx.ConnectError)
+    with pytest.raises(AnswerLost) as error:
+        ask(service).submit_job({"inputs": [{"text": "a"}]})
+    assert error.value.idempotency_key == service.seen[0].headers["Idempotency-Key"]
+    assert len(service.seen) == 4
+
+
+def test_who_never_reached_the_service_is_not_told_that_something_arrived(
+    ask: Ask, pauses: list[float]
+) -> None:
+    for call, _ in ALL.values():
+        for failure in (httpx.ConnectError, httpx.ConnectTimeout):
+            with pytest.raises(ServiceUnreachable, match="http://service does not answer: gone") as error:
+                call(ask(Service(failure)))
+            assert type(error.value) is ServiceUnreachable
+
+
+def test_an_answer_that_takes_too_long_may_still_come_to_pass(ask: Ask, pauses: list[float]) -> None:
+    for call, _ in (REPEATABLE["submit_job"], *ONCE.values()):
+        service = Service(httpx.ReadTimeout)
+        with pytest.raises(AnswerLost):
+            call(ask(service))
+        assert len(service.seen) == 1
+
+
+def test_a_deletion_whose_answer_was_lost_has_happened(ask: Ask, pauses: list[float]) -> None:
+    ask(Service(httpx.ReadError, refused(404))).delete_job("a")
+    with pytest.raises(ServiceRefused):
+        ask(Service(refused(404))).delete_job("a")
+    with pytest.raises(ServiceRefused):
+        ask(Service(httpx.ConnectError, refused(404))).delete_job("a")
+
+
+def test_a_stream_that_breaks_off_is_a_lost_answer(ask: Ask) -> None:
+    class Breaking(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"data: " + json.dumps(COMPLETION).encode() + b"\n\n"
+            raise httpx.ReadError("gone")
+
+        async def __aiter__(self) -> Any:
+            for chunk in self:
+                yield chunk
+
+    class Streaming(Service):
+        def __call__(self, request: httpx.Request) -> httpx.Response:
+            return httpx.Response(200, stream=Breaking())
+
+    with pytest.raises(AnswerLost, match="does not answer: gone. The request may have arrived"):
+        ask(Streaming()).stream_chat({"messages": []})
+
+
+def test_who_has_no_token_sends_none(ask: Ask) -> None:
+    service = Service(good({"verdict": "too_short", "message": WORDS, "new": 1}))
+    answer = ask(service, None).detect_public("a text")
+    assert (answer.verdict, answer.message.headline) == ("too_short", "h")
+    assert "Authorization" not in service.seen[0].headers
+    assert (service.seen[0].url.path, json.loads(service.seen[0].content)) == (
+        "/v1/detect/public",
+        {"text": "a text"},
+    )
+
+
+def test_the_end_of_a_job_is_waited_for_and_each_step_told(ask: Ask, pauses: list[float]) -> None:
+    steps = [{**JOB, "answered": 0}, {**JOB, "status": "running", "answered": 2}]
+    end = {**JOB, "status": "finished", "answered": 3, "finished_at": 2.0}
+    service, told = Service(*map(good, [*steps, end])), list[int]()
+    finished = ask(service).wait_for_job("a", lambda now: told.append(now.answered), poll_seconds=0.5)
+    assert (finished.status, told, pauses) == ("finished", [0, 2, 3], [0.5, 0.5])
+    assert ask(Service(good(end))).wait_for_job("a") == finished
+
+
+def pages() -> Service:
+    """Five results in pages of two; the sixth document has no answer so far."""
+    rows = [{"index": n, "id": str(n), "error": {"code": "c", "message": "m"}} for n in range(5)]
+    parts = [
+        {"results": rows[n : n + 2], "next_offset": n + 2 if n < 4 else 5, "status": "running"}
+        for n in (0, 2, 4)
+    ]
+    return Service(*map(good, [*parts, {"results": [], "next_offset": 5, "status": "running"}]))
+
+
+def test_results_are_read_page_by_page_up_to_the_first_document_without(ask: Ask) -> None:
+    service = pages()
+    assert [one.index for one in ask(service).iter_job_results("a")] == list(range(5))
+    assert [request.url.params["offset"] for request in service.seen] == ["0", "2", "4", "5"]
+    nothing = Service(good({"results": [], "next_offset": None, "status": "finished"}))
+    assert ask(nothing).iter_job_results("a") == []
+
+
+async def test_a_page_is_asked_for_when_it_is_read() -> None:
+    service = pages()
+    with Client("http://service", "t", transport=httpx.MockTransport(service)) as client:
+        assert [one.index for one in islice(client.iter_job_results("a"), 2)] == [0, 1]
+    assert len(service.seen) == 1
+    service = pages()
+    async with AsyncClient("http://service", "t", transport=httpx.MockTransport(service)) as client:
+        results = client.iter_job_results("a")
+        assert [(await anext(results)).index for _ in range(2)] == [0, 1]
+        await results.aclose()
+    assert len(service.seen) == 1
+
+
+def test_a_job_is_asked_for_by_its_schema_or_its_fields(ask: Ask) -> None:
+    service = Service(good(JOB))
+    client = ask(service)
+    client.submit_job(JobRequest(inputs=[Document(text="a")], fpr=1e-3))
+    client.submit_job({"fpr": 1e-3, "inputs": [{"text": "a"}]})
+    bodies = [json.loads(request.content) for request in service.seen]
+    assert bodies[0]["fpr"] == bodies[1]["fpr"]
+    assert bodies[0]["inputs"][0]["text"] == "a"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_error_is_of_one_kind(ask: Ask, pauses: list[float], name: str) -> None:
+    for answer in (refused(400), refused(500), httpx.Response(418), refused(409), refused(401, "1")):
+        service = Service(answer)
+        with pytest.raises(ClientError):
+            ALL[name][0](ask(service))
+        assert len(service.seen) == 1
