@@ -293,7 +293,7 @@ def test_a_stream_that_breaks_off_is_a_lost_answer(ask: Ask) -> None:
         def __call__(self, request: httpx.Request) -> httpx.Response:
             return httpx.Response(200, stream=Breaking())
 
-    with pytest.raises(AnswerLost, match="does not answer: gone. The request may have arrived"):
+    with pytest.raises(AnswerLost, match=r"does not answer: gone\. The request may have arrived"):
         ask(Streaming()).stream_chat({"messages": []})
 
 
