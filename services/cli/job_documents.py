@@ -54,7 +54,10 @@ def job_documents(sources: Sequence[str]) -> JobDocuments:
 
 
 def submitted(
-    client: Client, documents: Sequence[Document], options: Mapping[str, object]
+    client: Client,
+    documents: Sequence[Document],
+    options: Mapping[str, object],
+    idempotency_key: str | None = None,
 ) -> tuple[JobStatus, list[NotExamined]]:
     """A job without the documents that the service finds fault with, and those.
 
@@ -64,7 +67,8 @@ def submitted(
     left, refused = list(documents), list[NotExamined]()
     while True:
         try:
-            return client.submit_job(JobRequest.model_validate({"inputs": left, **options})), refused
+            request = JobRequest.model_validate({"inputs": left, **options})
+            return client.submit_job(request, idempotency_key=idempotency_key), refused
         except Client.Refused as error:
             named = CULPRIT.match(error.param or "")
             if named is None or len(left) == 1 or len(refused) == _MOST_REFUSED:

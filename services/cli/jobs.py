@@ -1,7 +1,6 @@
 """`ttmark jobs`: thousands of documents to a detection service, answered in the background."""
 
-import time
-from collections.abc import Iterator
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +22,7 @@ from ttmark.services.cli.options import (
 )
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError, no_start_after
-from ttmark.shared.client import Client
+from ttmark.shared.client import Client, ClientError
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.jobs import JobResult, JobStatus
 
@@ -57,6 +56,17 @@ def submit(
     webhook: Annotated[
         str | None, typer.Option(help="Address to be told of the end; the service must allow its host.")
     ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a service that is busy."),
+    ] = 300,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="The same command with the same key makes one job in 24 hours; default: each makes its own.",
+        ),
+    ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
 ) -> None:
@@ -67,7 +77,7 @@ def submit(
     """
     from ttmark.services.cli.job_documents import job_documents, submitted  # has settings
 
-    with one_line_errors(), Client(url, access_token(token)) as client:
+    with one_line_errors(), _client(url, token, patience=wait) as client:
         _check(out)
         documents = job_documents(sources)
         for one in documents.unreadable:
@@ -77,7 +87,15 @@ def submit(
         if not documents.readable:
             raise StartupError("there is no document to send")
         options = {"mode": mode, "keys": key or None, "fpr": fpr, "normalize": normalize, "webhook": webhook}
-        made, refused = submitted(client, documents.readable, options)
+        try:
+            made, refused = submitted(client, documents.readable, options, idempotency_key)
+        except Client.Refused as error:
+            if error.retry_after is None:
+                raise
+            raise StartupError(
+                f"{error} The service can be asked again in {math.ceil(error.retry_after)} s, and --wait is "
+                f"{wait:g}: give it more, or send fewer documents"
+            ) from error
         for one in refused:
             _name(one)
         typer.echo(made.id)
@@ -91,7 +109,7 @@ def status(
     job: JobId, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None, as_json: JsonOutput = False
 ) -> None:
     """Say how many documents of a job are answered."""
-    with one_line_errors(), Client(url, access_token(token)) as client:
+    with one_line_errors(), _client(url, token) as client:
         now = client.job(job)
     if as_json:
         print_json(now.model_dump())
@@ -111,7 +129,7 @@ def results(
 
     Rows go to standard output as JSON, or to --out. Exit code 1 where a document was not examined.
     """
-    with one_line_errors(), Client(url, access_token(token)) as client:
+    with one_line_errors(), _client(url, token) as client:
         _check(out)
         failed = _results(client, job, out, wait=not now)
     if failed:
@@ -124,9 +142,17 @@ def cancel(
 ) -> None:
     """End a job, and forget its documents and results."""
     confirm(f"The results of the job {job} will be gone.", yes=yes)
-    with one_line_errors(), Client(url, access_token(token)) as client:
+    with one_line_errors(), _client(url, token) as client:
         client.delete_job(job)
     typer.echo(f"cancelled {job}")
+
+
+def _client(url: str, token: str | None, *, patience: float = 90) -> Client:
+    def say(seconds: float, error: ClientError) -> None:
+        reason = str(error).removesuffix(".")
+        typer.echo(f"ttmark: {reason}; trying again in {math.ceil(seconds)} s", err=True)
+
+    return Client(url, access_token(token), patience=patience, on_wait=say)
 
 
 def _name(one: "NotExamined") -> None:
@@ -149,7 +175,7 @@ def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> in
         _wait(client, job_id)
     failed = 0
     if out is None:
-        for one in _answers(client, job_id):
+        for one in client.iter_job_results(job_id):
             failed += one.error is not None
             typer.echo(_row(one))
         return failed
@@ -158,7 +184,7 @@ def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> in
     rows = out.with_name(out.name + ".rows")
     with no_start_after(OSError):
         with rows.open("wb") as file:
-            for one in _answers(client, job_id):
+            for one in client.iter_job_results(job_id):
                 failed += one.error is not None
                 file.write(_row(one) + b"\n")
         complete(rows, out)
@@ -170,21 +196,12 @@ def _wait(client: Client, job_id: str) -> None:
     from ttmark.services.cli.bulk import ProgressLine
 
     with ProgressLine() as line:
-        while True:
-            now = client.job(job_id)
+
+        def show(now: JobStatus) -> None:
             line.update(Progress(now.answered, now.answered, now.answered / now.documents))
-            if now.status == "finished":
-                break
-            time.sleep(_POLL_SECONDS)
-    typer.echo(_said(now), err=True)
 
-
-def _answers(client: Client, job_id: str) -> Iterator[JobResult]:
-    offset: int | None = 0
-    while offset is not None:
-        page = client.job_results(job_id, offset=offset)
-        yield from page.results
-        offset = page.next_offset if page.results else None
+        end = client.wait_for_job(job_id, show, poll_seconds=_POLL_SECONDS)
+    typer.echo(_said(end), err=True)
 
 
 def _row(one: JobResult) -> bytes:
