@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from tests.harness.observe.balancer import Balancer
 from tests.harness.observe.bed import Bed, free_port
-from ttmark.shared.client import Client, ClientError
+from ttmark.shared.client import AnswerLost, Client, ClientError
 from ttmark.shared.schemas.detection import DirectRequest, Document
 
 QUIET_SECONDS = 3.0
 RETRIES = 20
+PATIENCE_SECONDS = 120.0
 PAUSE_SECONDS = 0.05
 _WORDS = "The quick brown fox jumps over the lazy dog and reads the file that the command has written. " * 10
 
@@ -75,11 +76,14 @@ def _replace(bed: Bed, balancer: Balancer, old: str, new: str, outcome: Outcome)
 
 
 def _client(bed: Bed, service: str, url: str, stop: threading.Event, outcome: Outcome) -> None:
-    with Client(url, bed.setup.token, retries=RETRIES) as client:
+    with Client(url, bed.setup.token, retries=RETRIES, patience=PATIENCE_SECONDS) as client:
         request = _completion(client, bed) if service == "gen" else _detection(client)
         while not stop.is_set():
             try:
-                request()
+                try:
+                    request()
+                except AnswerLost:  # twice is no harm here
+                    request()
                 outcome.answered[service] += 1
             except ClientError as error:
                 outcome.failures.append(f"{service}: {error}")

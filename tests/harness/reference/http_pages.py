@@ -13,6 +13,7 @@ from ttmark.detect_service.cases.case_store import CaseRoom
 from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
@@ -150,7 +151,7 @@ def _detection() -> FastAPI:
         DetectionBackend(cache, TokenizerSet([]), max_document_tokens=1),
         AppOptions(authenticate=nothing),
         readiness=lambda: Readiness({}),
-        jobs=Jobs(nothing, kek, nothing),
+        jobs=Jobs(SqliteJobs(unopened, lease_seconds=1), kek, nothing),
         case_key=CaseKey.generate(),
         kept_cases=KeptCases(SqliteCases(unopened), kek, 1, CaseRoom(1, 1), 1),
     )
