@@ -88,10 +88,13 @@ class CaseDesk:
             await self._keep(stored, case, caller)
             self._tell("case.store", caller, request_id, stored.id)
 
+        async def is_there(case_id: str) -> bool:
+            return await self._kept.store.get(caller.tenant, case_id) is not None
+
         if key is None:
             await keep(fresh)
             return fresh
-        asked = Asked(hashlib.sha256(case.encode()).hexdigest(), fresh, _costs_nothing, keep)
+        asked = Asked(hashlib.sha256(case.encode()).hexdigest(), fresh, _costs_nothing, keep, is_there)
         try:
             return await self._once.answer(key, caller, asked)
         except KeyStoreError:

@@ -87,13 +87,16 @@ class JobDesk:
             self._metrics.jobs.labels("created").inc()
             self._tell("job.create", caller, request_id, status.id)
 
+        async def is_there(job_id: str) -> bool:
+            return await self._jobs.store.get(caller.tenant, job_id) is not None
+
         if key is None:
             await charge()
             await make(fresh)
             return fresh
         fingerprint = await run(lambda: _fingerprint(body))
         try:
-            return await self._once.answer(key, caller, Asked(fingerprint, fresh, charge, make))
+            return await self._once.answer(key, caller, Asked(fingerprint, fresh, charge, make, is_there))
         except KeyStoreError:
             raise _away() from None
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from ttmark.detect_service.once.request_keys import RequestKeys
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import IdempotencyKeyReused, RequestInProgress
+from ttmark.shared.http.service_errors import AlreadyGone, IdempotencyKeyReused, RequestInProgress
 from ttmark.shared.schemas.cases import StoredCase
 from ttmark.shared.schemas.jobs import JobStatus
 from ttmark.shared.vault.kek import KeyWrapper
@@ -39,12 +39,14 @@ class Asked(Generic[A]):
         fresh: the answer if nothing is made so far.
         charge: takes from allowances what the request costs, or refuses it.
         make: makes what the answer says. Repeating it for an id changes nothing.
+        is_there: whether what an answer says is still there.
     """
 
     fingerprint: str
     fresh: A
     charge: Callable[[], Awaitable[None]]
     make: Callable[[A], Awaitable[None]]
+    is_there: Callable[[str], Awaitable[bool]]
 
 
 class _Entry(BaseModel):
@@ -73,6 +75,7 @@ class Once:
         Raises:
             IdempotencyKeyReused: the first had another body.
             RequestInProgress: it is being answered.
+            AlreadyGone: what it made was deleted or has expired.
             ServiceError: what `charge` and `make` raise. After a refusal by `charge` the key is as new.
             KeyStoreError: the store is away, or the entry does not open.
         """
@@ -81,7 +84,9 @@ class Once:
         kind = type(asked.fresh)
         answer = kind.model_validate_json(held.entry.answer)
         if held.entry.stage == "done":
-            return answer
+            if await asked.is_there(answer.id):
+                return answer
+            raise AlreadyGone("A request with this idempotency key was answered; what it made is gone since.")
         if held.entry.stage == "begun":
             try:
                 await asked.charge()

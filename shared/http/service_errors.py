@@ -10,7 +10,8 @@ ServiceError
 │   ├── KeyNotFound, ModelNotFound
 ├── MethodNotAllowed 405
 ├── RequestTimeout 408
-├── RequestInProgress 409
+├── Conflict 409
+│   ├── RequestInProgress, AlreadyGone
 ├── TooLarge 413
 │   ├── TooMuchWork
 ├── UnsupportedMediaType 415
@@ -121,8 +122,16 @@ class RequestTimeout(ServiceError):
     status, code, title = 408, "request_timeout", "Request timeout"
 
 
-class RequestInProgress(ServiceError):
-    status, code, title = 409, "request_in_progress", "The request is being answered"
+class Conflict(ServiceError):
+    status, code, title = 409, "conflict", "Conflict"
+
+
+class RequestInProgress(Conflict):
+    code, title = "request_in_progress", "The request is being answered"
+
+
+class AlreadyGone(Conflict):
+    code, title = "already_gone", "What the request made is gone"
 
 
 class TooLarge(ServiceError):

@@ -11,7 +11,12 @@ from ttmark.detect_service.once import redis_keys, sqlite_keys
 from ttmark.detect_service.once.once import BUSY_SECONDS, KEEP_SECONDS, Asked, Once
 from ttmark.services.jobs import open_job_store
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import IdempotencyKeyReused, RequestInProgress, TooManyRequests
+from ttmark.shared.http.service_errors import (
+    AlreadyGone,
+    IdempotencyKeyReused,
+    RequestInProgress,
+    TooManyRequests,
+)
 from ttmark.shared.schemas.jobs import JobStatus
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailable
@@ -62,7 +67,10 @@ class Replica:
             if made is not None:
                 await made()
 
-        return await self.once.answer(key, caller, Asked(body, fresh, charge, make))
+        async def is_there(job_id: str) -> bool:
+            return await self.store.get(caller.tenant, job_id) is not None
+
+        return await self.once.answer(key, caller, Asked(body, fresh, charge, make, is_there))
 
 
 def status(job_id: str, now: float) -> JobStatus:
@@ -247,6 +255,15 @@ async def test_a_store_that_may_have_made_the_job_is_asked_for_the_same_one(
     assert other.charged == []
 
 
+async def test_what_was_made_and_is_gone_is_not_made_again(replica: Replica, other: Replica) -> None:
+    answer = await replica.ask()
+    assert await other.store.delete("a", answer.id)
+    for one in (replica, other):
+        with pytest.raises(AlreadyGone):
+            await one.ask()
+    assert (len(replica.made + other.made), other.charged) == (1, [])
+
+
 async def test_a_key_is_as_new_when_its_time_is_over(replica: Replica) -> None:
     first = await replica.ask()
     replica.time += KEEP_SECONDS - 1
@@ -275,9 +292,7 @@ async def test_a_flood_of_keys_forgets_the_tenant_s_oldest_and_nobody_else_s(
 
 async def ask_at(replica: Replica, number: int) -> JobStatus:
     replica.time += 1
-    answer = await replica.ask(f"k{number}")
-    await replica.store.delete("a", answer.id)
-    return answer
+    return await replica.ask(f"k{number}")
 
 
 async def test_the_store_sees_neither_keys_nor_bodies_and_no_entry_is_moved(replica: Replica) -> None:

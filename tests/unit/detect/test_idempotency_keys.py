@@ -207,12 +207,20 @@ async def test_a_job_that_finds_no_room_is_charged_once(service: Any, tmp_path: 
         assert desk.allowance.documents == 4
 
 
-async def test_a_key_outlives_its_job(desk: Desk) -> None:
-    first = await desk.post("/v1/detect/jobs", JOB)
+@pytest.mark.parametrize("path", MAKING)
+async def test_a_key_outlives_what_was_made(desk: Desk, path: str) -> None:
+    body, other, _ = MAKING[path]
+    first = await desk.post(path, body)
     headers = {"Authorization": "Bearer mine"}
     assert (await desk.client.delete(first.headers["Location"], headers=headers)).status_code == 204
-    assert (await desk.post("/v1/detect/jobs", JOB)).content == first.content
-    assert (await desk.client.get(first.headers["Location"], headers=headers)).status_code == 404
+    gone = await desk.post(path, body)
+    assert (gone.status_code, gone.json()["code"]) == (409, "already_gone")
+    assert "Retry-After" not in gone.headers
+    assert (await desk.post(path, other)).status_code == 422
+    assert [event.action.split(".")[1] for event in desk.events] in (
+        ["create", "delete"],
+        ["store", "delete"],
+    )
 
 
 async def test_the_description_names_the_header_and_its_answers(desk: Desk) -> None:
