@@ -89,7 +89,7 @@ class CaseDesk:
             self._tell("case.store", caller, request_id, stored.id)
 
         async def is_there(case_id: str) -> bool:
-            return await self._kept.store.get(caller.tenant, case_id) is not None
+            return await self._found(caller.tenant, case_id) is not None
 
         if key is None:
             await keep(fresh)
@@ -158,10 +158,14 @@ class CaseDesk:
                 structlog.get_logger("ttmark.cases").warning("case_upkeep_failed", error=type(error).__name__)
             await asyncio.sleep(_EXPIRE_SECONDS)
 
+    async def _found(self, tenant: str, case_id: str) -> KeptCase | None:
+        kept = await self._kept.store.get(tenant, case_id)
+        return kept if kept is not None and kept.expires_at > self._now() else None
+
     async def _opened(self, case_id: str, caller: Principal) -> tuple[KeptCase, _Content]:
         try:
-            kept = await self._kept.store.get(caller.tenant, case_id)
-            if kept is None or kept.expires_at <= self._now():
+            kept = await self._found(caller.tenant, case_id)
+            if kept is None:
                 raise NotFound("There is no such case.")
             plain, _ = await open_record(self._kept.kek, _name(caller.tenant, case_id), kept.sealed)
         except KeyStoreError:

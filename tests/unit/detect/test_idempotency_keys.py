@@ -223,6 +223,25 @@ async def test_a_key_outlives_what_was_made(desk: Desk, path: str) -> None:
     )
 
 
+async def test_texts_of_every_sort_have_a_fingerprint(desk: Desk) -> None:
+    headers = {"Authorization": "Bearer mine", "Content-Type": "application/json"}
+    contents = [
+        b'{"inputs":[{"text":"\\ud800"}]}',
+        b'{"inputs":[{"text":"\\u0000\\udbff\\udfff"}],"fpr":1e-100}',
+        b'{"inputs":[{"token_ids":[]}]}',
+        b'{"inputs":[{"token_ids":[99999999999999999999999999]}]}',
+        b'{"inputs":[{"text":""}],"beta":NaN}',
+        json.dumps({"inputs": [{"text": "a" * 70_000}]}).encode(),
+    ]
+    for number, content in enumerate(contents):
+        both = [
+            await desk.client.post("/v1/detect/jobs", content=content, headers={**headers, **key})
+            for key in ({}, {"Idempotency-Key": str(number)}, {"Idempotency-Key": str(number)})
+        ]
+        assert len({answer.status_code for answer in both}) == 1, content
+        assert both[0].status_code < 500
+
+
 async def test_the_description_names_the_header_and_its_answers(desk: Desk) -> None:
     paths = (await desk.client.get("/openapi.json")).json()["paths"]
     for path in MAKING:
