@@ -103,7 +103,7 @@ def localized_evidence(
     segments = tuple(
         # The context of the first block is part of what the generator wrote.
         Segment(peak.start, peak.end + watermark.context_width, peak.score, expected(peak.score))
-        for peak in disjoint(peaks)
+        for peak in disjoint(peak for peak in peaks if peak.score > 0.0)
         if expected(peak.score) <= log10_e_limit
     )
     log10_p = log10_family(expected(peaks[0].score)) if peaks else 0.0

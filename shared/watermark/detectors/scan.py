@@ -31,7 +31,7 @@ def scan_peaks(
     """The best peak, and for every reported one the best peaks to its left and right; best first.
 
     `scores` [n - r + 1] are the z of the blocks that start at each of n tokens. Linear in n for every
-    reported peak.
+    reported peak. Beside a peak that spans nothing, of score 0, nothing is looked for.
     """
     values, drift = scores.tolist(), DRIFT_PER_TOKEN * block_size
     end = len(values) + block_size - 1
@@ -40,7 +40,7 @@ def scan_peaks(
     while pending:
         low, peak, high = pending.pop()
         peaks.append(sharpened(values, block_size, peak, drift))
-        if is_reported(peak.score):
+        if peak.score > 0.0 and is_reported(peak.score):
             for start, stop in ((low, peak.start), (peak.end, high)):
                 pending.append((start, best_peak(values, block_size, drift, start, stop), stop))
     return sorted(peaks, key=lambda peak: -peak.score)

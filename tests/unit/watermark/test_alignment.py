@@ -102,6 +102,14 @@ def test_noise_has_one_unreported_peak():
     assert len(peaks) == 1
 
 
+@pytest.mark.timeout(10)
+def test_a_search_that_reports_everything_ends_and_an_empty_span_is_no_segment():
+    scores = np.random.default_rng(0).normal(size=200)
+    peaks = scan_peaks(scores, 2, lambda score: True)
+    assert len(list(disjoint(peak for peak in peaks if peak.score > 0.0))) > 10
+    assert scan_peaks(-np.ones(200), 2, lambda score: True) == [Peak(0, 0, 0.0)]
+
+
 def test_waterseeker_finds_a_span_whose_signal_is_at_one_parity():
     scores = np.random.default_rng(1).normal(size=4000) * 0.5
     scores[1001:1301:2] += 1.5

@@ -88,6 +88,16 @@ def test_the_limit_chooses_which_segments_are_reported(generate):
     assert detect_localized(watermark, KEY, text, log10_e_limit=-200.0).log10_p < -10
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("limit", [0.5, math.inf])
+def test_a_limit_above_one_segment_by_chance_reports_more_of_them(generate, limit):
+    watermark = Watermark("synthid", 2)
+    text = document((301, generate(watermark, KEY, 150, 1)))
+    segments = detect_localized(watermark, KEY, text, log10_e_limit=limit).segments
+    assert len(segments) > 1
+    assert all(segment.end > segment.start and segment.log10_e <= limit for segment in segments)
+
+
 def test_an_unknown_method_is_refused():
     with pytest.raises(ValueError, match="method must be one of scan, waterseeker"):
         detect_localized(Watermark("synthid", 2), KEY, [1], method="magic")
