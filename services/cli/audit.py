@@ -1,7 +1,7 @@
 """`ttmark audit`: the audit trail of services and commands."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,18 +9,20 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from ttmark.services.cli.audit_prune import prune
+from ttmark.services.cli.audit_store import trail_segments, verified
 from ttmark.services.cli.closed_file import new_closed_file
-from ttmark.services.cli.key_store import KeyStore, print_json, run
+from ttmark.services.cli.key_store import print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.services.settings_cases import CaseSettings
-from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.shared.audit.export import export_lines, verify_export
-from ttmark.shared.audit.heads import Heads
+from ttmark.shared.audit.problem import Problem
 from ttmark.shared.audit.record import Damaged
-from ttmark.shared.audit.segments import Segment, segments
-from ttmark.shared.audit.verification import Problem, Verification, verify_folder
+from ttmark.shared.audit.seam import Seam
+from ttmark.shared.audit.verification import Verification
 from ttmark.shared.cases.case_key import CasePublicKey, NotACaseKey
+from ttmark.shared.counted import counted
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 app = typer.Typer(help="The audit trail: records linked by hash.", no_args_is_help=True)
@@ -44,42 +46,54 @@ def export(
     """
     with one_clear_line():
         key = CaseSettings().load_case_key()
-        lines = export_lines(_folder(), _written(since), _written(until), None if key is None else key.sign)
+        found = trail_segments()
+        lines = export_lines(found, _written(since), _written(until), None if key is None else key.sign)
         try:
             if str(file) == "-":
                 _write(lines, sys.stdout.buffer)
-                return
-            with new_closed_file(file) as handle:
-                _write(lines, handle)
+            else:
+                with new_closed_file(file) as handle:
+                    _write(lines, handle)
         except Damaged as error:
             raise StartupError(f"nothing is exported: {error}; see `ttmark audit verify store`") from error
-    typer.echo(f"wrote {file}", err=True)
+    if str(file) != "-":
+        typer.echo(f"wrote {file}", err=True)
+    _tell_beginnings({chain: parts[0].first for chain, parts in found.items()}, err=True)
+
+
+app.command()(prune)
 
 
 @app.command()
 def verify(
-    source: Annotated[
-        str,
-        typer.Argument(help="An exported file, or `store`: the folder, against the key store's heads."),
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Exported files, the older first, and `store`: the folder, against the key store's heads.",
+        ),
     ],
     key: Annotated[
-        Path | None, typer.Option(help="Public key, in PEM, that has to have signed the export.")
+        Path | None, typer.Option(help="Public key, in PEM, that has to have signed the exports.")
     ] = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """Say whether the audit trail is as it was written; exit code 1 when not, with the first bad record."""
-    if source == _STORE:
-        if key is not None:
-            raise typer.BadParameter("goes with an exported file", param_hint="--key")
-        _tell_folder(run(_verify_store), as_json=as_json)
-    else:
-        _verify_file(Path(source), key, as_json=as_json)
+    """Say whether the audit trail is as it was written; exit code 1 when not, with the first bad record.
 
-
-async def _verify_store(store: KeyStore) -> tuple[Verification, dict[str, KeyStoreError]]:
-    # The heads first: what is written meanwhile comes after them.
-    heads, problems = await Heads(store.records, store.kek).read_all()
-    return verify_folder(_folder(), heads), problems
+    Several sources also have to fit together: each goes on where the one before ended, or repeats its end.
+    """
+    files = [Path(source) for source in sources if source != _STORE]
+    if _STORE in sources[:-1]:
+        raise typer.BadParameter("`store` comes last, and once", param_hint="SOURCE")
+    if key is not None and not files:
+        raise typer.BadParameter("goes with an exported file", param_hint="--key")
+    seam, public = Seam(), None if key is None else _public_key(key)
+    for path in files:
+        _verify_file(path, public, seam, as_json=as_json)
+    if len(files) < len(sources):
+        _tell_folder(run(lambda store: verified(store, seam)), as_json=as_json)
+    if len(sources) > 1 and not as_json:
+        typer.echo(f"the {len(sources)} parts fit together")
 
 
 def _tell_folder(found: tuple[Verification, dict[str, KeyStoreError]], *, as_json: bool) -> None:
@@ -87,17 +101,20 @@ def _tell_folder(found: tuple[Verification, dict[str, KeyStoreError]], *, as_jso
     if as_json:
         print_json({**asdict(result), "refused_heads": {chain: str(why) for chain, why in refused.items()}})
     else:
-        typer.echo(f"{result.records} records in {len(result.chains)} chains are in order")
+        typer.echo(_in_order(result.records, len(result.chains)))
+        for chain, (number, time) in result.begins.items():
+            typer.echo(f"{chain} is whole from record {number} on, of {time}; what was before was removed")
+        if result.removed:
+            typer.echo(f"of {counted(len(result.removed), 'chain')} every record was removed")
         for chain in result.unanchored:
             typer.echo(f"{chain}: the key store knows no head, so its end was not checked")
     _fail([*result.problems, *(f"{chain}: {why}" for chain, why in refused.items())])
 
 
-def _verify_file(path: Path, key: Path | None, *, as_json: bool) -> None:
-    public = None if key is None else _public_key(key)
+def _verify_file(path: Path, public: CasePublicKey | None, seam: Seam, *, as_json: bool) -> None:
     try:
         with path.open("rb") as handle:
-            found = verify_export((line.removesuffix(b"\n") for line in handle), public)
+            found = verify_export((line.removesuffix(b"\n") for line in handle), public, seam)
     except OSError as error:
         raise typer.BadParameter(f"cannot read {path}: {error.strerror}") from error
     if isinstance(found, Problem):
@@ -110,7 +127,21 @@ def _verify_file(path: Path, key: Path | None, *, as_json: bool) -> None:
         return
     held = found.export
     signed = f"signed with {public.name}" if public else "whose signature was not looked at (--key)"
-    typer.echo(f"{held.records} records in {len(held.chains)} chains are in order, {signed}")
+    typer.echo(f"{_in_order(held.records, len(held.chains))}, {signed}")
+    _tell_beginnings({chain: first for chain, (first, *_) in held.chains.items()}, err=False)
+
+
+def _tell_beginnings(firsts: Mapping[str, int], *, err: bool) -> None:
+    """An export is whole from there on, whether the rest was removed or was not asked for."""
+    for chain, first in firsts.items():
+        if first > 1:
+            typer.echo(f"{chain} begins with record {first}", err=err)
+
+
+def _in_order(records: int, chains: int) -> str:
+    """What was checked and is fine."""
+    are = "is" if records == 1 else "are"
+    return f"{counted(records, 'record')} in {counted(chains, 'chain')} {are} in order"
 
 
 def _fail(problems: list[Problem | str]) -> None:
@@ -126,18 +157,6 @@ def _public_key(path: Path) -> CasePublicKey:
     except (OSError, NotACaseKey) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise typer.BadParameter(f"{path}: {reason}", param_hint="--key") from error
-
-
-def _folder() -> dict[str, list[Segment]]:
-    folder = KeyStoreSettings().audit_folder
-    if folder is None:
-        raise StartupError("there is no audit trail: set TTMARK_AUDIT_FOLDER")
-    try:
-        return segments(folder)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise StartupError(f"cannot read the audit trail in {folder} ({error.strerror})") from error
 
 
 def _write(lines: Iterator[bytes], handle: BinaryIO) -> None:

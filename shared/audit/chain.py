@@ -1,6 +1,5 @@
 """A chain as one writer continues it: records appended to segments of a folder, old segments removed."""
 
-import fcntl
 import os
 import re
 import secrets
@@ -12,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ttmark.shared.audit.record import BROKEN, CHECKPOINT, NO_RECORD, Damaged, Head, read_record, record_line
-from ttmark.shared.audit.segments import Segment, last_line, segments
+from ttmark.shared.audit.segments import Segment, last_line, old_segments, segments
+from ttmark.shared.audit.writer_lock import own, written_chain
 
 SEGMENT_BYTES = 64 * 2**20
-_MOST_WRITERS = 100
 
 
 class Chain:
@@ -45,10 +44,10 @@ class Chain:
         self._file = -1
         self._size = 0
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._writer, self._owned = _own(folder, re.sub(r"[^A-Za-z0-9@_-]", "-", writer))
+        self._writer, self._owned = own(folder, re.sub(r"[^A-Za-z0-9@_-]", "-", writer))
         self.torn_bytes = 0
         try:
-            self._go_on(os.pread(self._owned, 200, 0).decode(errors="replace"))
+            self._go_on(written_chain(self._owned))
         except BaseException:
             os.close(self._owned)
             raise
@@ -92,38 +91,21 @@ class Chain:
             self._begin()
             self._append({"action": BROKEN, "chain": before.chain, "last": before.sequence})
 
-    def prune(self, keep: timedelta) -> int:
-        """Removes segments without a record younger than `keep`; how many. A checkpoint says so first.
+    def checkpoint(self, keep: timedelta) -> list[Segment]:
+        """Says in a record that segments without a record younger than `keep` go; these, for `remove`.
 
-        The segment that is written to stays, and so does the chain: the next begins with the hash of the last
-        record that was removed.
+        They may go once the key store knows of that record: until then it excuses nothing. The segment that
+        is written to stays.
         """
         with self._lock:
-            oldest = _written(self._now() - keep)
-            parts = self._segments()
-            old = 0
-            for following in parts[1:]:
-                try:
-                    first = following.first_record()
-                except Damaged:
-                    break
-                if first is None or first.time > oldest:
-                    break
-                old, last_removed = old + 1, first
+            old = old_segments(self._segments()[:-1], _written(self._now() - keep))
             if not old:
-                return 0
+                return []
+            _, last = old[-1]
             self._append(
-                {
-                    "action": CHECKPOINT,
-                    "through": last_removed.sequence - 1,
-                    "hash": last_removed.previous,
-                    "segments": old,
-                }
+                {"action": CHECKPOINT, "through": last.sequence, "hash": last.hash, "segments": len(old)}
             )
-            os.fsync(self._file)
-            for part in parts[:old]:
-                part.path.unlink(missing_ok=True)
-            return old
+            return [part for part, _ in old]
 
     def close(self) -> None:
         """Brings everything to the disk and lets another process go on."""
@@ -196,20 +178,6 @@ class Chain:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-
-def _own(folder: Path, writer: str) -> tuple[str, int]:
-    """A name that no other process writes under now, and the locked file that says so."""
-    for number in range(1, _MOST_WRITERS + 1):
-        name = writer if number == 1 else f"{writer}-{number}"
-        file = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            continue
-        return name, file
-    raise OSError(11, f"{_MOST_WRITERS} processes write as {writer}")
 
 
 def _written(time: datetime) -> str:

@@ -6,9 +6,11 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ttmark.shared.audit.problem import Problem
 from ttmark.shared.audit.record import Head, Record, read_record
+from ttmark.shared.audit.seam import Seam
 from ttmark.shared.audit.segments import Segment
-from ttmark.shared.audit.verification import ChainCheck, Problem
+from ttmark.shared.audit.verification import ChainCheck
 from ttmark.shared.cases.case_key import CasePublicKey
 from ttmark.shared.vault.envelope import canonical_json
 
@@ -86,16 +88,21 @@ def _signed(held: Range) -> bytes:
     return b"ttmark audit export\0" + canonical_json(held.model_dump())
 
 
-def verify_export(lines: Iterable[bytes], key: CasePublicKey | None) -> Closing | Problem:
+def verify_export(
+    lines: Iterable[bytes], key: CasePublicKey | None, seam: Seam | None = None
+) -> Closing | Problem:
     """How an export is closed if it is as it was written, or the first thing that is wrong with it.
 
     Args:
         key: whose signature it has to bear; None: it is not looked at, so that who wrote it is not known.
+        seam: to parts of the trail that were verified before.
     """
+    seam = seam or Seam()
+    seam.open_part()
     checks: dict[str, ChainCheck] = {}
     number, before = 0, None
     for number, line in enumerate(lines, start=1):
-        problem = None if before is None else _follow(checks, before, f"line {number - 1}")
+        problem = None if before is None else _follow(checks, seam, before, f"line {number - 1}")
         if problem is not None:
             return problem
         before = line
@@ -113,7 +120,7 @@ def verify_export(lines: Iterable[bytes], key: CasePublicKey | None) -> Closing 
         return Problem(chain, 1, "is of a chain that the closing line does not name")
     if key is not None and not closing.signed_by(key):
         return Problem(_WHOLE, number, f"the closing line is not signed with the key {key.name}")
-    return closing
+    return seam.close_part() or closing
 
 
 def _of_range(parts: list[Segment], since: str | None) -> list[Segment]:
@@ -127,7 +134,7 @@ def _of_range(parts: list[Segment], since: str | None) -> list[Segment]:
     return parts[skipped:]
 
 
-def _follow(checks: dict[str, ChainCheck], line: bytes, place: str) -> Problem | None:
+def _follow(checks: dict[str, ChainCheck], seam: Seam, line: bytes, place: str) -> Problem | None:
     current = next(reversed(checks), "")
     try:
         chain = str(orjson.loads(line)["chain"])
@@ -136,7 +143,7 @@ def _follow(checks: dict[str, ChainCheck], line: bytes, place: str) -> Problem |
     if chain < current:
         return Problem(chain, 1, f"stands after {current}: chains come in the order of their names", place)
     found = checks.setdefault(chain, ChainCheck(chain)).follow(line, place)
-    return found if isinstance(found, Problem) else None
+    return found if isinstance(found, Problem) else seam.meet(found, place)
 
 
 def _closed_by(line: bytes | None) -> Closing | None:

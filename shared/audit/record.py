@@ -38,6 +38,18 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchor:
+    """What the key store knows of a chain.
+
+    Attributes:
+        removed: the newest record that was removed on purpose, with all before it.
+    """
+
+    head: Head
+    removed: Head | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A record whose hash is right; `time` is ISO 8601 in UTC and never before that of the record before."""
 

@@ -1,11 +1,11 @@
 """Files of a folder of audit trails: `<chain>.<number of the first record>.jsonl`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttmark.shared.audit.record import Record, read_record
+from ttmark.shared.audit.record import Damaged, Record, read_record
 
 _NAME = re.compile(r"(?P<chain>[\w@-]+\.[0-9a-f]{8})\.(?P<first>\d{12})\.jsonl", re.ASCII)
 _BLOCK = 65_536
@@ -66,3 +66,27 @@ def last_line(path: Path) -> tuple[bytes, int]:
             content = file.read(size - len(content) - start) + content
     whole, _, torn = content.rpartition(b"\n")
     return whole.rpartition(b"\n")[2], len(torn)
+
+
+def old_segments(parts: Sequence[Segment], before: str) -> list[tuple[Segment, Record]]:
+    """Those at a chain's beginning whose records are all from before that time, each with its last record.
+
+    What follows a damaged record stays, as evidence.
+    """
+    old: list[tuple[Segment, Record]] = []
+    for part in parts:
+        line, _ = last_line(part.path)
+        try:
+            last = read_record(line) if line else old[-1][1]  # empty after a crash
+        except (Damaged, IndexError):
+            break
+        if last.time >= before:
+            break
+        old.append((part, last))
+    return old
+
+
+def remove(parts: Iterable[Segment]) -> None:
+    """Removes segments, the oldest first: after an interruption what is left has no gap."""
+    for part in parts:
+        part.path.unlink(missing_ok=True)

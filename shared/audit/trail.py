@@ -14,6 +14,7 @@ import structlog
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import LOST, START
+from ttmark.shared.audit.segments import remove
 from ttmark.shared.observability.redaction import redact_text
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError
@@ -105,6 +106,13 @@ class AuditTrail:
         await self._heads.put(head)
         self._anchored = head.chain, head.sequence
 
+    async def _prune(self, keep: timedelta) -> None:
+        """The store learns of the checkpoint before anything goes: it alone excuses what is missing."""
+        old = await asyncio.to_thread(self._chain.checkpoint, keep)
+        if old:
+            await self.anchor()
+            await asyncio.to_thread(remove, old)
+
     def close(self) -> None:
         """Lets another process go on."""
         with suppress(OSError):
@@ -125,9 +133,9 @@ class AuditTrail:
     async def _go_on(self) -> None:
         while True:
             try:
-                if self._keep is not None:
-                    await asyncio.to_thread(self._chain.prune, self._keep)
                 await self.anchor()
+                if self._keep is not None:
+                    await self._prune(self._keep)
             except (KeyStoreError, OSError) as error:
                 if not self._failing:
                     self._log.warning("audit_head_not_stored", reason=str(error), records=self.unanchored)

@@ -3,26 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ttmark.shared.audit.record import CHECKPOINT, NO_RECORD, Damaged, Head, Record, read_record
+from ttmark.shared.audit.problem import Problem
+from ttmark.shared.audit.record import CHECKPOINT, NO_RECORD, Anchor, Damaged, Head, Record, read_record
+from ttmark.shared.audit.seam import Seam
 from ttmark.shared.audit.segments import Segment
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """The first record of a chain that is not what was written.
-
-    Attributes:
-        sequence: its number, or that of the first that is missing.
-        place: file and line, where there is one.
-    """
-
-    chain: str
-    sequence: int
-    what: str
-    place: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.chain}, record {self.sequence}: {self.what}{f' ({self.place})' if self.place else ''}"
 
 
 class ChainCheck:
@@ -31,14 +15,19 @@ class ChainCheck:
     Attributes:
         first: the first record; None before there is one.
         last: the newest record so far.
-        removed: the newest record that a checkpoint says was removed.
+        removed: the newest record that was removed on purpose, as far as that is known.
+
+    Args:
+        anchor: what the key store knows of the chain; None: nothing is held against it, and what the chain
+            says of removals is believed.
     """
 
-    def __init__(self, chain: str) -> None:
+    def __init__(self, chain: str, anchor: Anchor | None = None) -> None:
         self._chain = chain
+        self._head = anchor.head if anchor else None
         self.first: Record | None = None
         self.last: Record | None = None
-        self.removed: Head | None = None
+        self.removed = anchor.removed if anchor else None
 
     def follow(self, line: bytes, place: str = "") -> Record | Problem:
         """The record in a line, or what is wrong with it."""
@@ -59,9 +48,11 @@ class ChainCheck:
         elif record.previous != self.last.hash:
             what = "does not follow the one before it: one of the two was exchanged"
             return Problem(self._chain, record.sequence, what, place)
+        if self._head and record.sequence == self._head.sequence and record.hash != self._head.hash:
+            what = "is not the one that the key store knows: it and all after it were written anew"
+            return Problem(self._chain, record.sequence, what, place)
         self.last = record
-        if record.event.get("action") == CHECKPOINT:
-            self.removed = Head(self._chain, int(record.event["through"]), str(record.event["hash"]))
+        self._note_removal(record)
         return record
 
     def beginning(self) -> Problem | None:
@@ -75,6 +66,22 @@ class ChainCheck:
             return None
         return Problem(self._chain, 1, f"is missing, with all before number {first.sequence}")
 
+    def end(self) -> Problem | None:
+        """What is wrong with where the chain ends, once it was followed so far."""
+        last = self.last.sequence if self.last else self.removed.sequence if self.removed else 0
+        if self._head is None or last >= self._head.sequence:
+            return None
+        what = f"is missing, with all up to number {self._head.sequence}: the end was cut off"
+        return Problem(self._chain, last + 1, what)
+
+    def _note_removal(self, record: Record) -> None:
+        """A checkpoint after the head can be of anybody who may write the folder."""
+        if record.event.get("action") != CHECKPOINT or (self._head and record.sequence > self._head.sequence):
+            return
+        removed = Head(self._chain, int(record.event["through"]), str(record.event["hash"]))
+        if self.removed is None or self.removed.sequence < removed.sequence:
+            self.removed = removed
+
 
 @dataclass(slots=True)
 class Verification:
@@ -83,48 +90,65 @@ class Verification:
     Attributes:
         records: that were read and are in order.
         chains: their ends by name.
+        begins: of chains whose first records were removed on purpose: number and time of the first that is
+            left, from which on the chain is whole.
+        removed: chains of which nothing is left, on purpose.
         unanchored: chains of which the store knows no head: a cut at their end was not looked for.
     """
 
     records: int = 0
     chains: dict[str, Head] = field(default_factory=dict)
+    begins: dict[str, tuple[int, str]] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
     unanchored: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
-def verify_folder(found: Mapping[str, list[Segment]], heads: Mapping[str, Head]) -> Verification:
-    """Checks all chains of a folder against the heads that the key store knows.
+def verify_folder(
+    found: Mapping[str, list[Segment]], anchors: Mapping[str, Anchor], seam: Seam | None = None
+) -> Verification:
+    """Checks all chains of a folder against what the key store knows.
+
+    Args:
+        seam: to parts of the trail that were verified before.
 
     Raises:
         OSError: a file cannot be read.
     """
-    result = Verification()
-    for chain in sorted(found.keys() | heads.keys()):
-        problem = _verify_chain(chain, found.get(chain, []), heads.get(chain), result)
+    result, seam = Verification(), seam or Seam()
+    seam.open_part()
+    for chain in sorted(found.keys() | anchors.keys()):
+        problem = _verify_chain(chain, found.get(chain, []), anchors.get(chain), seam, result)
         if problem is not None:
             result.problems.append(problem)
+    unfit = None if result.problems else seam.close_part()
+    result.problems += [unfit] if unfit else []
     return result
 
 
 def _verify_chain(
-    chain: str, parts: Iterable[Segment], head: Head | None, result: Verification
+    chain: str, parts: Iterable[Segment], anchor: Anchor | None, seam: Seam, result: Verification
 ) -> Problem | None:
-    check = ChainCheck(chain)
+    check = ChainCheck(chain, anchor)
     for part in parts:
         for number, line in enumerate(part.lines(), start=1):
-            record = check.follow(line, f"{part.path.name}, line {number}")
+            place = f"{part.path.name}, line {number}"
+            record = check.follow(line, place)
             if isinstance(record, Problem):
                 return record
+            problem = seam.meet(record, place)
+            if problem is not None:
+                return problem
             result.records += 1
-            if head is not None and record.sequence == head.sequence and record.hash != head.hash:
-                what = "is not the one that the key store knows: it and all after it were written anew"
-                return Problem(chain, record.sequence, what, f"{part.path.name}, line {number}")
-    if check.last is not None:
-        result.chains[chain] = check.last.head
-    last = check.last.sequence if check.last else 0
-    if head is None:
+    first, last = check.first, check.last
+    if first is None or last is None:
+        problem = check.end() or seam.meet_none(chain, check.removed)
+        result.removed += [] if problem else [chain]
+        return problem
+    result.chains[chain] = last.head
+    if anchor is None:
         result.unanchored.append(chain)
-    elif last < head.sequence:
-        what = f"is missing, with all up to number {head.sequence}: the end was cut off"
-        return Problem(chain, last + 1, what)
-    return check.beginning()
+    problem = check.end() or check.beginning()
+    if problem is None and first.sequence > 1:
+        result.begins[chain] = first.sequence, first.time
+    return problem

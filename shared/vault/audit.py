@@ -32,6 +32,8 @@ Action = Literal[
     "store.refuse",
     "store.backup",
     "store.restore",
+    "audit.prune",
+    "audit.remove",
 ]
 
 
@@ -56,6 +58,8 @@ class AuditEvent:
     keys: `key id/version` of all that a detection tried, or whose PRF keys were exported.
     verdicts: how many documents got each.
     rule: of the marking policy, that decided.
+    before: of `audit.prune` the time from which on records stay, whatever they are.
+    removed: of `audit.remove` the chain that lost records, their numbers, times and last hash.
     """
 
     action: Action
@@ -73,6 +77,8 @@ class AuditEvent:
     job_id: str | None = None
     case_id: str | None = None
     rule: str | None = None
+    before: str | None = None
+    removed: Mapping[str, str | int] | None = None
 
 
 AuditSink = Callable[[AuditEvent], None]

@@ -1,5 +1,6 @@
 """TLS and the three roles of `deploy/redis`, on a server that runs with exactly those files."""
 
+import asyncio
 import os
 import re
 import secrets
@@ -9,16 +10,22 @@ import ssl
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from typer.testing import CliRunner, Result
 
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
 from ttmark.services.cases import open_case_store
+from ttmark.services.cli.main import app
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.audit.chain import Chain
+from ttmark.shared.audit.heads import Heads
+from ttmark.shared.audit.record import Head
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
@@ -264,6 +271,35 @@ async def test_each_role_can_do_its_work_and_a_service_cannot_change_keys_or_tok
     finally:
         for store in stores.values():
             await store.close()
+
+
+def test_the_operator_prunes_the_audit_trail_of_a_service(
+    secured: SecuredRedis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def anchor(head: Head) -> None:
+        async def put() -> None:
+            store = open_store(secured.url("gen"))
+            await Heads(store, KeyEncryptionKey(bytes(32))).put(head)
+            await store.close()
+
+        asyncio.run(put())
+
+    def audit(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["audit", *arguments])
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TTMARK_STORE_URL", secured.url("operator"))
+    monkeypatch.setenv("TTMARK_KEK", bytes(32).hex())
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", "audit")
+    time = datetime.now(UTC) - timedelta(days=9)
+    chain = Chain(tmp_path / "audit", "gen@host", now=lambda: time)
+    for _ in range(9):
+        anchor(chain.append({"action": "key.generate"}))
+        time += timedelta(days=1)
+    assert "removed 5 records of 1 chain\n" in audit("prune", "--keep", "5d", "--yes").stdout
+    anchor(chain.append({"action": "key.generate"}))
+    chain.close()
+    assert "gen@host" in audit("verify", "store").stdout
 
 
 async def operator_forgets_a_case(secured: SecuredRedis) -> None:

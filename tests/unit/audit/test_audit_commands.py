@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_trail_as_it_was_written_is_in_order(folder: Path) -> None:
     result = invoke("audit", "verify", "store")
-    assert (result.exit_code, result.output) == (0, "6 records in 1 chains are in order\n")
+    assert (result.exit_code, result.output) == (0, "6 records in 1 chain are in order\n")
     assert json.loads(invoke("audit", "verify", "store", "--json").stdout)["problems"] == []
 
 
@@ -60,7 +60,7 @@ def test_an_export_is_verified_anywhere(folder: Path, monkeypatch: pytest.Monkey
         monkeypatch.delenv(name)
     result = invoke("audit", "verify", "out.jsonl", "--key", "case.pem")
     assert result.exit_code == 0
-    assert "6 records in 1 chains are in order, signed with" in result.output
+    assert "6 records in 1 chain are in order, signed with" in result.output
     out = folder / "out.jsonl"
     out.write_bytes(b"".join(out.read_bytes().splitlines(keepends=True)[1:]))
     result = invoke("audit", "verify", "out.jsonl")

@@ -9,13 +9,21 @@ import pytest
 
 from tests.unit.audit.conftest import Calendar
 from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.record import NO_RECORD, Head
-from ttmark.shared.audit.segments import segments
+from ttmark.shared.audit.record import NO_RECORD, Anchor, Head
+from ttmark.shared.audit.segments import remove, segments
 from ttmark.shared.audit.verification import Verification, verify_folder
 
 
 def verified(folder: Path, *heads: Head) -> Verification:
-    return verify_folder(segments(folder), {head.chain: head for head in heads})
+    return verify_folder(segments(folder), {head.chain: Anchor(head) for head in heads})
+
+
+def prune(chain: Chain, keep: timedelta) -> int:
+    """As a process does it, but for the head in the store."""
+    old = chain.checkpoint(keep)
+    chain.sync()
+    remove(old)
+    return len(old)
 
 
 def records(folder: Path) -> list[dict[str, object]]:
@@ -126,8 +134,8 @@ def old_chain(tmp_path: Path, calendar: Calendar) -> Chain:
 
 
 def test_old_segments_leave_a_checkpoint(old_chain: Chain, tmp_path: Path) -> None:
-    assert old_chain.prune(timedelta(days=5)) == 5
-    assert old_chain.prune(timedelta(days=5)) == 0
+    assert prune(old_chain, timedelta(days=5)) == 5
+    assert prune(old_chain, timedelta(days=5)) == 0
     head = old_chain.sync()
     assert verified(tmp_path, head).problems == []
     assert records(tmp_path)[0]["sequence"] == 16
@@ -140,7 +148,7 @@ def test_old_segments_leave_a_checkpoint(old_chain: Chain, tmp_path: Path) -> No
 
 
 def test_more_than_the_checkpoint_says_is_a_problem(old_chain: Chain, tmp_path: Path) -> None:
-    old_chain.prune(timedelta(days=5))
+    prune(old_chain, timedelta(days=5))
     head = old_chain.sync()
     parts = segments(tmp_path)[head.chain]
     parts[0].path.unlink()
@@ -169,12 +177,36 @@ def test_a_removal_that_is_interrupted_can_be_checked_and_is_finished_later(
     with monkeypatch.context() as fault:
         fault.setattr(Path, "unlink", interrupted)
         with pytest.raises(OSError, match="interrupted"):
-            old_chain.prune(timedelta(days=5))
+            prune(old_chain, timedelta(days=5))
     assert verified(tmp_path, old_chain.sync()).problems == []
-    assert old_chain.prune(timedelta(days=5)) == 3
+    assert prune(old_chain, timedelta(days=5)) == 3
     assert verified(tmp_path, old_chain.sync()).problems == []
 
 
 def test_a_chain_whose_files_are_all_gone_is_a_problem(tmp_path: Path) -> None:
     (problem,) = verified(tmp_path, Head("gen.00000000", 7, "ab" * 32)).problems
     assert (problem.sequence, "up to number 7" in problem.what) == (1, True)
+
+
+def test_a_checkpoint_that_the_store_does_not_know_of_excuses_nothing(
+    old_chain: Chain, tmp_path: Path
+) -> None:
+    """Who may write the folder can append a record, and not move the head."""
+    head = old_chain.sync()
+    first, second, *_ = segments(tmp_path)[head.chain]
+    removed = second.first_record()
+    old_chain.append({"action": "audit.checkpoint", "through": 3, "hash": removed.previous, "segments": 1})
+    old_chain.close()
+    first.path.unlink()
+    (problem,) = verified(tmp_path, head).problems
+    assert "before number 4" in problem.what
+
+
+def test_a_day_without_a_later_record_goes_when_it_is_old(tmp_path: Path, calendar: Calendar) -> None:
+    """Of a writer that is silent for long, what is old does not stay until its next record is old too."""
+    chain = Chain(tmp_path, "gen", now=calendar.now)
+    chain.append({"action": "old"})
+    calendar.go_on(days=100)
+    chain.append({"action": "new"})
+    assert prune(chain, timedelta(days=50)) == 1
+    chain.close()

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.export import Closing, export_lines, verify_export
-from ttmark.shared.audit.record import NO_RECORD, Head, record_line
+from ttmark.shared.audit.problem import Problem
+from ttmark.shared.audit.record import NO_RECORD, Anchor, Head, record_line
 from ttmark.shared.audit.segments import segments
-from ttmark.shared.audit.verification import Problem, verify_folder
+from ttmark.shared.audit.verification import verify_folder
 from ttmark.shared.cases.case_key import CaseKey
 
 COUNT = 60
@@ -34,7 +35,7 @@ def written(count: int, chain: str = CHAIN) -> tuple[Lines, Head]:
 def first_problem(folder: Path, lines: Lines, head: Head) -> Problem | None:
     """As `ttmark audit verify store` would find it."""
     (folder / f"{CHAIN}.{1:012d}.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
-    return next(iter(verify_folder(segments(folder), {head.chain: head}).problems), None)
+    return next(iter(verify_folder(segments(folder), {head.chain: Anchor(head)}).problems), None)
 
 
 def forged(lines: Lines, at: int) -> Lines:
@@ -160,7 +161,7 @@ def test_a_hundred_thousand_records_with_any_edit(tmp_path: Path) -> None:
     head = chain.sync()
     chain.close()
     started = time.perf_counter()
-    assert verify_folder(segments(tmp_path / "timed"), {head.chain: head}).records == count
+    assert verify_folder(segments(tmp_path / "timed"), {head.chain: Anchor(head)}).records == count
     print(f"verify: {time.perf_counter() - started:.2f} s for {count} records")
     lines, head = written(count)
     started, trials = time.perf_counter(), 0

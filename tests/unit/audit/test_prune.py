@@ -1,0 +1,341 @@
+"""`ttmark audit prune`: what is left verifies, and nothing else excuses a missing beginning."""
+
+import asyncio
+import json
+import multiprocessing
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ttmark.services.cli.main import app
+from ttmark.shared.audit.chain import Chain
+from ttmark.shared.audit.heads import Heads
+from ttmark.shared.audit.record import Anchor, Head
+from ttmark.shared.audit.segments import segments
+from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
+
+KEK = bytes(range(32))
+DAYS, A_DAY = 20, 150
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
+    monkeypatch.setenv("TTMARK_KEK", KEK.hex())
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
+    key = CaseKey.generate()
+    (tmp_path / "case.key").write_text(key.pem())
+    (tmp_path / "case.pem").write_text(key.public.pem())
+    monkeypatch.setenv("TTMARK_CASE_KEY_FILE", str(tmp_path / "case.key"))
+    return tmp_path
+
+
+async def put(head: Head) -> None:
+    store = open_store("sqlite:///keys.db")
+    await Heads(store, KeyEncryptionKey(KEK)).put(head)
+    await store.close()
+
+
+def write(place: Path, writer: str, *, days_ago: int, days: int = DAYS, a_day: int = A_DAY) -> Head:
+    """The chain of a writer that is gone: so many days, the first of them so long ago."""
+    time = datetime.now(UTC) - timedelta(days=days_ago)
+    chain = Chain(place / "audit", writer, now=lambda: time)
+    for _ in range(days):
+        for number in range(a_day):
+            head = chain.append({"action": "key.generate", "tokens": number})
+        time += timedelta(days=1)
+    chain.close()
+    asyncio.run(put(head))
+    return head
+
+
+@pytest.fixture
+def chains(place: Path) -> tuple[str, str]:
+    """3,000 records that are 39 to 20 days old, and as many that are 19 to 0 days old."""
+    return write(place, "gen@gone", days_ago=39).chain, write(place, "gen@here", days_ago=19).chain
+
+
+def events(place: Path, action: str) -> list[dict[str, object]]:
+    lines = [line for parts in segments(place / "audit").values() for part in parts for line in part.lines()]
+    said = [json.loads(line)["event"] for line in lines]
+    return [event for event in said if event["action"] == action]
+
+
+def files(place: Path) -> set[str]:
+    return {path.name for path in (place / "audit").iterdir()}
+
+
+def in_order() -> str:
+    result = invoke("verify", "store")
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_what_is_left_of_thousands_of_records_verifies(place: Path, chains: tuple[str, str]) -> None:
+    gone, here = chains
+    before = (datetime.now(UTC) - timedelta(days=9)).date()
+    result = invoke("prune", "--before", before, "--yes", "--json")
+    assert result.exit_code == 0
+    of_gone, of_here = json.loads(result.stdout)["removed"]
+    assert (of_gone["chain"], of_gone["first"], of_gone["through"]) == (gone, 1, 3000)
+    assert (of_here["chain"], of_here["records"], of_here["segments"]) == (here, 1500, 10)
+    assert of_here["until"] < f"{before}" <= invoke("export", "-").stdout.split('"time":"')[1][:10]
+    said = in_order()
+    assert "1,504 records in 2 chains are in order\n" in said  # four are of the command
+    assert f"{here} is whole from record 1501 on" in said
+    assert "of 1 chain every record was removed" in said
+    assert [event["removed"] for event in events(place, "audit.remove")] == [of_gone, of_here]
+    (run,) = events(place, "audit.prune")
+    assert run["before"] == f"{before}T00:00:00.000000+00:00"
+    assert not any(name.startswith("gen@gone") for name in files(place))
+
+
+def test_nothing_is_removed_where_nobody_agrees(place: Path, chains: tuple[str, str]) -> None:
+    there = files(place)
+    asked = invoke("prune", "--keep", "9d")
+    assert (asked.exit_code, "Say --yes" in asked.output) == (2, True)
+    dry = invoke("prune", "--keep", "9d", "--dry-run")
+    assert (dry.exit_code, "would remove 4,650 records of 2 chains" in dry.stdout) == (0, True)
+    assert files(place) == there
+
+
+def test_the_setting_says_how_long_where_nothing_is_asked(
+    place: Path, chains: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "no whole segment is from before" in invoke("prune", "--yes").stdout
+    monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "30")
+    assert "removed 1,500 records of 1 chain\n" in invoke("prune", "--yes").stdout
+    monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "0")
+    refused = invoke("prune", "--yes")
+    assert (refused.exit_code, "say --keep or --before" in refused.stderr) == (1, True)
+
+
+def cut(place: Path, chain: str) -> None:
+    """What somebody does who may write the folder, and has no key."""
+    segments(place / "audit")[chain][0].path.unlink()
+
+
+def test_a_beginning_that_is_cut_off_is_found_before_and_after(place: Path, chains: tuple[str, str]) -> None:
+    gone, here = chains
+    assert invoke("prune", "--keep", "30d", "--yes").exit_code == 0
+    cut(place, gone)
+    cut(place, here)
+    result = invoke("verify", "store")
+    assert result.exit_code == 1
+    assert f"{gone}, record 1: is missing, with all before number 1651" in result.stderr
+    assert f"{here}, record 1: is missing, with all before number 151" in result.stderr
+
+
+def test_a_removal_that_the_store_does_not_know_of_excuses_nothing(
+    place: Path, chains: tuple[str, str]
+) -> None:
+    _, here = chains
+    last = json.loads(list(segments(place / "audit")[here][4].lines())[-1])
+    chain = Chain(place / "audit", "gen@here")
+    removed = {"chain": here, "through": last["sequence"], "hash": last["hash"]}
+    chain.append({"action": "audit.remove", "removed": removed})
+    chain.append({"action": "audit.checkpoint", **removed, "segments": 5})
+    chain.close()
+    for part in segments(place / "audit")[here][:5]:
+        part.path.unlink()
+    result = invoke("verify", "store")
+    assert (result.exit_code, f"{here}, record 1: is missing" in result.stderr) == (1, True)
+
+
+def test_a_chain_with_a_problem_stays_as_evidence_and_the_others_are_pruned(
+    place: Path, chains: tuple[str, str]
+) -> None:
+    gone, here = chains
+    first = segments(place / "audit")[gone][0].path
+    first.write_bytes(first.read_bytes().replace(b'"tokens":7', b'"tokens":8', 1))
+    result = invoke("prune", "--keep", "10d", "--yes")
+    assert result.exit_code == 1
+    assert f"{gone}, record 8: was changed" in result.stderr
+    assert len(segments(place / "audit")[gone]) == DAYS
+    assert [event["removed"]["chain"] for event in events(place, "audit.remove")] == [here]
+
+
+class Killed(BaseException):
+    """As a process that ends between two calls."""
+
+
+@pytest.mark.parametrize("removed", range(0, 12, 3))
+def test_what_a_kill_leaves_verifies_and_the_next_run_finishes_it(
+    place: Path, chains: tuple[str, str], monkeypatch: pytest.MonkeyPatch, removed: int
+) -> None:
+    unlink, gone = Path.unlink, list[Path]()
+
+    def killed(path: Path, missing_ok: bool = False) -> None:
+        if len(gone) == removed:
+            raise Killed
+        gone.append(path)
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as fault:
+        fault.setattr(Path, "unlink", killed)
+        with pytest.raises(Killed):
+            invoke("prune", "--keep", "25d", "--yes")
+    in_order()
+    assert "of 1 chain\n" in invoke("prune", "--keep", "25d", "--yes").stdout
+    in_order()
+    assert len(segments(place / "audit")[chains[0]]) == 5
+
+
+def test_a_kill_before_the_store_knows_removes_nothing(
+    place: Path, chains: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as fault:
+        fault.setattr(Heads, "put_removed", killed)
+        with pytest.raises(Killed):
+            invoke("prune", "--keep", "25d", "--yes")
+    assert len(segments(place / "audit")[chains[0]]) == DAYS
+    in_order()
+
+
+def append_for_a_while(folder: str, begun: Event, enough: Event) -> None:
+    """A service: its days fly by, and its head follows."""
+    time = datetime.now(UTC) - timedelta(days=60)
+    chain = Chain(Path(folder), "gen@busy", now=lambda: time)
+    number = 0
+    while not enough.is_set() or number < 200:
+        number += 1
+        time = min(time + timedelta(hours=5), datetime.now(UTC))
+        chain.append({"action": "key.generate", "tokens": number})
+        if number % 50 == 0:
+            asyncio.run(put(chain.sync()))
+            begun.set()
+    asyncio.run(put(chain.sync()))
+    chain.close()
+
+
+def test_a_service_that_writes_meanwhile_loses_nothing(place: Path, chains: tuple[str, str]) -> None:
+    fork = multiprocessing.get_context("spawn")
+    begun, enough = fork.Event(), fork.Event()
+    writer = fork.Process(target=append_for_a_while, args=(str(place / "audit"), begun, enough))
+    writer.start()
+    try:
+        assert begun.wait(60)
+        for keep in (50, 40, 30, 20, 10, 5, 1):
+            result = invoke("prune", "--keep", f"{keep}d", "--yes")
+            assert result.exit_code == 0, result.output
+    finally:
+        enough.set()
+        writer.join(60)
+    assert writer.exitcode == 0
+    assert "gen@busy" in in_order()
+
+
+def test_two_runs_at_once_do_not_get_into_each_others_way(place: Path, chains: tuple[str, str]) -> None:
+    command = [sys.executable, "-m", "ttmark.services", "audit", "prune", "--keep", "9d", "--yes"]
+    runs = [subprocess.Popen(command) for _ in range(2)]
+    assert [run.wait(60) for run in runs] == [0, 0]
+    in_order()
+    assert not any(name.startswith("gen@gone") for name in files(place))
+
+
+def test_the_newest_segment_of_a_running_writer_stays(place: Path, chains: tuple[str, str]) -> None:
+    gone, _ = chains
+    chain = Chain(place / "audit", "gen@gone")
+    result = invoke("prune", "--keep", "10d", "--yes")
+    assert f"{gone}: its newest segment stays, because its writer may be running" in result.stdout
+    assert len(segments(place / "audit")[gone]) == 1
+    head = chain.append({"action": "goes on"})
+    chain.close()
+    asyncio.run(put(head))
+    assert (head.chain, head.sequence) == (gone, 3001)
+    assert f"{gone} is whole from record 2851 on" in in_order()
+
+
+def test_a_writer_whose_chain_was_removed_begins_another(place: Path, chains: tuple[str, str]) -> None:
+    gone, _ = chains
+    invoke("prune", "--keep", "10d", "--yes")
+    assert write(place, "gen@gone", days_ago=0, days=1).chain != gone
+    in_order()
+
+
+def test_exports_and_what_is_left_verify_together(place: Path, chains: tuple[str, str]) -> None:
+    _, here = chains
+    day = (datetime.now(UTC) - timedelta(days=9)).date()
+    assert invoke("export", "all.jsonl").exit_code == 0
+    assert invoke("export", "old.jsonl", "--until", day).exit_code == 0
+    assert invoke("export", "short.jsonl", "--until", day - timedelta(days=2)).exit_code == 0
+    assert invoke("prune", "--before", day, "--yes").exit_code == 0
+    exported = invoke("export", "left.jsonl")
+    assert f"{here} begins with record 1501\n" in exported.stderr
+    for parts in (("all", "store"), ("old", "store"), ("old", "left", "store"), ("short", "all", "store")):
+        names = [f"{part}.jsonl" if part != "store" else part for part in parts]
+        result = invoke("verify", *names, "--key", "case.pem")
+        assert (result.exit_code, f"the {len(parts)} parts fit together" in result.stdout) == (0, True)
+    result = invoke("verify", "short.jsonl", "store")
+    assert result.exit_code == 1
+    assert f"{here}, record 1201: is in no part: numbers 1201 to 1500 are missing" in result.stderr
+    result = invoke("verify", "left.jsonl", "old.jsonl")
+    assert (result.exit_code, "older than the one before" in result.stderr) == (1, True)
+
+
+def test_an_export_of_another_past_does_not_fit(place: Path, chains: tuple[str, str]) -> None:
+    """The same chain's names and numbers, written anew without the key: in order by itself."""
+    _, here = chains
+    parts = segments(place / "audit")[here]
+    kept = {part.path: part.path.read_bytes() for part in parts}
+    time = datetime.now(UTC)
+    chain = Chain(place / "forged", "gen@here", now=lambda: time - timedelta(days=19))
+    chain._head = Head(here, 0, "0" * 64)
+    for number in range(1500):
+        chain.append({"action": "forged", "tokens": number})
+    chain.close()
+    invoke("prune", "--keep", "10d", "--yes")
+    assert kept
+    forged = CliRunner(env={"TTMARK_AUDIT_FOLDER": str(place / "forged")})
+    assert forged.invoke(app, ["audit", "export", "forged.jsonl"]).exit_code == 0
+    assert invoke("verify", "forged.jsonl").exit_code == 0
+    result = invoke("verify", "forged.jsonl", "store")
+    assert (result.exit_code, "does not fit the part before" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--keep", "soon"),
+        ("--keep", "0d"),
+        ("--keep", "-1d"),
+        ("--keep", "400"),
+        ("--keep", "400d", "--before", "2026-01-01"),
+        ("--before", "2999-01-01"),
+        ("--before", "yesterday"),
+    ],
+)
+def test_bad_usage_is_exit_code_2(place: Path, chains: tuple[str, str], arguments: tuple[str, ...]) -> None:
+    assert invoke("prune", "--yes", *arguments).exit_code == 2
+
+
+def test_without_a_trail_one_line_says_so(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no whole segment" in invoke("prune", "--yes").stdout
+    monkeypatch.delenv("TTMARK_AUDIT_FOLDER")
+    result = invoke("prune", "--yes")
+    assert (result.exit_code, "set TTMARK_AUDIT_FOLDER" in result.stderr) == (1, True)
+
+
+async def test_head_and_removal_of_a_chain_do_not_overwrite_each_other(heads: Heads) -> None:
+    removed, older = Head("gen.0", 7, "a" * 64), Head("gen.0", 5, "b" * 64)
+    await heads.put(Head("gen.0", 9, "c" * 64))
+    await heads.put_removed(removed)
+    await heads.put_removed(older)
+    newest = Head("gen.0", 10, "d" * 64)
+    await heads.put(newest)
+    assert (await heads.read_all())[0] == {"gen.0": Anchor(newest, removed)}
