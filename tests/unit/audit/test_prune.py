@@ -154,16 +154,21 @@ def test_a_removal_that_the_store_does_not_know_of_excuses_nothing(
     assert (result.exit_code, f"{here}, record 1: is missing" in result.stderr) == (1, True)
 
 
+@pytest.mark.parametrize("harm", ["changed", "cut off"])
 def test_a_chain_with_a_problem_stays_as_evidence_and_the_others_are_pruned(
-    place: Path, chains: tuple[str, str]
+    place: Path, chains: tuple[str, str], harm: str
 ) -> None:
     gone, here = chains
     first = segments(place / "audit")[gone][0].path
-    first.write_bytes(first.read_bytes().replace(b'"tokens":7', b'"tokens":8', 1))
+    if harm == "changed":
+        first.write_bytes(first.read_bytes().replace(b'"tokens":7', b'"tokens":8', 1))
+    else:
+        first.unlink()
+    there = files(place)
     result = invoke("prune", "--keep", "10d", "--yes")
     assert result.exit_code == 1
-    assert f"{gone}, record 8: was changed" in result.stderr
-    assert len(segments(place / "audit")[gone]) == DAYS
+    assert f"{gone}, record {8 if harm == 'changed' else 1}: " in result.stderr
+    assert {name for name in there if name.startswith(gone)} <= files(place)
     assert [event["removed"]["chain"] for event in events(place, "audit.remove")] == [here]
 
 

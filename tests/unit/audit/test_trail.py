@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.audit.conftest import Calendar
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.heads import Heads
+from ttmark.shared.audit.record import Head
 from ttmark.shared.audit.segments import segments
 from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.audit.verification import Verification, verify_folder
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.key_store_errors import RecordTampered
+from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailable
 from ttmark.shared.vault.open_store import open_store
 
 EVENT = AuditEvent("key.generate", key_id="main", token_id="0123456789abcdef", request_id="req-1", tokens=9)
@@ -155,6 +157,38 @@ async def test_without_the_store_the_trail_goes_on(folder: Path, tmp_path: Path)
         assert trail.unanchored == 2
     await store.close()
     assert len(events(folder)) == 2
+
+
+async def test_nothing_old_goes_before_the_store_knows(
+    folder: Path, heads: Heads, calendar: Calendar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash in between must not look like a beginning that was cut off."""
+    chain = Chain(folder, "gen", now=calendar.now)
+    for _ in range(9):
+        chain.append({"action": "x"})
+        calendar.go_on(days=1)
+
+    known = chain.sync()
+    put = heads.put
+
+    async def away_later(head: Head) -> None:
+        if head != known:
+            raise StoreUnavailable("the key store is away")
+        await put(head)
+
+    async def run() -> None:
+        trail = AuditTrail(chain, heads, keep=timedelta(days=4), every_seconds=0.01)
+        async with trail:
+            await asyncio.sleep(0.1)
+
+    with monkeypatch.context() as fault:
+        fault.setattr(heads, "put", away_later)
+        await run()
+    assert len(segments(folder)[chain.head.chain]) >= 9
+    chain = Chain(folder, "gen", now=calendar.now)
+    await run()
+    assert len(segments(folder)[chain.head.chain]) < 9
+    assert (await verified(folder, heads)).problems == []
 
 
 async def test_nobody_makes_a_head_without_the_key_encryption_key(tmp_path: Path, heads: Heads) -> None:
