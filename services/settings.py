@@ -104,7 +104,8 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     tokens_per_minute: int = Field(
         default=1_000_000,
         ge=0,
-        description="Tokens of prompts and completions, likewise; 0: any.",
+        description="Tokens of prompts and completions of an access token in a minute, over all replicas; "
+        "0: any.",
     )
     engine: Literal["embedded", "vllm"] = Field(
         default="embedded",
@@ -208,7 +209,9 @@ class DetectionSettings(
         description="Requests of an access token in a minute, over all replicas; 0: any.",
     )
     documents_per_minute: int = Field(
-        default=600_000, ge=0, description="Documents in a minute, likewise; 0: any."
+        default=600_000,
+        ge=0,
+        description="Documents of an access token in a minute, over all replicas; 0: any.",
     )
     variants_per_document: int = Field(
         default=12,
@@ -218,13 +221,17 @@ class DetectionSettings(
         "of TTMARK_VARIANTS_WINDOW_SECONDS, whatever stands around it and whatever the options; 0: any.",
     )
     variants_window_seconds: float = Field(
-        default=86_400.0, gt=0, description="Time after which such questions are forgotten."
+        default=86_400.0,
+        gt=0,
+        description="Time after which the questions of tokens without detect:evidence, and public ones, are "
+        "forgotten.",
     )
     chance_findings: float = Field(
         default=0.1,
         ge=0,
-        description="False findings that such a token's questions of that time may be expected to give, by "
-        "their `fpr`: 0.1 are 10 documents at 1e-2, 100 at 1e-3, 10,000 at 1e-5; 0: any.",
+        description="False findings that the questions of a token without detect:evidence, in half of "
+        "TTMARK_VARIANTS_WINDOW_SECONDS, may be expected to give, by their `fpr`: "
+        "0.1 are 10 documents at 1e-2, 100 at 1e-3, 10,000 at 1e-5; 0: any.",
     )
     max_document_tokens: int = Field(default=100_000, ge=1, description="Longest document, in tokens.")
     max_request_blocks: int = Field(

@@ -32,7 +32,9 @@ class CaseSettings(BaseSettings):
         description="What a tenant's cases may take in the store, over all replicas; a case takes some 3 kB.",
     )
     cases_bytes: int = Field(
-        default=32 * 2**20, ge=0, description="What the cases of all tenants may take, likewise."
+        default=32 * 2**20,
+        ge=0,
+        description="What the cases of all tenants may take in the store, over all replicas.",
     )
 
     def load_case_key(self) -> CaseKey | None:

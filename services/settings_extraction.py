@@ -18,12 +18,14 @@ class ExtractionSettings(BaseSettings):
         default=2, ge=1, description="Processes that read files (docx, html, pdf, text)."
     )
     extract_queue: int = Field(
-        default=16, ge=0, description="Files that may wait for one before 429 is answered."
+        default=16, ge=0, description="Files that may wait to be read before 429 is answered."
     )
     extract_cpu_seconds: int = Field(
         default=5, ge=1, description="CPU time for a file before 413 is answered."
     )
-    extract_seconds: float = Field(default=30.0, gt=0, description="Time for a file on the clock, likewise.")
+    extract_seconds: float = Field(
+        default=30.0, gt=0, description="Time on the clock for a file before 413 is answered."
+    )
     extract_memory_bytes: int = Field(
         default=512 * 2**20, ge=128 * 2**20, description="Memory of a process that reads files."
     )

@@ -50,10 +50,14 @@ class JobSettings(BaseSettings):
         "where it is not the usual one; empty: none. Whoever makes jobs can have them called.",
     )
     webhook_secret: SecretStr | None = Field(
-        default=None, description="What calls are signed with: whsec_ and base64 of 24 to 64 random bytes."
+        default=None,
+        description="What calls about finished jobs are signed with: whsec_ and base64 of 24 to 64 random "
+        "bytes.",
     )
     webhook_secret_file: Path | None = Field(
-        default=None, description="File with it, in place of TTMARK_WEBHOOK_SECRET."
+        default=None,
+        description="File with what calls about finished jobs are signed with, in place of "
+        "TTMARK_WEBHOOK_SECRET.",
     )
 
     @field_validator("webhook_hosts", mode="before")

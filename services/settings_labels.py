@@ -17,7 +17,7 @@ class LabelSettings(BaseSettings):
         description="Visible label of generated texts: `eu`, `cn`, or words of your own in one line; left "
         "out: none. Detection leaves it out of what it examines, so both services need the same.",
     )
-    label_place: LabelPlace = Field(default="start", description="Where it stands.")
+    label_place: LabelPlace = Field(default="start", description="Where the visible label stands in a text.")
 
     @field_validator("label")
     @classmethod

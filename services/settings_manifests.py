@@ -30,7 +30,9 @@ class SigningSettings(BaseSettings):
         "signer's first; left out: no manifests. Needs the extra `provenance`.",
     )
     c2pa_key_file: Path | None = Field(
-        default=None, description="File with the private key of the first, in PEM and without a password."
+        default=None,
+        description="File with the private key of the first certificate in TTMARK_C2PA_CERT_FILE, in PEM and "
+        "without a password.",
     )
     c2pa_manifests: Literal["on_request", "always"] = Field(
         default="on_request", description="Which texts end in a manifest: those that ask for it, or all."

@@ -33,7 +33,8 @@ class PublicSettings(BaseSettings):
         default=None,
         pattern="^(https://|mailto:)",
         max_length=2000,
-        description="Address of who gives out access tokens for it, https: or mailto:; shown to everybody.",
+        description="Address of who gives out access tokens for public questions, https: or mailto:; shown to "
+        "everybody.",
     )
     public_token_file: Path | None = Field(
         default=None,
@@ -50,13 +51,22 @@ class PublicSettings(BaseSettings):
         "characters, a question at least 50 words; 0: any.",
     )
     public_tenant_words_per_day: int = Field(
-        default=300_000, ge=0, description="The same of all tokens of a tenant; 0: any."
+        default=300_000,
+        ge=0,
+        description="Words that all tokens of a tenant together may ask about publicly in a day, over all "
+        "replicas; 0: any.",
     )
     public_address_words_per_day: int = Field(
-        default=10_000, ge=0, description="The same of a network address that sends no token; 0: any."
+        default=10_000,
+        ge=0,
+        description="Words that a network address that sends no token may ask about publicly in a day, over "
+        "all replicas; 0: any.",
     )
     public_address_requests_per_minute: int = Field(
-        default=20, ge=0, description="Requests of such an address in a minute, over all replicas; 0: any."
+        default=20,
+        ge=0,
+        description="Public requests of a network address that sends no token in a minute, over all "
+        "replicas; 0: any.",
     )
     public_variants_per_asker: int = Field(
         default=4,
@@ -69,7 +79,8 @@ class PublicSettings(BaseSettings):
         default=12,
         ge=1,
         le=250,
-        description="The same of all who ask publicly about a tenant's keys, together.",
+        description="Public questions that all who ask about a tenant's keys, together, may ask about one "
+        "passage in half of TTMARK_VARIANTS_WINDOW_SECONDS.",
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),

@@ -69,7 +69,6 @@ def verify(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...",
             help="Exported files, the older first, and `store`: the folder, against the key store's heads.",
         ),
     ],
@@ -84,7 +83,7 @@ def verify(
     """
     files = [Path(source) for source in sources if source != _STORE]
     if _STORE in sources[:-1]:
-        raise typer.BadParameter("`store` comes last, and once", param_hint="SOURCE")
+        raise typer.BadParameter("`store` comes last, and once", param_hint="SOURCES")
     if key is not None and not files:
         raise typer.BadParameter("goes with an exported file", param_hint="--key")
     seam, public = Seam(), None if key is None else _public_key(key)

@@ -27,7 +27,8 @@ def settings_table() -> str:
     for reader, classes in READERS.items():
         for name, field in _fields(classes):
             key = (f"TTMARK_{name.upper()}", _default(field), str(field.description))
-            rows.setdefault(key, []).append(reader)
+            readers = rows.setdefault(key, [])
+            readers += [] if reader in readers else [reader]
     for (variable, default, meaning), readers in sorted(rows.items()):
         lines.append(f"| `{variable}` | {default} | {', '.join(readers)} | {_meaning(meaning, variable)} |")
     return "\n".join(lines) + "\n"
@@ -56,5 +57,5 @@ def _meaning(meaning: str, variable: str) -> str:
         field = settings.model_fields.get(variable.removeprefix("TTMARK_").lower())
         choices = get_args(field.annotation) if field else ()
         if choices and all(isinstance(choice, str) for choice in choices):
-            return f"{meaning} One of {', '.join(choices)}."
+            return f"{meaning} One of {', '.join(choices)}.".replace("|", "\\|")
     return meaning.replace("|", "\\|")

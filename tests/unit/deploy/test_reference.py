@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.reference.__main__ import generated
+from tests.harness.reference.settings_table import settings_table
 
 TABLE_ROW = re.compile(r"^\| `(ttmark_\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.M)
 METRIC_IN_PROMQL = re.compile(r"(?<![:\w])(ttmark_\w+)(?![\w:])")
@@ -40,6 +41,24 @@ def used(root: Path) -> set[str]:
 def test_the_documentation_is_what_the_generator_writes() -> None:
     stale = [path.name for path, text in generated().items() if path.read_text() != text]
     assert stale == [], "run python -m tests.harness.reference"
+
+
+LEANS_ON_A_NEIGHBOUR = re.compile(
+    r"(?i)\b(likewise|the same of|as above|such an? \w+'s|such questions|such an address|of that time"
+    r"|tokens for it|file with it,|wait for one|key of the first,|where it stands|what calls are signed)"
+)
+
+
+def test_each_row_of_the_settings_is_read_alone(root: Path) -> None:
+    rows = re.findall(r"^\| `(TTMARK_\w+)` \| .*$", (root / "docs/operations.md").read_text(), re.M)
+    table = settings_table().splitlines()[2:]
+    assert [row.split("`")[1] for row in table] == rows
+    for row in table:
+        cells = re.split(r" (?<!\\)\| ", row.strip("| "))
+        assert len(re.split(r"(?<!\\)\|", row)) == 6, row
+        assert not LEANS_ON_A_NEIGHBOUR.search(row), row
+        readers = cells[2].split(", ")
+        assert len(readers) == len(set(readers)), row
 
 
 def test_names_and_units_follow_the_conventions(metrics: dict[str, tuple[str, list[str], str]]) -> None:
