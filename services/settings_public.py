@@ -33,8 +33,8 @@ class PublicSettings(BaseSettings):
         default=None,
         pattern="^(https://|mailto:)",
         max_length=2000,
-        description="Address of who gives out access tokens for public questions, https: or mailto:; shown to "
-        "everybody.",
+        description="Address of who gives out access tokens for public questions, https: or mailto:; shown "
+        "to everybody.",
     )
     public_token_file: Path | None = Field(
         default=None,
