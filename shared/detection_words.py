@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from ttmark.shared.counted import counted
 from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound
 from ttmark.shared.schemas.detection import DetectionResult, Message
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
@@ -146,8 +147,8 @@ def _system(key: DetectedKey) -> str:
 
 def _too_short(result: DetectionResult, fpr: float) -> Message:
     parts = [
-        f"Nothing was found, and the text has only {_tokens(result.tokens)}: a text with our watermark "
-        f"often shows nothing at that length, at a rate of {_rate(fpr)}."
+        f"Nothing was found, and the text has only {counted(result.tokens, 'token')}: a text with our "
+        f"watermark often shows nothing at that length, at a rate of {_rate(fpr)}."
     ]
     if result.tokens_typical is not None:
         parts.append(
@@ -158,10 +159,6 @@ def _too_short(result: DetectionResult, fpr: float) -> Message:
             parts.append("What is repeated counts once.")
     parts.append("A token is a word or a piece of one.")
     return Message(headline="Too short to tell", explanation=" ".join(parts), caution=NEITHER)
-
-
-def _tokens(number: int) -> str:
-    return f"{number:,} {'token' if number == 1 else 'tokens'}"
 
 
 def _rate(fpr: float) -> str:

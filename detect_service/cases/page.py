@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from ttmark.shared.cases.case_file import Case
+from ttmark.shared.counted import counted
 
 _STYLE = (
     "body{font:16px/1.55 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1d1e24;"
@@ -50,7 +51,7 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "p-value, corrected", f"{result['p_value']:.3g}"
     yield "Held to", f"a false alarm rate of {options['fpr']:g} per text"
     yield "Checked by", case["route"]
-    yield "Length", f"{result['tokens']} tokens"
+    yield "Length", counted(result["tokens"], "token")
     yield "Checked at", case["issued_at"]
     yield "Request", case["request_id"]
     yield "Release", f"ttmark {case['release']}"

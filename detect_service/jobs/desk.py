@@ -15,6 +15,7 @@ from ttmark.detect_service.jobs.sealing import JobHead, JobSeal, OpenJob, open_h
 from ttmark.detect_service.once.once import Asked, Once
 from ttmark.detect_service.questions import asked, permitted
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import Document
@@ -104,7 +105,8 @@ class JobDesk:
         limits = self._jobs.limits
         if len(body.inputs) > limits.documents:
             raise TooLarge(
-                f"The job has {len(body.inputs)} documents; the limit is {limits.documents}.", param="inputs"
+                f"The job has {len(body.inputs)} documents; the limit is {limits.documents}.",
+                param="inputs",
             )
         self._check_webhook(body.webhook)
         question = permitted(body.request(body.inputs), caller)
@@ -127,7 +129,8 @@ class JobDesk:
             await self._jobs.store.create(job, parts, store)
         except TooManyJobs:
             raise TooManyRequests(
-                f"The tenant has {store.jobs} jobs, which is the limit. Delete one that is no longer needed.",
+                f"The tenant has {counted(store.jobs, 'job')}, which is the limit. Delete one that "
+                "is no longer needed.",
                 retry_after=_RETRY_SECONDS,
             ) from None
         except JobStoreFull:

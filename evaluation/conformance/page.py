@@ -17,6 +17,7 @@ from ttmark.evaluation.conformance.measure import (
     SAMPLING,
 )
 from ttmark.evaluation.conformance.page_words import ABOUT, LIMITS, METHODS, STYLE
+from ttmark.shared.counted import counted
 
 _SCALE_ROOM = 1.1
 
@@ -48,7 +49,7 @@ def _facts(report: Mapping[str, Any]) -> Iterator[str]:
     yield _definitions(
         {
             "Key": f"{key['key_id']} of tenant {key['tenant']}; versions: {versions}",
-            "Profile": f"{key['profile_id']}, a pool of {key['pool']} keys",
+            "Profile": f"{key['profile_id']}, a pool of {counted(key['pool'], 'key')}",
             "Model": report["model"]["name"],
             "Made": f"{report['made_at']} by ttmark {report['release']}, size {report['size']},"
             f" seed {report['seed']}",

@@ -16,6 +16,7 @@ from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
 from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.engine import GenerationRequest
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
 from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
@@ -150,7 +151,8 @@ def _model_and_marking(
 def _check_count(prompts: int, choices: int, limit: int) -> None:
     if prompts * choices > limit:
         raise BadRequest(
-            f"prompt: {prompts} prompts times n = {choices} is more than the limit of {limit} completions.",
+            f"prompt: {counted(prompts, 'prompt')} times n = {choices} is more than the limit of "
+            f"{limit} completions.",
             param="prompt",
         )
 

@@ -8,6 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.generator import Generator
+from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import without_wrappers
@@ -117,8 +118,8 @@ def check_room(prompt_tokens: int, max_tokens: int, context_length: int, field: 
     """
     if prompt_tokens + max_tokens > context_length:
         raise ContextLengthExceeded(
-            f"The prompt has {prompt_tokens} tokens and {field} is {max_tokens}, together more than the "
-            f"model's context length of {context_length} tokens.",
+            f"The prompt has {counted(prompt_tokens, 'token')} and {field} is {max_tokens}, together more "
+            f"than the model's context length of {context_length} tokens.",
             param=field,
         )
 

@@ -10,6 +10,7 @@ from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.prompts import chat_prompt, check_text, plain_prompt
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import (
     BadRequest,
     ContextLengthExceeded,
@@ -108,8 +109,8 @@ def _check(plan: VerificationPlan, field: str, most_blocks: int) -> None:
         )
     if tokens < plan.tokens_needed:
         raise BadRequest(
-            f"{field}: holds {tokens} tokens; with fewer than {plan.tokens_needed} no score under these keys "
-            f"reaches an fpr of {plan.fpr:g}.",
+            f"{field}: holds {counted(tokens, 'token')}; with fewer than {plan.tokens_needed} no score under "
+            f"these keys reaches an fpr of {plan.fpr:g}.",
             param=field,
         )
     if plan.hashed_blocks > most_blocks:

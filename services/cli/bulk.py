@@ -15,6 +15,7 @@ from ttmark.detect_service.bulk import Progress as BulkProgress
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
 from ttmark.services.runtime import no_start_after
+from ttmark.shared.counted import counted
 
 
 def detect_in_bulk(
@@ -48,12 +49,13 @@ def detect_in_bulk(
             done, tally = run_bulk(job, pool, line.update)
     rate = done.new_rows / max(line.seconds, 1e-9)
     typer.echo(
-        f"{tally.rows} rows in {out}: {tally.found} watermarked, {tally.failed} not examined "
-        f"({done.new_rows} rows now, {rate:.0f} rows/s)",
+        f"{counted(tally.rows, 'row')} in {out}: {tally.found} watermarked, {tally.failed} not examined "
+        f"({counted(done.new_rows, 'row')} now, {rate:.0f} rows/s)",
         err=True,
     )
     if tally.unread:
-        typer.echo(f"{tally.unread} rows hold C2PA manifests, which bulk runs do not verify", err=True)
+        unread = counted(tally.unread, "row")
+        typer.echo(f"C2PA manifests, which bulk runs do not verify: {unread}", err=True)
     return tally.found > 0, tally.rows > 0 and tally.failed == tally.rows
 
 
@@ -63,7 +65,7 @@ def on_ray(source: Path, out: Path, make: OpenExaminer, address: str) -> None:
 
     with no_start_after(BulkError):
         rows = run_on_ray(source, out, make, address=None if address == "local" else address)
-    typer.echo(f"{rows} rows in {out}", err=True)
+    typer.echo(f"{counted(rows, 'row')} in {out}", err=True)
 
 
 @dataclass
@@ -103,5 +105,6 @@ class ProgressLine:
             self._spoke = self.seconds
             left = self.seconds * (1 - progress.share) / max(progress.share, 1e-9)
             typer.echo(
-                f"{progress.rows} rows, {progress.share:.0%}, {rate} rows/s, {left:.0f} s left", err=True
+                f"{counted(progress.rows, 'row')}, {progress.share:.0%}, {rate} rows/s, {left:.0f} s left",
+                err=True,
             )

@@ -16,6 +16,7 @@ from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
 from ttmark.shared.cases.conformance_file import JSON_NAME, PAGE_NAME, REPORTS, verified_report
 from ttmark.shared.cases.signed_file import FileRefused
+from ttmark.shared.counted import counted
 
 if TYPE_CHECKING:
     from ttmark.evaluation.conformance.figures import Figure
@@ -147,7 +148,8 @@ def compare_runs(
     else:
         for name in unlike:
             typer.echo(f"the runs are of another {name}")
-        typer.echo(f"{len(found.differences)} figures in both; {found.below_5_percent} differ with p < 0.05")
+        in_both = counted(len(found.differences), "figure")
+        typer.echo(f"{in_both} in both; {found.below_5_percent} differ with p < 0.05")
         for one_found in found.outside:
             here, there = one_found.first, one_found.second
             typer.echo(

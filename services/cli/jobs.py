@@ -23,6 +23,7 @@ from ttmark.services.cli.options import (
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.shared.client import Client, ClientError
+from ttmark.shared.counted import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.jobs import JobResult, JobStatus
 
@@ -214,4 +215,4 @@ def _row(one: JobResult) -> bytes:
 
 def _said(now: JobStatus) -> str:
     failed = f", {now.failed} not examined" if now.failed else ""
-    return f"{now.id} {now.status}: {now.answered} of {now.documents} documents answered{failed}"
+    return f"{now.id} {now.status}: {now.answered} of {counted(now.documents, 'document')} answered{failed}"

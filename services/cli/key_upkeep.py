@@ -13,6 +13,7 @@ from ttmark.services.cli.closed_file import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.audit.heads import Heads
+from ttmark.shared.counted import counted
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup
 from ttmark.shared.keys.upkeep import Rotation, rotate_due
 from ttmark.shared.keys.verification import verify_store
@@ -68,7 +69,11 @@ def rewrap(as_json: JsonOutput = False) -> None:
         return changed
 
     keys, tokens = run(command)
-    _tell({"keys": keys, "tokens": tokens}, f"rewrapped {keys} keys and {tokens} tokens", as_json=as_json)
+    _tell(
+        {"keys": keys, "tokens": tokens},
+        f"rewrapped {counted(keys, 'key')} and {counted(tokens, 'token')}",
+        as_json=as_json,
+    )
 
 
 def backup(file: BackupFile, as_json: JsonOutput = False) -> None:
@@ -104,7 +109,8 @@ def restore(file: BackupFile, as_json: JsonOutput = False) -> None:
 def verify(as_json: JsonOutput = False) -> None:
     """Open every secret and check every record; exit code 1 when something is wrong."""
     result = run(lambda store: verify_store(store.records, store.kek, store.ledger))
-    text = f"{result.keys} keys with {result.versions} versions and {result.tokens} tokens open"
+    keys, versions = counted(result.keys, "key"), counted(result.versions, "version")
+    text = f"{keys} with {versions} and {counted(result.tokens, 'token')} open"
     _tell(asdict(result), text, as_json=as_json)
     if result.problems:
         for name, problem in result.problems.items():

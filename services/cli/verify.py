@@ -7,6 +7,7 @@ import typer
 from ttmark.services.cli.generate import only_model
 from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.shared.client import Client
+from ttmark.shared.counted import counted
 from ttmark.shared.detection_words import CHANGED_SINCE
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.verification import VerificationResponse
@@ -59,9 +60,10 @@ def verify(
 def summary(answer: VerificationResponse) -> str:
     """The answer in lines for people."""
     made_with = "" if answer.key is None else f", key {answer.key.key_id} version {answer.key.version}"
-    choice = f"the model had a choice at {answer.weighted_blocks} of {answer.scored_blocks} blocks"
+    choice = f"the model had a choice at {answer.weighted_blocks} of {counted(answer.scored_blocks, 'block')}"
     lines = [
-        f"{answer.verdict}{made_with}: p-value {answer.p_value:.2g}, {answer.tokens} tokens; {choice}",
+        f"{answer.verdict}{made_with}: p-value {answer.p_value:.2g}, "
+        f"{counted(answer.tokens, 'token')}; {choice}",
         f"without the model, the same blocks: log10 p {answer.unweighted.log10_p:.1f}"
         f" instead of {answer.log10_p:.1f}",
     ]

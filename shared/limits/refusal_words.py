@@ -2,6 +2,7 @@
 
 import math
 
+from ttmark.shared.counted import counted
 from ttmark.shared.limits.variants import Refusal, VariantRule
 
 
@@ -31,7 +32,7 @@ def refusal_words(refusal: Refusal, rule: VariantRule) -> str:
 
 def _duration(seconds: float) -> str:
     if seconds <= 120:
-        return f"{math.ceil(seconds)} seconds"
+        return counted(math.ceil(seconds), "second")
     if seconds <= 7200:
         return f"{math.ceil(seconds / 60)} minutes"
     return f"{math.ceil(seconds / 3600)} hours"

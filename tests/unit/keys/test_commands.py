@@ -209,6 +209,8 @@ def test_keys_are_rewrapped_backed_up_verified_and_restored(
     invoke("tokens create")
     monkeypatch.setenv("TTMARK_KEK", f"{'77' * 32}\n{KEK}")
     assert json.loads(invoke("keys rewrap --json").stdout) == {"keys": 1, "tokens": 1}
+    assert invoke("keys verify").stdout == "1 key with 1 version and 1 token open\n"
+    assert invoke("keys rewrap").stdout == "rewrapped 0 keys and 0 tokens\n"
     monkeypatch.setenv("TTMARK_KEK", "77" * 32)
     report = json.loads(invoke("keys verify --json").stdout)
     assert (report["keys"], report["versions"], report["tokens"], report["problems"]) == (1, 1, 1, {})
