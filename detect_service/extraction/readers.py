@@ -14,11 +14,16 @@ _READERS = {"text": plain_text, "html": html_text, "docx": docx_text, "pdf": pdf
 def extract_text(filename: str, content: bytes) -> Extraction:
     """The text of a file as its reader sees it, in this process and without limits on time and memory.
 
+    A file without a character but white space is an empty text, whatever its ending says.
+
     Raises:
         UnreadableFile: another kind of file than the name says, damaged, of a kind that is not supported, or
             nested, packed or merged beyond the reader's limits.
         MemoryError: the process may not have more memory.
     """
-    found = answer_manifest(content) if filename == MANIFEST else _READERS[format_of(filename)](content)
+    if filename == MANIFEST:
+        found = answer_manifest(content)
+    else:
+        found = _READERS[format_of(filename) if content.strip() else "text"](content)
     # A lone surrogate has no UTF-8 form, so an answer that holds one could not be sent.
     return Extraction(found.text.encode("utf-8", "replace").decode("utf-8"), found.encoding)

@@ -2,11 +2,12 @@
 
 import io
 import json
+import re
 from itertools import pairwise
 
 import docx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.modes import choose
 
@@ -255,13 +256,12 @@ def test_characters_beyond_the_basic_plane_do_not_shift_the_marks(connected: Pag
 
 
 def test_the_keyboard_is_enough(page: Page, site) -> None:
-    page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the text field")).to_be_focused()
-    page.get_by_label("Access token").focus()
+    expect(page.get_by_label("Access token")).to_be_focused()
+    expect(page.get_by_label("Access token")).to_have_accessible_description(re.compile("It stays in this tab"))
     page.keyboard.type(site.tokens["full"])
     page.keyboard.press("Enter")
     page.get_by_text("Connected ·").wait_for()
-    page.get_by_label("Text to check").focus()
+    expect(page.get_by_label("Text to check")).to_be_focused()
     page.keyboard.insert_text(site.marked("press-room", 120))
     page.keyboard.press("Control+Enter")
     expect(headline(page)).to_have_text("Watermark found")
@@ -269,6 +269,50 @@ def test_the_keyboard_is_enough(page: Page, site) -> None:
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.locator("#step")).to_contain_text("Step 2 of")
+
+
+def test_focus_goes_where_the_next_step_is(page: Page, site) -> None:
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    expect(page.get_by_role("link", name="Skip to the text field")).to_be_focused()
+    page.get_by_label("Access token").fill("ttm_wrong")
+    page.get_by_role("button", name="Connect").click()
+    expect(page.get_by_label("Access token")).to_be_focused()
+    page.get_by_label("Access token").fill(site.tokens["full"])
+    page.get_by_role("button", name="Connect").click()
+    expect(page.get_by_label("Text to check")).to_be_focused()
+    page.reload()
+    expect(page.get_by_label("Text to check")).to_be_focused()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Access token")).to_be_focused()
+
+
+def test_who_went_on_while_the_service_answers_is_not_called_back(page: Page, site) -> None:
+    held: list[Route] = []
+    page.route("**/v1/keys", lambda route: held.append(route))
+    page.get_by_label("Access token").fill(site.tokens["full"])
+    page.keyboard.press("Enter")
+    page.get_by_label("False alarms").focus()
+    held[0].continue_()
+    page.get_by_text("Connected ·").wait_for()
+    expect(page.get_by_label("False alarms")).to_be_focused()
+
+
+def test_files_that_were_chosen_first_are_checked_next(page: Page, site) -> None:
+    files = [{"name": f"{n}.txt", "mimeType": "text/plain", "buffer": b"a b c"} for n in (1, 2)]
+    page.locator("#file").set_input_files(files)
+    page.get_by_label("Access token").fill(site.tokens["full"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Check the 2 files")).to_be_focused()
+
+
+def test_an_empty_file_is_too_short_as_everywhere(connected: Page) -> None:
+    for name in ("empty.txt", "empty.pdf"):
+        connected.locator("#file").set_input_files([{"name": name, "mimeType": "", "buffer": b""}])
+        expect(connected.locator("#text-size")).to_have_text(f"{name} is empty")
+        connected.get_by_role("button", name="Check the text").click()
+        expect(headline(connected)).to_have_text("Too short to tell")
+        expect(connected.locator("#source")).to_have_text(name)
 
 
 def test_colours_follow_the_system_and_can_be_chosen(connected: Page) -> None:

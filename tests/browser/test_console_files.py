@@ -38,12 +38,12 @@ def test_each_file_gets_an_answer_with_its_name_and_one_that_fails_stops_none(fi
     expect(row(five, "picture.png")).to_contain_text("Not read. Files can be txt, md, html, docx or pdf.")
     expect(row(five, "broken.docx")).to_contain_text("Not read. ")
     expect(row(five, "page.html")).to_contain_text("No watermark found")
-    expect(row(five, "empty.md")).to_contain_text("Not read. It holds no text.")
+    expect(row(five, "empty.md")).to_contain_text("Too short to tell")
     assert five.locator("#batch-progress").evaluate("bar => [bar.value, bar.max]") == [5, 5]
     expect(five.locator("#announce")).to_have_text(
-        "Finished. Watermark found in 1 of 5 files; 3 without an answer."
+        "Finished. Watermark found in 1 of 5 files; 2 without an answer."
     )
-    expect(five.locator("#history .excerpt")).to_have_text(["page.html", "found.txt"])
+    expect(five.locator("#history .excerpt")).to_have_text(["empty.md", "page.html", "found.txt"])
 
 
 def test_an_answer_opens_from_the_list_and_the_list_stays(five: Page) -> None:

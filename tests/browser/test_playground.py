@@ -78,6 +78,18 @@ def test_one_click_takes_the_text_to_the_console(playground: Page, site) -> None
     expect(opened.value.get_by_label("Text to check")).to_have_value(" The light <b> turns & shines")
 
 
+def test_focus_goes_where_the_next_step_is(playground: Page) -> None:
+    expect(playground.get_by_label("Access token")).to_be_focused()
+    playground.keyboard.type("bad")
+    playground.keyboard.press("Enter")
+    expect(playground.locator("#problem")).to_have_text("The access token is not valid.")
+    expect(playground.get_by_label("Access token")).to_be_focused()
+    connect(playground)
+    expect(playground.get_by_label("Prompt")).to_be_focused()
+    playground.reload()
+    expect(playground.get_by_label("Prompt")).to_be_focused()
+
+
 def test_what_is_missing_or_refused_is_said(playground: Page) -> None:
     playground.get_by_role("button", name="Write").click()
     expect(playground.locator("#problem")).to_have_text("Enter an access token first.")

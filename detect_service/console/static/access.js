@@ -10,12 +10,16 @@ const EVIDENCE = "detect:evidence";
 /**
  * @param {(allowed: object | null, forgotten: boolean) => void} onChange called with what the token allows; null
  *   without one, and whether what it led to is to be forgotten, too.
+ * @param {() => void} goOn moves the focus to the next step after connecting.
  */
-export function setUpAccess(onChange) {
+export function setUpAccess(onChange, goOn) {
   const form = byId("access");
   const field = byId("token");
   const problem = byId("access-problem");
   let token = "";
+
+  /** Nobody who went elsewhere meanwhile is called back. */
+  const here = () => form.contains(document.activeElement) || document.activeElement === document.body;
 
   async function connect(candidate) {
     problem.textContent = "";
@@ -24,14 +28,16 @@ export function setUpAccess(onChange) {
       const { keys, scopes, rates, limits, case_days: caseDays } = await fetchKeys(candidate);
       token = candidate;
       sessionStorage.setItem(STORED, token);
+      const goes = here();
       show({ token, keys, rates, limits, caseDays, evidence: scopes.includes(EVIDENCE) });
+      if (goes) goOn();
     } catch (error) {
       // A service that is away for a moment ends nothing.
       const refused = error.status === 401 || error.status === 403;
       if (refused) sessionStorage.removeItem(STORED);
       show(null, refused);
       problem.textContent = failureWords(error).join(". ").replace(" Sign out and connect with another.", "");
-      field.focus();
+      if (here()) field.focus();
     } finally {
       form.removeAttribute("aria-busy");
     }
@@ -70,5 +76,6 @@ export function setUpAccess(onChange) {
 
   const kept = sessionStorage.getItem(STORED);
   if (kept) connect(kept);
+  else field.focus();
   return { askForToken };
 }

@@ -81,7 +81,7 @@ export class Composer {
     const options = this.options();
     if (!options) return null;
     const text = this.text.value.toWellFormed();
-    if (text.trim() === "") {
+    if (text.trim() === "" && this.source.name === "") {
       this.complain("Paste a text or open a file first.");
       this.text.focus();
       return null;
@@ -125,7 +125,8 @@ export class Composer {
   #textChanged() {
     const { value } = this.text;
     const size = codePointCount(value);
-    byId("text-size").textContent = `${count(size)} ${size === 1 ? "character" : "characters"}`;
+    const empty = value === "" && this.source.name !== "";
+    byId("text-size").textContent = empty ? `${this.source.name} is empty` : `${count(size)} ${size === 1 ? "character" : "characters"}`;
     byId("clear").hidden = value === "";
     this.complain("");
     if (this.#busy) return;

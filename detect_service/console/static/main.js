@@ -7,7 +7,7 @@ import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
 import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
-import { Unreadable, readFile } from "/console/read_file.js";
+import { readFile } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
 import { setUpTheme } from "/console/theme.js";
@@ -32,7 +32,7 @@ const composer = new Composer(
     byId("failure").hidden = true;
   },
 );
-const access = setUpAccess((now, forgotten) => {
+const connected = (now, forgotten) => {
   allowed = now;
   if (now !== null) openLinked(now.token);
   composer.showKeys(now?.keys ?? []);
@@ -46,7 +46,8 @@ const access = setUpAccess((now, forgotten) => {
     history.clear();
     if (batch.size) batch.set([]);
   }
-});
+};
+const access = setUpAccess(connected, () => byId(batch.size ? "check" : "text").focus());
 
 function show(check) {
   shown = check;
@@ -111,11 +112,7 @@ async function checkFiles() {
   view.hide();
   byId("failure").hidden = true;
   await whileBusy((signal) =>
-    batch.run(async (file) => {
-      const text = (await readFile(file, allowed)).toWellFormed();
-      if (text.trim() === "") throw new Unreadable("It holds no text.");
-      return examine(options, text, file.name);
-    }, signal),
+    batch.run(async (file) => examine(options, (await readFile(file, allowed)).toWellFormed(), file.name), signal),
   );
 }
 

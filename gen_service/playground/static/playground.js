@@ -19,6 +19,7 @@ let consoleUrl = null;
 
 async function connect(candidate) {
   complain("");
+  let next = "prompt";
   try {
     models = await fetchModels(candidate);
     token = candidate;
@@ -28,10 +29,14 @@ async function connect(candidate) {
     announce("Connected.");
   } catch (error) {
     token = "";
+    next = "token";
     complain(error.message);
   }
+  // Nobody who went elsewhere meanwhile is called back.
+  const here = byId("access").contains(document.activeElement) || document.activeElement === document.body;
   byId("access").hidden = token !== "";
   byId("sign-out").hidden = token === "";
+  if (here) byId(next).focus();
 }
 
 function signOut() {
@@ -127,5 +132,6 @@ byId("sign-out").addEventListener("click", signOut);
 setUpTheme();
 const kept = sessionStorage.getItem(STORED);
 if (kept) connect(kept);
+else byId("token").focus();
 const settings = await (await fetch("/playground/settings.json")).json();
 consoleUrl = new URL("/", settings.console_url).href;

@@ -47,6 +47,7 @@ PAGE = b"""<!doctype html><head><title>no</title><style>p{}</style></head><body>
         ("a.txt", "caf\u00e9".encode("utf-16"), "caf\u00e9"),
         ("A.DOCX", word_document(), "Title\nFirst paragraph.\nleft\tright\nLast."),
         ("a.html", PAGE, "A bold title\n\nOne line\nand another\n\na\nb\n\n1\t2\n\ncaf\u00e9"),
+        ("a.docx", b"", ""),
     ],
 )
 async def test_the_text_of_a_file_is_given(service, name: str, content: bytes, text: str) -> None:
@@ -63,7 +64,7 @@ async def test_the_text_of_a_file_is_given(service, name: str, content: bytes, t
         ("a", b"text", "txt, md, html, docx or pdf"),
         ("a.pdf", b"%PDF", "not a PDF"),
         ("a.docx", b"not a zip", "not a Word document"),
-        ("a.html", b"", "not a web page"),
+        ("a.html", b"<!-- -->", "not a web page"),
         ("a.txt", b"\xff\x00\xff", "UTF-8"),
     ],
 )

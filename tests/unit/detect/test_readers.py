@@ -87,6 +87,12 @@ def test_more_pages_than_a_pdf_may_have_are_refused() -> None:
         extract_text("a.pdf", page(stream(b"BT ET"), pages=5_001))
 
 
+@pytest.mark.parametrize("ending", ["txt", "md", "html", "docx", "pdf"])
+@pytest.mark.parametrize("content", [b"", b" \r\n"])
+def test_an_empty_file_is_an_empty_text_whatever_its_ending(ending: str, content: bytes) -> None:
+    assert extract_text(f"a.{ending}", content).text.strip() == ""
+
+
 def test_a_pdf_without_text_is_told_apart_from_a_damaged_one() -> None:
     with pytest.raises(UnreadableFile, match="may be pictures") as caught:
         extract_text("a.pdf", page(stream(b"q Q")))
