@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from ttmark.services.cli.named_table import print_named
 from ttmark.services.cli.options import (
     AskedKeys,
     AskedMode,
@@ -23,6 +22,7 @@ from ttmark.services.cli.options import (
 )
 from ttmark.services.extras import require
 from ttmark.shared.client import Client
+from ttmark.shared.counted import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ PhaseOption = Literal["0", "any"]
 Method = Literal["scan", "waterseeker"]
 
 FOUND_CODE = 3
+_COLUMNS = ("verdict", "p-value", "tokens", "key", "passages")
 
 
 def detect(
@@ -148,17 +149,20 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
         return
     if not results:
         return
-    table = Table("file", "verdict", "p-value", "tokens", "key", "passages")
+    rows = []
     for result in results:
         p_value = "" if result.p_value is None else f"{result.p_value:.2g}"
-        name = _made_with(result)
         passages = ", ".join(f"{s.start_char}-{s.end_char}" for s in result.segments or [])
-        table.add_row(result.id, result.verdict, p_value, str(result.tokens), name, passages)
-    Console().print(table)
-    said = [(result.id, result.message) for result in results if result.message is not None]
-    for name, words in said:
-        typer.echo(f"{name}: {words.headline}. {words.explanation}")
-    for caution in dict.fromkeys(words.caution for _, words in said):
+        rows.append([result.verdict, p_value, str(result.tokens), _made_with(result), passages])
+    print_named("file", [result.id or "" for result in results], _COLUMNS, rows)
+    said: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        if result.message is not None:
+            words = result.message.headline, result.message.explanation
+            said.setdefault(words, []).append(result.id or "")
+    for (headline, explanation), names in said.items():
+        typer.echo(f"{names[0] if len(names) == 1 else f'{len(names)} files'}: {headline}. {explanation}")
+    for caution in dict.fromkeys(result.message.caution for result in results if result.message):
         typer.echo(caution)
 
 
@@ -178,9 +182,9 @@ def show_rest(outcomes: "Sequence[Outcome]", skipped: int, *, as_json: bool) -> 
         if as_json:
             typer.echo(json.dumps({"id": one.name, "error": one.reason}))
     if len(outcomes) > 1 or skipped:
-        counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(verdicts.items()))
-        passed_over = f"; {skipped} of other kinds in folders were passed over" if skipped else ""
-        typer.echo(f"{len(outcomes)} files: {counted}{passed_over}", err=True)
+        parts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(verdicts.items()))
+        passed_over = f"; passed over in folders: {skipped} of other kinds" if skipped else ""
+        typer.echo(f"{counted(len(outcomes), 'file')}: {parts}{passed_over}", err=True)
     return verdicts["watermarked"] > 0, verdicts["not examined"] > 0
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
+from ttmark.services.cli.input_text import shown
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionResult, Document
 
@@ -44,7 +45,17 @@ def _examined(
         if isinstance(file, str) and isinstance(text, str)
     ]
     answers = iter([answer for group in _groups(documents) for answer in _answers(group, options, client)])
-    return [next(answers) if isinstance(text, str) else text for text in texts]
+    return [
+        _named(next(answers), str(file)) if isinstance(text, str) else text
+        for file, text in zip(files, texts, strict=True)
+    ]
+
+
+def _named(answer: Outcome, file: str) -> Outcome:
+    """With the whole name: what is sent may be shorter."""
+    if isinstance(answer, NotExamined):
+        return NotExamined(shown(file), answer.reason)
+    return answer.model_copy(update={"id": file})
 
 
 def _groups(documents: Sequence[Document]) -> Iterator[list[Document]]:

@@ -84,7 +84,7 @@ def submit(
         for one in documents.unreadable:
             _name(one)
         if documents.skipped:
-            typer.echo(f"{documents.skipped} of other kinds in folders were passed over", err=True)
+            typer.echo(f"passed over in folders: {documents.skipped} of other kinds", err=True)
         if not documents.readable:
             raise StartupError("there is no document to send")
         options = {"mode": mode, "keys": key or None, "fpr": fpr, "normalize": normalize, "webhook": webhook}

@@ -13,6 +13,7 @@ import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.services.settings_keys import KeyStoreSettings
@@ -122,7 +123,7 @@ def print_table(rows: list[dict[str, str]], *, empty: str) -> None:
         return
     table = Table(*rows[0], box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*row.values())
+        table.add_row(*map(Text, row.values()))  # brackets in a label are no markup
     # As wide as it needs to be: a terminal may wrap lines, a cell that is cut short helps nobody.
     width = Console(width=10_000).measure(table).maximum
     console = Console(soft_wrap=True, width=max(width, Console().width))

@@ -256,8 +256,9 @@ def test_characters_beyond_the_basic_plane_do_not_shift_the_marks(connected: Pag
 
 
 def test_the_keyboard_is_enough(page: Page, site) -> None:
-    expect(page.get_by_label("Access token")).to_be_focused()
-    expect(page.get_by_label("Access token")).to_have_accessible_description(re.compile("It stays in this tab"))
+    token = page.get_by_label("Access token")
+    expect(token).to_be_focused()
+    expect(token).to_have_accessible_description(re.compile("It stays in this tab"))
     page.keyboard.type(site.tokens["full"])
     page.keyboard.press("Enter")
     page.get_by_text("Connected ·").wait_for()

@@ -89,6 +89,17 @@ def test_files_a_folder_and_standard_input_are_answered_in_order(run: Run) -> No
     assert "3 files: 2 not detected, 1 watermarked" in result.stderr
 
 
+def test_a_program_gets_the_whole_of_a_long_name(run: Run) -> None:
+    folder = Path(*["a-folder-of-a-long-name"] * 12)
+    folder.mkdir(parents=True)
+    names = [str(folder / "a.txt"), str(folder / "b.txt")]
+    Path(names[0]).write_text("1")
+    Path(names[1]).write_text(TOO_LONG)
+    result = run("--json", *names)
+    assert len(names[0]) > 256
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == names
+
+
 def test_a_bad_file_is_named_and_the_others_are_answered(run: Run, service: Played) -> None:
     write(a=TOO_LONG, b="1", c=TOO_LONG, d=MARKED)
     result = run("--json", "a.txt", "b.txt", "none.txt", "c.txt", "d.txt")

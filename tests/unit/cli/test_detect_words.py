@@ -1,8 +1,13 @@
 """What `ttmark detect` says of a finding, and what it does not."""
 
+from functools import partial
+
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.services.cli import named_table
 from ttmark.services.cli.detect import show
 from ttmark.shared.detection_words import message
 from ttmark.shared.schemas.detected import DetectedKey
@@ -67,6 +72,47 @@ def _made_with(pool_key: int | None, found: int | None) -> DetectionResult:
         id="a", verdict="watermarked", tokens=9, hypotheses=1, key=key, pool_keys_found=found
     )
     return in_words(result)
+
+
+LONG = "/srv/moderation/queue/2026-11-23/items/0001/quarterly/reports/2026/summary.docx"
+BRACKETS = "/srv/[/b]/[red]a.txt"
+WIDE = "\u5831\u544a" * 40 + ".docx"
+
+
+def results(*names: str) -> list[DetectionResult]:
+    return [
+        in_words(DetectionResult(id=name, verdict="not_detected", tokens=900, hypotheses=1)) for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", [LONG, WIDE])
+def test_a_terminal_shows_the_ends_of_names(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    terminal = partial(Console, force_terminal=True, width=80, color_system=None)
+    monkeypatch.setattr(named_table, "Console", terminal)
+    show(results(name, "a.txt"), as_json=False)
+    table = [line for line in capsys.readouterr().out.splitlines() if "900" in line]
+    assert len(table) == 2
+    assert table[0].split()[1].startswith("\u2026")
+    assert table[0].split()[1].endswith(name[-10:])
+    assert table[1].split()[1] == "a.txt"
+    assert max(map(cell_len, table)) <= 80
+
+
+def test_what_is_no_terminal_gets_whole_names(capsys: pytest.CaptureFixture[str]) -> None:
+    show(results(LONG, WIDE, BRACKETS), as_json=False)
+    rows = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "900" in line]
+    assert rows == [LONG, WIDE, BRACKETS]
+
+
+def test_what_is_said_of_several_files_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    show([*results("a.txt", "b.txt", "c.txt"), _made_with(None, None)], as_json=False)
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("None of the keys that were tried was found.") == 1
+    assert said.count("This proves nothing.") == 1
+    assert "3 files: No watermark found. " in said
+    assert "a: Watermark found. " in said
 
 
 def test_programs_read_json_alone(capsys: pytest.CaptureFixture[str]) -> None:

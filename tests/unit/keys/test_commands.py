@@ -225,6 +225,11 @@ def test_keys_are_rewrapped_backed_up_verified_and_restored(
     assert invoke("keys restore saved").exit_code == 1
 
 
+def test_brackets_in_a_label_are_shown_as_they_are(folder: Path) -> None:
+    invoke("tokens create --label [/b]")
+    assert "[/b]" in invoke("tokens list").stdout
+
+
 def test_verify_exits_with_1_when_a_record_is_damaged(folder: Path) -> None:
     invoke("keys create k --tokenizer model")
     connection = sqlite3.connect(folder / ".ttmark" / "keys.db")
