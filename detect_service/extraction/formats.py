@@ -1,7 +1,7 @@
 """The formats that are read, by the endings of names."""
 
+import re
 from collections.abc import Mapping
-from pathlib import PurePath
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -22,6 +22,8 @@ FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
     }
 )
 
+_ENDING = re.compile(r"[^/](\.[A-Za-z]+)\Z")
+
 
 def format_of(filename: str) -> Format:
     """The format that a file's name says.
@@ -29,7 +31,8 @@ def format_of(filename: str) -> Format:
     Raises:
         UnreadableFile: none that can be read.
     """
-    known = FORMAT_OF_ENDING.get(PurePath(filename).suffix.lower())
+    ending = _ENDING.search(filename)
+    known = FORMAT_OF_ENDING.get(ending[1].lower()) if ending else None
     if known is None:
         raise UnreadableFile("Files can be txt, md, html, docx or pdf.", "format")
     return known

@@ -2,13 +2,14 @@
 
 from pydantic import Field
 
+from ttmark.shared.cases.case_file import CASE_START
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 
 
 class CasePageRequest(StrictModel):
     """A case that this service signed."""
 
-    case: str = Field(description="The case as the result had it.")
+    case: str = Field(min_length=1, description="The case as the result had it.")
     text: str | None = Field(
         default=None, description="The text that was checked, to be shown with its passages marked."
     )
@@ -23,7 +24,11 @@ class CasePage(AnswerModel):
 class CaseStoreRequest(StrictModel):
     """A case that this service signed, to be kept for a time."""
 
-    case: str = Field(description="The case as the result had it, json alone: a page may hold a text.")
+    case: str = Field(
+        min_length=1,
+        description="The case as the result had it, json alone: a page may hold a text.",
+        json_schema_extra={"pattern": rf"^\{CASE_START}"},
+    )
 
 
 class StoredCase(AnswerModel):

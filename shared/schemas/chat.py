@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ttmark.shared.schemas.completions import FinishReason
 from ttmark.shared.schemas.fields import NotTaken, OnlyFalse, WholeNumber, is_none, not_supported, says
@@ -70,8 +70,29 @@ class JsonSchemaFormat(RequestPart):
 ResponseFormat = Annotated[TextFormat | JsonObjectFormat | JsonSchemaFormat, Field(discriminator="type")]
 
 
+_IS_TEXT: JsonValue = {
+    "anyOf": [{"type": "null"}, {"type": "object", "properties": {"type": {"const": "text"}}}]
+}
+_TOGETHER: list[JsonValue] = [
+    {
+        "anyOf": [
+            {"properties": {"top_logprobs": {"enum": [0, None]}}},
+            {"required": ["logprobs"], "properties": {"logprobs": {"const": True}}},
+        ]
+    },
+    {
+        "anyOf": [
+            {"properties": {"response_format": _IS_TEXT}},
+            {"properties": {"ignore_eos": {"enum": [False, None]}}},
+        ]
+    },
+]
+
+
 class ChatRequest(ChoiceFields):
     """A conversation to continue with the assistant's next message."""
+
+    model_config = ConfigDict(json_schema_extra={"allOf": _TOGETHER})
 
     messages: Annotated[list[ChatMessage], Field(fail_fast=True)] = Field(min_length=1)
     max_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from ttmark.shared.schemas.fields import (
     NonEmptyText,
@@ -33,11 +33,22 @@ Prompt = Annotated[
 class CompletionRequest(ChoiceFields):
     """A prompt to continue."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"properties": {"logprobs": {"type": "null"}}},
+                {"properties": {"echo": {"enum": [False, None]}}},
+            ]
+        }
+    )
+
     prompt: Prompt = Field(description="One prompt or several, as text or as token ids.")
     max_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
         default=None, description=f"Most tokens of a completion; {DEFAULT_MAX_TOKENS} by default."
     )
-    echo: bool | None = Field(default=None, description="Puts the prompt in front of the completion.")
+    echo: bool | None = Field(
+        default=None, description="Puts the prompt in front of the completion; not with `logprobs`."
+    )
     logprobs: Annotated[int, Field(ge=0, le=MAX_COMPLETION_LOGPROBS), WholeNumber] | None = Field(
         default=None,
         description="Log probabilities of each token and of this many alternatives, by the model alone.",

@@ -1,6 +1,5 @@
 """`POST /v1/extract`: a file, and its text."""
 
-import base64
 import binascii
 from typing import Annotated
 
@@ -8,13 +7,18 @@ from pydantic import BeforeValidator, Field
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 
+ENDINGS = ("txt", "text", "md", "markdown", "html", "htm", "docx", "pdf")
+_ANY_CASE = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in ending) for ending in ENDINGS)
+_FILENAME = rf"[^/]\.({_ANY_CASE})$"
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
 
 def _strict_base64(value: object) -> bytes:
     if not isinstance(value, str):
         raise ValueError("must be a string in base64")
     try:
-        return base64.b64decode(value, validate=True)
-    except binascii.Error:
+        return binascii.a2b_base64(value, strict_mode=True)
+    except ValueError:
         raise ValueError("must be base64") from None
 
 
@@ -22,11 +26,17 @@ class ExtractionRequest(StrictModel):
     """A file whose text is wanted."""
 
     filename: Annotated[str, Field(min_length=1, max_length=256)] = Field(
-        description="Its ending says what the file is: txt, md, html, docx or pdf."
+        description="Its ending says what the file is: txt, md, html, docx or pdf.",
+        json_schema_extra={"pattern": _FILENAME},
     )
     content: Annotated[bytes, BeforeValidator(_strict_base64)] = Field(
         description="The file in base64.",
-        json_schema_extra={"type": "string", "format": "byte", "contentEncoding": "base64"},
+        json_schema_extra={
+            "type": "string",
+            "format": "byte",
+            "contentEncoding": "base64",
+            "pattern": _BASE64,
+        },
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.detection import (
@@ -33,10 +33,21 @@ _REQUESTS: dict[str, type[DetectionRequest]] = {
     "localized": LocalizedRequest,
 }
 _OWN_OPTIONS = {"direct": "phase", "aligned": "beta", "localized": "method"}
+_AS_A_SCHEMA: list[JsonValue] = [
+    {
+        "anyOf": [
+            {"required": ["mode"], "properties": {"mode": {"const": mode}}},
+            {"properties": {option: False}},
+        ]
+    }
+    for mode, option in _OWN_OPTIONS.items()
+]
 
 
 class JobOptions(StrictModel):
     """What a job asks of each document: the options of the mode's route, without block evidence."""
+
+    model_config = ConfigDict(json_schema_extra={"allOf": _AS_A_SCHEMA})
 
     mode: JobMode = "combined"
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = None

@@ -14,7 +14,12 @@ from ttmark.shared.schemas.fields import NonEmptyText, NoTruthValue, TokenIds, W
 class VerificationRequest(StrictModel):
     """A text, what it answers, and the sampling at which it is supposed to have been made."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": EXACTLY_ONE_CONTENT})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": EXACTLY_ONE_CONTENT,
+            "anyOf": [{"properties": {name: {"type": "null"}}} for name in ("prompt", "messages")],
+        }
+    )
 
     model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
     text: NonEmptyText | None = None

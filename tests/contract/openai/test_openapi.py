@@ -112,6 +112,64 @@ def test_every_route_documents_its_errors(fake: Any) -> None:
                 assert {"400", "404", "408", "413", "415", "429", "500", "503"} <= documented
 
 
+def asked(path: str, **more: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    bodies: dict[str, dict[str, Any]] = {
+        "/v1/completions": {"model": "tiny", "prompt": "Once", "max_tokens": 1},
+        "/v1/chat/completions": {"model": "tiny", "messages": MESSAGES, "max_tokens": 1},
+        "/v1/watermark/verify": {"model": "tiny", "text": "A text " * 30},
+    }
+    return path, bodies[path], bodies[path] | more
+
+
+ANY_JSON = {"type": "json_object"}
+
+
+@pytest.mark.parametrize(
+    ("path", "good", "bad"),
+    [
+        asked("/v1/completions", echo=True, logprobs=1),
+        asked("/v1/completions", prompt=""),
+        asked("/v1/completions", prompt=[]),
+        asked("/v1/chat/completions", top_logprobs=2),
+        asked("/v1/chat/completions", top_logprobs=2, logprobs=False),
+        asked("/v1/chat/completions", response_format=ANY_JSON, ignore_eos=True),
+        asked("/v1/watermark/verify", prompt="a", messages=MESSAGES),
+        asked("/v1/watermark/verify", token_ids=[1]),
+        asked("/v1/watermark/verify", text=""),
+        asked("/v1/watermark/verify", messages=[]),
+    ],
+)
+def test_what_is_refused_whatever_the_model_is_described_as_such(
+    fake: Any, path: str, good: dict[str, Any], bad: dict[str, Any]
+) -> None:
+    description = fake.http().get("/openapi.json").json()
+    schema = description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    validator = Draft202012Validator(schema | {"components": description["components"]})
+    assert validator.is_valid(good)
+    token = "detector" if "verify" in path else "author"
+    assert fake.http(token).post(path, json=bad).status_code == 400
+    assert not validator.is_valid(bad)
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/v1/completions", {"echo": False, "logprobs": 1}),
+        ("/v1/completions", {"echo": True, "logprobs": None}),
+        ("/v1/chat/completions", {"top_logprobs": 0}),
+        ("/v1/chat/completions", {"top_logprobs": 1, "logprobs": True}),
+        ("/v1/chat/completions", {"response_format": {"type": "text"}, "ignore_eos": True}),
+        ("/v1/chat/completions", {"response_format": ANY_JSON, "ignore_eos": False}),
+    ],
+)
+def test_what_is_answered_is_described_as_allowed(fake: Any, path: str, more: dict[str, Any]) -> None:
+    _, _, body = asked(path, **more)
+    description = fake.http().get("/openapi.json").json()
+    schema = description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert Draft202012Validator(schema | {"components": description["components"]}).is_valid(body)
+    assert fake.http().post(path, json=body).status_code == 200
+
+
 def test_the_description_forbids_biases_of_what_is_no_token_id(fake: Any) -> None:
     schemas = fake.http().get("/openapi.json").json()["components"]["schemas"]
     for name in ("CompletionRequest", "ChatRequest", "ResponsesRequest"):

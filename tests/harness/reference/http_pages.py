@@ -18,6 +18,7 @@ from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.counted import counted
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
@@ -38,12 +39,13 @@ BOUNDS = {
     "exclusiveMinimum": "above {}",
     "maximum": "at most {}",
     "exclusiveMaximum": "below {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
+    "minLength": "at least {}",
+    "maxLength": "at most {}",
+    "minItems": "at least {}",
+    "maxItems": "at most {}",
     "pattern": "matches `{}`",
 }
+COUNTED = {"minLength": "character", "maxLength": "character", "minItems": "item", "maxItems": "item"}
 Schema = Mapping[str, Any]
 
 
@@ -123,7 +125,10 @@ def _kind(schema: Schema) -> str:
 
 def _bounds(schema: Schema) -> Iterator[str]:
     for one in (schema, *schema.get("anyOf", ())):
-        yield from (text.format(one[bound]) for bound, text in BOUNDS.items() if bound in one)
+        for bound, text in BOUNDS.items():
+            if bound in one:
+                noun = COUNTED.get(bound)
+                yield text.format(counted(one[bound], noun) if noun else one[bound])
 
 
 def _meaning(schema: Schema, described: Schema) -> str:

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
+from pydantic import ValidationError
+
+from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING, FORMATS, format_of
+from ttmark.shared.schemas.extraction import ENDINGS
+from ttmark.shared.schemas.jobs import JobRequest
 
 
 @pytest.fixture
@@ -47,6 +53,84 @@ async def test_requests_refuse_what_they_do_not_know_and_answers_may_grow(descri
         assert schemas[name]["additionalProperties"] is False
     for name in ("CombinedResult", "DetectionResponse", "DetectionResult", "DetectionKeys", "Segment"):
         assert "additionalProperties" not in schemas[name]
+
+
+def extraction(filename: str = "a.txt", content: str = "YQ==") -> dict[str, str]:
+    return {"filename": filename, "content": content}
+
+
+def job(**options: Any) -> dict[str, Any]:
+    return {"inputs": [{"text": "a"}], **options}
+
+
+REFUSED: list[tuple[str, str, dict[str, Any]]] = [
+    *(
+        ("/v1/extract", "ExtractionRequest", extraction(name))
+        for name in ("a", "a.odt", ".txt", "a/.txt", "a.txt/", "a.mar\u212adown", "")
+    ),
+    *(
+        ("/v1/extract", "ExtractionRequest", extraction(content=content))
+        for content in ("?", "YQ", "YQ=", "YQ==YQ==", "YWE==", "Y Q==")
+    ),
+    ("/v1/cases/page", "CasePageRequest", {"case": ""}),
+    ("/v1/cases", "CaseStoreRequest", {"case": ""}),
+    ("/v1/cases", "CaseStoreRequest", {"case": "<html>"}),
+    ("/v1/detect", "CombinedRequest", {"inputs": []}),
+    ("/v1/detect", "CombinedRequest", {"inputs": [{}]}),
+    ("/v1/detect", "CombinedRequest", {"inputs": [{"text": "a", "token_ids": [1]}]}),
+]
+
+
+@pytest.mark.parametrize(("path", "schema", "body"), REFUSED)
+async def test_what_is_refused_whatever_the_deployment_is_described_as_such(
+    service, description, path: str, schema: str, body: dict[str, Any]
+) -> None:
+    kinds = description["components"]
+    if not path.startswith("/v1/cases"):  # which this service does not have
+        assert (await service.post(path, body)).status_code == 422
+    assert not Draft202012Validator({"$ref": f"#/components/schemas/{schema}", "components": kinds}).is_valid(
+        body
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"phase": 0},
+        {"phase": None},
+        {"mode": "aligned", "phase": "any"},
+        {"beta": 2.0},
+        {"mode": "localized", "beta": 2.0},
+        {"mode": "direct", "method": "scan"},
+        {"inputs": []},
+    ],
+)
+async def test_options_of_another_mode_are_described_as_refused(options: dict[str, Any]) -> None:
+    validator = Draft202012Validator(JobRequest.model_json_schema())
+    for mode, own in (
+        ("direct", {"phase": 0}),
+        ("aligned", {"beta": 2.0}),
+        ("localized", {"method": "scan"}),
+    ):
+        assert validator.is_valid(job(mode=mode, **own))
+        assert validator.is_valid(job(mode=mode))
+    assert validator.is_valid(job())
+    body = job(**options)
+    with pytest.raises(ValidationError):
+        JobRequest.model_validate(body)
+    assert not validator.is_valid(body)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.b.PDF", "..md", "a/b.Html", "C:\\a.docx", "\n.htm"])
+async def test_endings_that_are_read_are_described_as_such(description, name: str) -> None:
+    kinds = description["components"]
+    validator = Draft202012Validator({"$ref": "#/components/schemas/ExtractionRequest", "components": kinds})
+    assert validator.is_valid(extraction(name))
+    assert format_of(name) in FORMATS
+
+
+def test_the_described_endings_are_those_that_are_read() -> None:
+    assert {f".{ending}" for ending in ENDINGS} == set(FORMAT_OF_ENDING)
 
 
 async def test_the_description_says_what_a_phase_that_is_left_out_means(description) -> None:
