@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.penalties import LogitAdjustments
+from ttmark.gen_service.decoding.penalties import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.support import Support
 from ttmark.shared.watermark import key_lanes
 
@@ -78,7 +78,7 @@ def penalize(logits: torch.Tensor, setting: SamplingSetting, before: Sequence[Se
     if adjustments.penalizes:
         logits = logits.clone()
         for row, tokens in enumerate(before):
-            adjustments.apply(logits[row : row + 1], tokens, [()])
+            adjustments.apply(logits[row : row + 1], TokenCounts((), tokens), [()])
     return logits
 
 

@@ -14,6 +14,7 @@ _SAME_NAME = (
     "min_p",
     "presence_penalty",
     "frequency_penalty",
+    "repetition_penalty",
     "ignore_eos",
 )
 

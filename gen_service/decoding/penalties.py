@@ -1,32 +1,74 @@
-"""What is added to logits before the filters: logit_bias, presence and frequency penalties."""
+"""What is added to logits before the filters: logit_bias, repetition, presence and frequency penalties."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+
+
+class TokenCounts:
+    """The distinct tokens of a prompt and its completion, and how often the completion has each.
+
+    The prompt is looked through once; the completion adds its tokens one by one.
+    """
+
+    def __init__(self, prompt: Iterable[int], completion: Iterable[int] = ()) -> None:
+        self._places = {token: place for place, token in enumerate(dict.fromkeys(prompt))}
+        self._ids = np.fromiter(self._places, dtype=np.int64)
+        self._times = np.zeros(len(self._ids))
+        for token in completion:
+            self.add(token)
+
+    def add(self, token: int) -> None:
+        """Counts one more token of the completion."""
+        place = self._places.setdefault(token, len(self._places))
+        if place == len(self._ids):
+            more = place + 64
+            self._ids = np.pad(self._ids, (0, more))
+            self._times = np.pad(self._times, (0, more))
+        self._ids[place] = token
+        self._times[place] += 1
+
+    def times(self, token: int) -> float:
+        """How often the completion has a token."""
+        place = self._places.get(token)
+        return 0.0 if place is None else float(self._times[place])
+
+    def columns(self, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """All tokens [known], and how often the completion has each [known] in the type of `like`."""
+        known = len(self._places)
+        ids, times = (torch.from_numpy(values[:known]) for values in (self._ids, self._times))
+        return ids.to(like.device), times.to(like.device, like.dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class LogitAdjustments:
-    """OpenAI's: logit + bias - frequency * count - presence * (count > 0), counted over the completion."""
+    """Bias and penalties in vLLM's order, which is also that of transformers.
+
+    First logit + bias. Then the repetition penalty on every token of prompt and completion, once: a logit above 0
+    is divided by it, any other multiplied. Then OpenAI's: - frequency * count - presence * (count > 0), counted
+    over the completion.
+    """
 
     presence: float = 0.0
     frequency: float = 0.0
     bias: Mapping[int, float] = field(default_factory=dict)
+    repetition: float = 1.0
 
     @property
     def penalizes(self) -> bool:
-        return self.presence != 0.0 or self.frequency != 0.0
+        return self.presence != 0.0 or self.frequency != 0.0 or self.repetition != 1.0
 
     @property
     def active(self) -> bool:
         return self.penalizes or bool(self.bias)
 
-    def apply(self, logits: torch.Tensor, completion: Sequence[int], paths: Sequence[Sequence[int]]) -> None:
-        """Changes `logits` [branches, vocab] in place; branch i comes after `completion` and `paths[i]`.
+    def apply(self, logits: torch.Tensor, before: TokenCounts, paths: Sequence[Sequence[int]]) -> None:
+        """Changes `logits` [branches, vocab] in place; branch i comes after `before` and `paths[i]`.
 
-        The tokens of a path count as those before it do: the second token of a block sees the first.
+        The tokens of a path count as those of the completion do: the second token of a block sees the first.
         """
         if self.bias:
             ids = torch.tensor(list(self.bias), dtype=torch.int64, device=logits.device)
@@ -34,24 +76,23 @@ class LogitAdjustments:
             logits[:, ids] += amounts
         if not self.penalizes:
             return
-        before = Counter(completion)
         own = {
-            (row, token): before[token] + path.count(token)
+            (row, token): before.times(token) + path.count(token)
             for row, path in enumerate(paths)
             for token in set(path)
         }
         if own:
             # Tokens of a path have a count of their own, which counts from what stands there now.
             rows, tokens = torch.tensor(list(own), dtype=torch.int64, device=logits.device).T
-            penalized = logits[rows, tokens] - self._penalty(own.values(), logits)
-        if before:
-            seen = torch.tensor(list(before), dtype=torch.int64, device=logits.device)
-            logits[:, seen] -= self._penalty(before.values(), logits)
+            times = torch.tensor(list(own.values()), dtype=logits.dtype, device=logits.device)
+            penalized = self._penalized(logits[rows, tokens], times)
+        seen, times = before.columns(logits)
+        logits.index_copy_(1, seen, self._penalized(logits.index_select(1, seen), times))
         if own:
             logits[rows, tokens] = penalized
 
-    def _penalty(self, times: Iterable[int], like: torch.Tensor) -> torch.Tensor:
-        """What is taken from tokens that occurred so often, [tokens]."""
-        return (
-            self.frequency * torch.tensor(list(times), dtype=like.dtype, device=like.device) + self.presence
-        )
+    def _penalized(self, logits: torch.Tensor, times: torch.Tensor) -> torch.Tensor:
+        """Logits [..., tokens] of tokens that were seen, and that the completion has so often."""
+        if self.repetition != 1.0:
+            logits = torch.where(logits > 0, logits / self.repetition, logits * self.repetition)
+        return logits - (self.frequency * times + self.presence * times.clamp(max=1))

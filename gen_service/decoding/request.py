@@ -17,7 +17,8 @@ FinishReason = Literal["stop", "length"]
 class SamplingParams:
     """Decoding parameters of one request, with the meaning that transformers' processors give them.
 
-    Order: logit_bias, penalties and grammar, temperature, top-k, top-p, min-p; the watermark comes last.
+    Order: logit_bias, penalties (`LogitAdjustments`) and grammar, temperature, top-k, top-p, min-p; the watermark
+    comes last.
 
     Attributes:
         top_k: 0 keeps every token.
@@ -39,6 +40,7 @@ class SamplingParams:
     ignore_eos: bool = False
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     logprobs: int | None = None
     max_branches: int | None = None
@@ -52,6 +54,7 @@ class SamplingParams:
         _require(all(self.stop), "stop must not hold an empty string")
         _require(abs(self.presence_penalty) <= 2.0, "presence_penalty must be between -2 and 2")
         _require(abs(self.frequency_penalty) <= 2.0, "frequency_penalty must be between -2 and 2")
+        _require(1.0 <= self.repetition_penalty <= 2.0, "repetition_penalty must be between 1 and 2")
         _require(all(math.isfinite(bias) for bias in self.logit_bias.values()), "logit_bias must be finite")
         _require(self.logprobs is None or 0 <= self.logprobs <= 100, "logprobs must be between 0 and 100")
         _require(self.max_branches is None or self.max_branches >= 1, "max_branches must be at least 1")

@@ -10,7 +10,7 @@ from ttmark.gen_service.decoding.block import Block, PlainBlock, TandemBlock
 from ttmark.gen_service.decoding.block_builder import BlockBuilder
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.logprobs import block_logprobs
-from ttmark.gen_service.decoding.penalties import LogitAdjustments
+from ttmark.gen_service.decoding.penalties import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
 from ttmark.gen_service.decoding.text_stream import TextStream
@@ -48,8 +48,9 @@ class Sequence:
         self._marked = (marking, marking.watermark.tracker()) if marking else None
         self._draws = Draws(secrets.randbits(64) if params.seed is None else params.seed)
         self._adjustments = LogitAdjustments(
-            params.presence_penalty, params.frequency_penalty, params.logit_bias
+            params.presence_penalty, params.frequency_penalty, params.logit_bias, params.repetition_penalty
         )
+        self._counts = TokenCounts(request.prompt_ids if self._adjustments.repetition != 1.0 else ())
         self._grammar = request.grammar.begin() if request.grammar else None
         self._text = TextStream(tokenizer, params.stop)
         self._blocks = 0
@@ -95,7 +96,7 @@ class Sequence:
         if self.params.logprobs is not None:
             block.model_logits.update(zip(paths, logits.clone(), strict=True))
         if self._adjustments.active:
-            self._adjustments.apply(logits, self.completion, paths)
+            self._adjustments.apply(logits, self._counts, paths)
         if self._grammar is not None:
             self._grammar.mask(logits, paths)
 
@@ -160,6 +161,7 @@ class Sequence:
         text, taken = "", 0
         for token in new:
             self.tokens.append(token)
+            self._counts.add(token)
             taken += 1
             if token in self.ends:
                 self.finish_reason = "stop"

@@ -53,6 +53,13 @@ class SamplingFields(RequestPart):
     )
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
     frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
+    repetition_penalty: float | None = Field(
+        default=None,
+        ge=1,
+        le=2,
+        description="Divides the logits above 0 of all tokens of prompt and completion, and multiplies the others; "
+        "1 by default: off.",
+    )
     logit_bias: LogitBias | None = Field(
         default=None,
         description="Token id to what is added to its logit. Above 5, or below -1 for more than 64 tokens, "

@@ -33,6 +33,7 @@ class Maker:
             ignore_eos=not held and number % 2 == 0,
             stop=("e",) if number % 7 == 6 else (),
             presence_penalty=0.5 if number % 5 == 4 else 0.0,
+            repetition_penalty=1.3 if number % 5 == 3 else 1.0,
             logit_bias={7: 2.0} if number % 6 == 5 else {},
             logprobs=2 if number % 9 == 8 else None,
             max_branches=choose.choice([None, 3]),

@@ -52,6 +52,8 @@ BAD_COMPLETIONS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"min_p": 2}, (400, INVALID, "min_p")),
     ({"presence_penalty": 3}, (400, INVALID, "presence_penalty")),
     ({"frequency_penalty": -3}, (400, INVALID, "frequency_penalty")),
+    ({"repetition_penalty": 0.9}, (400, INVALID, "repetition_penalty")),
+    ({"repetition_penalty": 2.1}, (400, INVALID, "repetition_penalty")),
     ({"stop": ""}, (400, INVALID, "stop")),
     ({"stop": ["a", ""]}, (400, INVALID, "stop")),
     ({"stop": ["a"] * 5}, (400, INVALID, "stop")),
@@ -228,7 +230,7 @@ def test_a_whole_number_may_be_written_with_a_fraction_of_zero(service: Any) -> 
 def test_null_means_unset(service: Any) -> None:
     fields = ["temperature", "top_p", "top_k", "min_p", "n", "stop", "seed", "presence_penalty"]
     fields += ["frequency_penalty", "logit_bias", "stream", "stream_options", "user", "ignore_eos"]
-    fields += ["return_token_ids", "watermark", "echo", "logprobs", "best_of", "suffix"]
+    fields += ["repetition_penalty", "return_token_ids", "watermark", "echo", "logprobs", "best_of", "suffix"]
     response = service.http().post("/v1/completions", json=GOOD_COMPLETION | dict.fromkeys(fields))
     assert response.status_code == 200
 

@@ -151,6 +151,7 @@ class Bench:
             stop=(" ",) if index % 5 == 0 else (),
             ignore_eos=bool(index % 2),
             presence_penalty=0.5 * (index % 7 == 0),
+            repetition_penalty=1.3 if index % 5 == 0 else 1.0,
             logprobs=2 if index % 6 == 0 else None,
             max_branches=int(rng.choice([3, 12])),
         )

@@ -27,6 +27,7 @@ def test_fields_that_are_given_arrive() -> None:
         "top_k": 20,
         "presence_penalty": -1.0,
         "frequency_penalty": 0.5,
+        "repetition_penalty": 1.2,
         "seed": 3,
         "ignore_eos": True,
     }

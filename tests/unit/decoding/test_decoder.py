@@ -23,7 +23,7 @@ END = 0
 BRANCHES = 6
 FILTERS = (
     {"top_k": 50, "top_p": 0.9, "temperature": 0.7},
-    {"top_k": 8},
+    {"top_k": 8, "repetition_penalty": 1.4},
     {"top_k": 40, "min_p": 0.05, "frequency_penalty": 0.5},
     {"top_p": 0.8},  # not bounded
     {"top_k": 20, "ignore_eos": True, "temperature": 1.5},

@@ -109,6 +109,7 @@ def test_pieces_are_those_of_the_decoder_whatever_drafts_are_dropped(chance_of_d
     asked = [request(n, n % 4, schemes[n // 3], ignore_eos=n % 2 == 0) for n in range(12)]
     asked[4] = request(4, 2, stop=("e",), logprobs=2)
     asked[5] = request(5, 3, presence_penalty=1.0, logit_bias={7: 2.0})
+    asked[7] = request(7, 3, repetition_penalty=1.5)
     asked[6] = request(6, 2, temperature=0.0)
     scheduler = Scheduler(chance_of_drop)
     for each in asked:
