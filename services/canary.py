@@ -10,7 +10,7 @@ import structlog
 from prometheus_client import CollectorRegistry, start_http_server
 
 from ttmark.services.canary_metrics import CanaryMetrics, CanaryOutcome
-from ttmark.services.cli.demonstration import PROMPT, SAMPLING, human_text
+from ttmark.services.cli.demonstration import PROMPT, human_text
 from ttmark.services.model_folder import default_model, model_id
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_canary import CanarySettings
@@ -19,6 +19,8 @@ from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.detection import DetectionResult, DirectRequest, Document
 
 _REQUEST_SECONDS = 60.0
+# Named in full: what a check finds is to change with the services, and not with a model's own defaults.
+_SAMPLING = {"temperature": 1.0, "top_p": 0.95, "top_k": 50, "min_p": 0.0, "repetition_penalty": 1.0}
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Canary:
     def _generate(self) -> tuple[str, str]:
         completion = self.generation.complete(
             {
-                **SAMPLING,
+                **_SAMPLING,
                 "model": self._model,
                 "prompt": PROMPT,
                 "max_tokens": self.settings.canary_tokens,

@@ -5,7 +5,7 @@ from pathlib import Path
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.local.manifest import is_whole
-from ttmark.services.local.smollm2 import smollm2_folder
+from ttmark.services.local.smollm2 import get_smollm2, smollm2_folder
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER
 
@@ -15,7 +15,7 @@ BY_NAME = (DEMO, SMOLLM2)
 
 def default_model(state: Path) -> str:
     """`smollm2` where it lies in the state folder, else `demo`."""
-    return SMOLLM2 if is_whole(smollm2_folder(state)) else DEMO
+    return SMOLLM2 if is_whole(smollm2_folder(state), whatever_sampling=True) else DEMO
 
 
 def model_id(model: str) -> str:
@@ -28,7 +28,8 @@ def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
     unless it is in the local cache.
 
     Raises:
-        StartupError: no such folder, or the hub has no such model or cannot be reached.
+        StartupError: no such folder, one of an earlier release that cannot be written, or the hub has no such
+            model or cannot be reached.
     """
     if model == DEMO:
         return DEMO_MODEL_PATH
@@ -48,6 +49,6 @@ def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
 
 def _made_smollm2(state: Path) -> Path:
     folder = smollm2_folder(state)
-    if not is_whole(folder):
+    if not is_whole(folder, whatever_sampling=True):
         raise StartupError(f"model {SMOLLM2} is not in {folder}; `ttmark models get {SMOLLM2}` puts it there")
-    return folder
+    return get_smollm2(state)  # an earlier release's folder has other sampling

@@ -15,7 +15,9 @@ from ttmark.services.chat_template import read_chat_template
 from ttmark.services.engines import RunningEngine, load_engine
 from ttmark.services.model_folder import default_model, model_id, resolve_model
 from ttmark.services.runtime import StartupError
+from ttmark.services.sampling_defaults import read_sampling_defaults
 from ttmark.services.settings import GenerationSettings
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 
 # oneDNN keeps a kernel for each shape of a product; its own 1,024 take 0.15 GB more on the demo model.
 _KERNELS_KEPT = "64"
@@ -51,10 +53,12 @@ class Models:
         served: dict[str, ServedModel] = {}
         for name, folder in folders.items():
             template = read_chat_template(folder)
+            own = settings.generation_defaults == "model"
+            defaults = read_sampling_defaults(folder) if own else SamplingDefaults()
             engine = load_engine(name, folder, settings)
             engine.record_in(metrics)
             engines.append(engine)
-            served[name] = ServedModel(engine, template, settings.control_tokens)
+            served[name] = ServedModel(engine, template, settings.control_tokens, defaults)
             served[name].grammars.submit(ANY_OBJECT)  # its first grammar would hold up whoever is served then
         return cls(served, tuple(engines))
 

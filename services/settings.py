@@ -157,6 +157,11 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         "they are read as ordinary text; `refuse`: the request gets a 400; `control`: they work, so that a "
         "user's message can pose as the system's.",
     )
+    generation_defaults: Literal["model", "openai"] = Field(
+        default="model",
+        description="What holds where a request names no temperature, top-p, top-k, min-p or repetition "
+        "penalty: `model`: what the model's `generation_config.json` says; `openai`: temperature 1 alone.",
+    )
     playground: bool = Field(
         default=False,
         description="Serve a page at `/playground` on which people with an access token watch a text being "

@@ -34,7 +34,7 @@ FRESH_SECTION = "false positives under fresh keys"
 DEPLOYED_SECTION = "false positives under the deployed key"
 SAMPLING, LENGTH, LANGUAGE, KIND, EDIT = "sampling", "length", "language", "kind of text", "edit"
 ALL = "all texts"
-SAMPLING_NAMES = {CHAT: f"chat ({SAMPLINGS[CHAT]})", PLAIN: f"the service's default ({SAMPLINGS[PLAIN]})"}
+SAMPLING_NAMES = {CHAT: f"chat ({SAMPLINGS[CHAT]})", PLAIN: f"OpenAI's default ({SAMPLINGS[PLAIN]})"}
 
 
 @dataclass(frozen=True, slots=True)

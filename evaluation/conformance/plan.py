@@ -18,7 +18,7 @@ SAMPLINGS: Mapping[str, SamplingSetting] = {
     CHAT: SETTINGS[Setting.CHAT],
     PLAIN: SamplingSetting(top_k=0, top_p=1.0, temperature=1.0),
 }
-"""That of chat services, and what the generation service does where a request says nothing."""
+"""That of chat services, and OpenAI's default."""
 
 FALSE_RATES = (1e-2, 1e-3)
 FOUND_RATES = (1e-2, 1e-5)

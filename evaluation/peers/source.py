@@ -126,6 +126,7 @@ def _config(tokens: int) -> GenerationConfig:
         top_k=0,
         top_p=1.0,
         temperature=1.0,
+        repetition_penalty=1.0,  # what is not named is taken from the model's own configuration
         eos_token_id=None,
         pad_token_id=0,
     )

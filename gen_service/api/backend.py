@@ -16,6 +16,7 @@ from ttmark.gen_service.api.token_text import TokenText
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.shared.http.service_errors import ModelNotFound
 from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 
 
 class KeyProvider(Protocol):
@@ -39,6 +40,7 @@ class ServedModel:
     Attributes:
         chat_template: None where the tokenizer has none.
         control_tokens: what becomes of control tokens such as `<|im_end|>` in messages.
+        sampling: what holds where a request names none.
         created: Unix time at which it was loaded.
         grammars: makes grammars over its tokens.
         token_text: what its tokens read as.
@@ -49,6 +51,7 @@ class ServedModel:
     generator: Generator
     chat_template: ChatTemplate | None = None
     control_tokens: ControlTokenRule = "text"
+    sampling: SamplingDefaults = field(default_factory=SamplingDefaults)
     created: int = field(default_factory=lambda: int(time.time()))
     grammars: JsonGrammars = field(init=False)
     token_text: TokenText = field(init=False)

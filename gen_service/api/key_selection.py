@@ -19,7 +19,7 @@ _PAYLOAD_FIELD = "watermark.payload"
 
 def choose_marking(
     options: WatermarkOptions | None,
-    temperature: float | None,
+    temperature: float,
     caller: Principal,
     backend: GenerationBackend,
     generator: Generator,

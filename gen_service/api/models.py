@@ -28,5 +28,6 @@ def describe(model_id: str, model: ServedModel, tenant: str, backend: Generation
         context_length=generator.context_length,
         tokenizer_fingerprint=generator.tokenizer.fingerprint,
         chat=model.chat_template is not None,
+        sampling=model.sampling,
         profiles=list(profiles.values()),
     )

@@ -142,8 +142,9 @@ def _model_and_marking(
     model = backend.model(body.model)
     if not model.generator.ready:
         raise NotReady("The model is not ready.", retry_after=1)
-    marking = choose_marking(body.watermark, body.temperature, caller, backend, model.generator)
-    marking = without_confined_marks(marking, body.logit_bias, caller)
+    sampling = model.sampling.under(body)
+    marking = choose_marking(body.watermark, sampling["temperature"], caller, backend, model.generator)
+    marking = without_confined_marks(marking, body.logit_bias, sampling["repetition_penalty"], caller)
     check_carried(body.watermark, marking)
     return model, marking
 
@@ -188,7 +189,11 @@ def _plan(
     for prompt in prompts:
         check_room(len(prompt.token_ids), max_tokens, model.generator.context_length, limit_field)
     sampling = sampling_params(
-        body, max_tokens=max_tokens, logprobs=logprobs, vocab_size=model.generator.vocab_size
+        body,
+        model.sampling,
+        max_tokens=max_tokens,
+        logprobs=logprobs,
+        vocab_size=model.generator.vocab_size,
     )
     traffic = Traffic(
         caller=caller,

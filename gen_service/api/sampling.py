@@ -6,23 +6,21 @@ from typing import Any
 from ttmark.gen_service.engine import SamplingParams
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.sampling import SamplingFields
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 
 _SEEDS = 2**63
-_SAME_NAME = (
-    "temperature",
-    "top_p",
-    "min_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "repetition_penalty",
-    "ignore_eos",
-)
+_SAME_NAME = ("presence_penalty", "frequency_penalty", "ignore_eos")
 
 
 def sampling_params(
-    body: SamplingFields, *, max_tokens: int, logprobs: int | None, vocab_size: int
+    body: SamplingFields,
+    defaults: SamplingDefaults,
+    *,
+    max_tokens: int,
+    logprobs: int | None,
+    vocab_size: int,
 ) -> SamplingParams:
-    """Sampling parameters of the first completion; fields that are null keep the engine's defaults.
+    """Sampling parameters of the first completion; fields that are null keep the defaults.
 
     Raises:
         BadRequest: naming the field that the engine refuses.
@@ -32,10 +30,10 @@ def sampling_params(
         return SamplingParams(
             max_tokens=max_tokens,
             logprobs=logprobs,
-            top_k=max(0, body.top_k or 0),
             stop=_stop(body.stop),
             seed=None if body.seed is None else body.seed % _SEEDS,
             logit_bias=_logit_bias(body.logit_bias or {}, vocab_size),
+            **defaults.under(body),
             **given,
         )
     except ValueError as error:

@@ -125,7 +125,9 @@ class Verifier:
             )
 
     async def _find(self, plan: VerificationPlan, caller: Principal, identifier: str) -> Finding:
-        reading = ReadingRequest(identifier, plan.prompt_ids, plan.text_ids, plan.filters, caller.tenant)
+        reading = ReadingRequest(
+            identifier, plan.prompt_ids, plan.text_ids, plan.filters, caller.tenant, plan.repetition_penalty
+        )
         with engine_errors_as_answers():
             probabilities = await plan.model.generator.read(reading)
         async with self._turn:

@@ -39,6 +39,7 @@ class VerificationPlan:
     prompt_ids: tuple[int, ...]
     text_ids: tuple[int, ...]
     filters: FilterParams
+    repetition_penalty: float
     any_phase: bool
     fpr: float
 
@@ -86,12 +87,14 @@ async def plan_verification(
     if not backend.keys.ready:
         raise NotReady("No watermark key is in hand at the moment.", retry_after=1)
     keys = _keys(body, caller, backend, model)
+    sampling = model.sampling.under(body)
     plan = VerificationPlan(
         model=model,
         keys=keys,
         prompt_ids=await _prompt(body, model, backend.labels.label),
         text_ids=await _text(body, model, backend.labels.label),
-        filters=FilterParams(body.temperature, max(0, body.top_k), body.top_p, body.min_p),
+        repetition_penalty=sampling.pop("repetition_penalty"),
+        filters=FilterParams(**sampling),
         any_phase=body.any_phase,
         fpr=body.fpr,
     )

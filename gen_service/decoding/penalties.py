@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 
 class TokenCounts:
@@ -45,11 +44,11 @@ class TokenCounts:
 
 @dataclass(frozen=True, slots=True)
 class LogitAdjustments:
-    """Bias and penalties in vLLM's order, which is also that of transformers.
+    """Bias and penalties, in the order that vLLM and transformers have them in.
 
-    First logit + bias. Then the repetition penalty on every token of prompt and completion, once: a logit above 0
-    is divided by it, any other multiplied. Then OpenAI's: - frequency * count - presence * (count > 0), counted
-    over the completion.
+    First logit + bias. Then the repetition penalty, once on every token of prompt and completion: a logit
+    above 0 is divided by it, any other multiplied. Then OpenAI's: - frequency * count - presence *
+    (count > 0), counted over the completion.
     """
 
     presence: float = 0.0

@@ -120,6 +120,7 @@ class ReadingRequest:
         prompt_ids: what the text continues; may be empty.
         filters: the sampling at which the text is supposed to have been made.
         tenant: whose it is.
+        repetition_penalty: part of that sampling; of other penalties and biases nothing is supposed.
 
     Raises:
         ValueError: prompt and text have fewer than two tokens, so that the model says nothing of any.
@@ -130,6 +131,7 @@ class ReadingRequest:
     text_ids: tuple[int, ...]
     filters: FilterParams
     tenant: str = ""
+    repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
         enough = len(self.text_ids) >= 1 and len(self.prompt_ids) + len(self.text_ids) >= 2

@@ -152,7 +152,7 @@ class Engine:
         async with aclosing(self._submit(reading)) as stream:
             async for _ in stream:
                 pass
-        return reading.probabilities
+        return reading.probabilities.values
 
     def cost_curve(self, most_rows: int, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
         """What a pass costs by its rows, measured; for an engine that has nothing in hand."""

@@ -1,28 +1,22 @@
-"""A text that the model reads instead of writing it: how likely it finds each token."""
+"""A text that the model reads instead of writing it, to the scheduler a sequence that is all prompt."""
 
 from dataclasses import replace
 
-import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest, SamplingParams
+from ttmark.gen_service.decoding.text_probabilities import ROWS, TextProbabilities
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
 from ttmark.gen_service.engine.job import Work
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.shared.tokenization import TextTokenizer
-
-ROWS = 64
-"""Tokens of a text that are read in one pass: logits of more are never held for one text."""
 
 
 class TextReading(CachedSequence):
     """A sequence that is all prompt to the scheduler, and wants the logits of every row of the text.
 
     Attributes:
-        probabilities: of each token of the text after the filters, as far as it is read; the first is 1 where
-            nothing stands before it.
+        probabilities: of the text's tokens, as far as it is read.
     """
 
     def __init__(
@@ -38,10 +32,8 @@ class TextReading(CachedSequence):
             deadline,
             prompt_cut,
         )
-        self.probabilities = np.ones(len(request.text_ids))
-        self._targets = request.text_ids
+        self.probabilities = TextProbabilities(request)
         self._before = len(request.prompt_ids)
-        self._filters = request.filters
 
     @property
     def most_reused(self) -> int:
@@ -71,11 +63,5 @@ class TextReading(CachedSequence):
         """
         # The row of a token says what comes after it.
         first = self.cached - len(logits) + 1 - self._before
-        wanted = logits[max(0, -first) :]
-        for index, support in enumerate(
-            filter_rows(wanted, [self._filters] * len(wanted)), start=max(0, first)
-        ):
-            if support is None:
-                raise SequenceFailed("the model gave logits that are not finite")
-            self.probabilities[index] = support.probability(self._targets[index])
+        self.probabilities.take(max(0, first), logits[max(0, -first) :])
         return None if self.in_prompt else Delta(token_ids=(), text="", finish_reason="stop")

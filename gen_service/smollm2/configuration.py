@@ -26,7 +26,7 @@ def model_config(file: GGUFFile) -> dict[str, Any]:
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": True,
-        **special_ids(file),
+        **_special_ids(file),
     }
 
 
@@ -44,7 +44,6 @@ def tokenizer_config(file: GGUFFile) -> dict[str, Any]:
     }
 
 
-def special_ids(file: GGUFFile) -> dict[str, Any]:
-    """`generation_config.json`, in `config.json` too: an answer ends with the token that ends a message."""
+def _special_ids(file: GGUFFile) -> dict[str, Any]:
     names = {"bos": "bos", "eos": "eos", "pad": "padding"}
     return {f"{name}_token_id": file[f"tokenizer.ggml.{ours}_token_id"] for name, ours in names.items()}

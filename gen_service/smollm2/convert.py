@@ -8,8 +8,9 @@ import orjson
 from safetensors.torch import save_file
 
 from ttmark.gen_service import smollm2
-from ttmark.gen_service.smollm2.configuration import model_config, special_ids, tokenizer_config
+from ttmark.gen_service.smollm2.configuration import model_config, tokenizer_config
 from ttmark.gen_service.smollm2.gguf_file import GGUFFile
+from ttmark.gen_service.smollm2.sampling import write_generation_config
 from ttmark.gen_service.smollm2.tokenizer import smollm_tokenizer
 from ttmark.gen_service.smollm2.weights import llama_weights
 
@@ -35,7 +36,7 @@ def convert(gguf: Path, folder: Path, progress: Callable[[float], None] = lambda
     smollm_tokenizer(file).save(str(folder / "tokenizer.json"))
     (folder / "chat_template.jinja").write_text(file["tokenizer.chat_template"])
     _write(folder / "config.json", model_config(file))
-    _write(folder / "generation_config.json", special_ids(file))
+    write_generation_config(folder)
     _write(folder / "tokenizer_config.json", tokenizer_config(file))
     card = Path(__file__).with_name("card.md").read_text()
     (folder / "README.md").write_text(card.format_map(vars(smollm2)))

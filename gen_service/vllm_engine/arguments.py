@@ -27,8 +27,10 @@ _OURS = frozenset(
         "dtype",
         "enable_log_requests",
         "enable_prefix_caching",
+        "generation_config",
         "max_num_seqs",
         "model",
+        "override_generation_config",
         "scheduling_policy",
         "served_model_name",
         "speculative_config",
@@ -75,7 +77,8 @@ def engine_config(folder: Path, settings: VllmSettings) -> Any:
                 "num_speculative_tokens": MAX_BLOCK_SIZE - 1,
             },
             additional_config=Additional(scratch_blocks(settings), Lifeline.of_this_process()),
-            **{"generation_config": "vllm", "skip_tokenizer_init": True} | arguments,
+            generation_config="vllm",  # no sampling of vLLM's own: a ticket has all of it
+            **{"skip_tokenizer_init": True} | arguments,
         )
         config = chosen.create_engine_config()
     except Exception as error:

@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence as Tokens
 
-import numpy as np
 import torch
 
 from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest
 from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.decoding.text_probabilities import TextProbabilities
 from ttmark.shared.tokenization import TextTokenizer
-
-ROWS = 64
-"""Tokens of a text whose logits are looked at together."""
 
 FILLER = 0
 """What vLLM is told of a completion that is over, until the request is aborted; nobody sees it."""
@@ -67,20 +63,19 @@ class Reading:
     """A text that is read: how likely the model finds each of its tokens.
 
     Attributes:
-        probabilities: [tokens] after the filters, as far as it is read; 1 where nothing stands before.
+        probabilities: of the text's tokens, as far as it is read.
         failed: whether it cannot be read.
     """
 
     def __init__(self, ticket: str, request: ReadingRequest) -> None:
         self.ticket = ticket
         self.failed = False
-        self.probabilities = np.ones(len(request.text_ids))
-        self._request = request
+        self.probabilities = TextProbabilities(request)
         self._before = len(request.prompt_ids)
 
     def wanted(self, start: int, count: int) -> range:
         """Of the rows at positions `start` to `start + count`, those that speak of the text's tokens."""
-        end = self._before + len(self.probabilities) - 1
+        end = self._before + len(self.probabilities.values) - 1
         return range(max(0, self._before - 1 - start), min(count, end - start))
 
     def take(self, position: int, logits: torch.Tensor) -> None:
@@ -89,12 +84,8 @@ class Reading:
         Raises:
             SequenceFailed: they are not finite.
         """
-        first = position + 1 - self._before
-        for index, support in enumerate(filter_rows(logits, [self._request.filters] * len(logits)), first):
-            if support is None:
-                raise SequenceFailed("the model gave logits that are not finite")
-            self.probabilities[index] = support.probability(self._request.text_ids[index])
+        self.probabilities.take(position + 1 - self._before, logits)
 
     def ends_at(self, position: int) -> bool:
         """Whether nothing is left after the row at `position`."""
-        return position + 2 >= self._before + len(self.probabilities)
+        return position + 2 >= self._before + len(self.probabilities.values)

@@ -20,7 +20,6 @@ from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Direct
 QUESTION = "Write a letter to a friend about a week of walking in the mountains."
 PROMPT = "The command reads the file and"
 TOKENS = 200
-SAMPLING = {"max_tokens": TOKENS, "temperature": 1.0, "top_p": 0.95, "top_k": 50}
 _MEANING = f"""\
 watermarked   The text contains passages made with that key.
 not_detected  No mark of that key was found. A human may have written it, or another model.
@@ -67,7 +66,8 @@ def _ask(services: LocalServices, console: Console) -> str:
     """The answer to the question, printed as it is written."""
     setup = services.setup
     console.print(f"\n[bold]You:[/] {QUESTION}\n[bold]{escape(setup.model_id)}:[/]")
-    body = {"model": setup.model_id, "messages": [{"role": "user", "content": QUESTION}], **SAMPLING}
+    body = {"model": setup.model_id, "messages": [{"role": "user", "content": QUESTION}]}
+    body["max_tokens"] = TOKENS
     with Client(services.gen_url, setup.token) as generation:
         return print_stream(stream_answer(generation, body), console)
 
@@ -75,10 +75,9 @@ def _ask(services: LocalServices, console: Console) -> str:
 def _complete(services: LocalServices, console: Console) -> str:
     """What a model that does not chat writes after the prompt."""
     setup = services.setup
+    body = {"model": setup.model_id, "prompt": PROMPT, "ignore_eos": True, "max_tokens": TOKENS, "top_k": 50}
     with Client(services.gen_url, setup.token) as generation:
-        completion = generation.complete(
-            {"model": setup.model_id, "prompt": PROMPT, "ignore_eos": True, **SAMPLING}
-        )
+        completion = generation.complete(body)
     text = completion.choices[0].text
     console.print(Panel(PROMPT + "[bold]" + escape(text) + "[/]", title=f"{TOKENS} tokens, watermarked"))
     return text

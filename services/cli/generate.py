@@ -34,15 +34,14 @@ def generate(
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to generate.")] = 200,
     temperature: Annotated[
         float | None,
-        typer.Option(
-            min=0, help="0 is greedy and leaves nothing to watermark. Default: the service's, which is 1."
-        ),
+        typer.Option(min=0, help="0 is greedy and leaves nothing to watermark. Default: the model's own."),
     ] = None,
     top_p: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Default: the service's, which is 1, off.")
+        float | None, typer.Option(min=0, max=1, help="1 is off. Default: the model's own.")
     ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(min=0, help="0 is off. Default: the service's, which is off.")
+    top_k: Annotated[int | None, typer.Option(min=0, help="0 is off. Default: the model's own.")] = None,
+    repetition_penalty: Annotated[
+        float | None, typer.Option(min=1, max=2, help="1 is off. Default: the model's own.")
     ] = None,
     seed: Annotated[
         int | None,
@@ -72,6 +71,7 @@ def generate(
         "temperature": temperature,
         "top_p": top_p,
         "top_k": top_k,
+        "repetition_penalty": repetition_penalty,
         "seed": seed,
         "watermark": marking or None,
     }

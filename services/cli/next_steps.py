@@ -48,12 +48,7 @@ Python, after `pip install openai`
 def next_steps(services: LocalServices, *, chat: bool) -> str:
     """Headings, and indented below each what to type."""
     setup = services.setup
-    options: dict[str, object] = {
-        "model": setup.model_id,
-        "max_tokens": 200,
-        "temperature": 0.7,
-        "top_p": 0.95,
-    }
+    options: dict[str, object] = {"model": setup.model_id, "max_tokens": 200}
     if chat:
         path, endpoint, content = "/v1/chat/completions", "chat.completions", "message.content"
         options["messages"] = [{"role": "user", "content": CHAT_QUESTION}]

@@ -21,9 +21,19 @@ def verify(
         str | None, typer.Option(help="What the text continues, or answers with --chat, where it is known.")
     ] = None,
     chat: Annotated[bool, typer.Option("--chat", help="The prompt was a user's message.")] = False,
-    temperature: Annotated[float, typer.Option(help="The text was sampled at; wrong values cost power.")] = 1,
-    top_p: Annotated[float, typer.Option(help="As temperature; 1 is off.")] = 1,
-    top_k: Annotated[int, typer.Option(help="As temperature; 0 is off.")] = 0,
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="The text was sampled at; wrong values cost power. Default: the model's own."),
+    ] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Of the sampling; 1 is off. Default: the model's own.")
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Of the sampling; 0 is off. Default: the model's own.")
+    ] = None,
+    repetition_penalty: Annotated[
+        float | None, typer.Option(help="Of the sampling; 1 is off. Default: the model's own.")
+    ] = None,
     key: Annotated[
         list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
     ] = None,
@@ -49,6 +59,7 @@ def verify(
             "temperature": temperature,
             "top_p": top_p,
             "top_k": top_k,
+            "repetition_penalty": repetition_penalty,
         }
         body |= {"fpr": fpr, "keys": key or None, "model": model or only_model(client)}
         if prompt is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from ttmark.gen_service.smollm2 import CONVERSION, WHEEL_SHA256
+from ttmark.gen_service.smollm2.sampling import FILE, SAMPLING
 
 MANIFEST = "MANIFEST"
 
@@ -16,15 +17,18 @@ def write_manifest(folder: Path) -> None:
     document = {
         "conversion": CONVERSION,
         "wheel_sha256": WHEEL_SHA256,
-        "files": {path.name: _describe(path) for path in sorted(folder.iterdir())},
+        "sampling": SAMPLING,
+        "files": {path.name: _describe(path) for path in sorted(folder.iterdir()) if path.name != MANIFEST},
     }
     (folder / MANIFEST).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def is_whole(folder: Path, *, read_all: bool = False) -> bool:
+def is_whole(folder: Path, *, read_all: bool = False, whatever_sampling: bool = False) -> bool:
     """Whether every file is as it was written.
 
     Args:
+        whatever_sampling: accept a folder with an earlier release's sampling too, in whatever state its
+            `generation_config.json` is: `get_smollm2` writes it anew.
         read_all: hash every file. Otherwise only those whose time of change is another, because the folder
             was copied, say: that takes no time at a start, and misses what a failing disk changes.
     """
@@ -32,7 +36,12 @@ def is_whole(folder: Path, *, read_all: bool = False) -> bool:
         manifest = orjson.loads((folder / MANIFEST).read_bytes())
         if manifest["conversion"] != CONVERSION or manifest["wheel_sha256"] != WHEEL_SHA256:
             return False
-        return all(_is_as_written(folder / name, file, read_all) for name, file in manifest["files"].items())
+        files = dict(manifest["files"])
+        if manifest.get("sampling") != SAMPLING:
+            if not whatever_sampling:
+                return False
+            files.pop(FILE, None)
+        return all(_is_as_written(folder / name, file, read_all) for name, file in files.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 

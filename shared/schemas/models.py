@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+
 
 class ModelProfile(BaseModel):
     """A watermark profile that the caller has keys for."""
@@ -28,6 +30,9 @@ class Model(BaseModel):
     context_length: int = Field(description="Most tokens of prompt and completion together.")
     tokenizer_fingerprint: str = Field(description="What profiles name the model's tokenizer by.")
     chat: bool = Field(description="Whether the tokenizer has a chat template.")
+    sampling: SamplingDefaults = Field(
+        default_factory=SamplingDefaults, description="What holds where a request does not name it."
+    )
     profiles: list[ModelProfile]
 
 

@@ -11,6 +11,7 @@ from ttmark.shared.schemas.watermark_block import WatermarkOptions
 MAX_CHOICES = 16
 MAX_STOPS = 4
 MAX_LOGIT_BIASES = 1024
+BY_DEFAULT = "By default the model's own: `sampling` of GET /v1/models."
 
 Stop = Annotated[
     NonEmptyText | Annotated[list[NonEmptyText], Field(max_length=MAX_STOPS)] | None,
@@ -39,12 +40,12 @@ class SamplingFields(RequestPart):
     model_config = ConfigDict(allow_inf_nan=False)
 
     model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
-    temperature: float | None = Field(default=None, ge=0, le=2, description="1 by default; 0 is greedy.")
-    top_p: float | None = Field(default=None, gt=0, le=1, description="1 by default: off.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description=f"0 is greedy. {BY_DEFAULT}")
+    top_p: float | None = Field(default=None, gt=0, le=1, description=f"1: off. {BY_DEFAULT}")
     top_k: Annotated[int, Field(ge=-1, le=2**31 - 1), WholeNumber] | None = Field(
-        default=None, description="0 by default; 0 and -1: off."
+        default=None, description=f"0 and -1: off. {BY_DEFAULT}"
     )
-    min_p: float | None = Field(default=None, ge=0, le=1, description="0 by default: off.")
+    min_p: float | None = Field(default=None, ge=0, le=1, description=f"0: off. {BY_DEFAULT}")
     stop: Stop = Field(default=None, description="Strings that end a completion; not part of it.")
     seed: Annotated[int, WholeNumber] | None = Field(
         default=None,
@@ -57,8 +58,8 @@ class SamplingFields(RequestPart):
         default=None,
         ge=1,
         le=2,
-        description="Divides the logits above 0 of all tokens of prompt and completion, and multiplies the others; "
-        "1 by default: off.",
+        description="Divides the logits above 0 of all tokens that prompt and completion hold so far, and "
+        f"multiplies the others. 1: off. {BY_DEFAULT}",
     )
     logit_bias: LogitBias | None = Field(
         default=None,

@@ -30,15 +30,21 @@ class VerificationRequest(StrictModel):
     messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)] | None = Field(
         default=None, description="The conversation that the text answers; instead of `prompt`."
     )
-    temperature: Annotated[float, Field(gt=0, le=2)] = Field(
-        default=1.0,
-        description="Sampling of the text, where it is known. Wrong values cost power, not exactness.",
+    temperature: float | None = Field(
+        default=None,
+        gt=0,
+        le=2,
+        description="Sampling of the text, where it is known; wrong values cost power, not exactness. By "
+        "default this and the next four are the model's own: `sampling` of GET /v1/models.",
     )
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    top_k: Annotated[int, Field(ge=-1, le=2**31 - 1), WholeNumber] = Field(
-        default=0, description="0 and -1: off."
+    top_p: float | None = Field(default=None, gt=0, le=1, description="1: off.")
+    top_k: Annotated[int, Field(ge=-1, le=2**31 - 1), WholeNumber] | None = Field(
+        default=None, description="0 and -1: off."
     )
-    min_p: Annotated[float, Field(ge=0, le=1)] = 0.0
+    min_p: float | None = Field(default=None, ge=0, le=1, description="0: off.")
+    repetition_penalty: float | None = Field(
+        default=None, ge=1, le=2, description="1: off. Other penalties and biases are not taken into account."
+    )
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
         default=None, description="Key ids to try; left out: every key of yours for this model's tokenizer."
     )

@@ -77,8 +77,7 @@ def _files(folder: Path, generation: Client) -> dict[str, Path]:
 
 def _answer(generation: Client, model: str, question: str) -> str:
     messages = [{"role": "user", "content": question}]
-    sampling = {"max_tokens": 200, "temperature": 1.0, "top_p": 0.95, "top_k": 50, "seed": 1}
-    answer = generation.chat({"model": model, "messages": messages, **sampling})
+    answer = generation.chat({"model": model, "messages": messages, "max_tokens": 200, "seed": 1})
     return answer.choices[0].message.content or ""
 
 

@@ -26,6 +26,7 @@ def events(pieces: list[tuple[str, bool]], *, chat: bool) -> str:
     return ": keep-alive\n\n".join(lines) + "data: [DONE]\n\n"
 
 
+SAMPLING = {"temperature": 0.7, "top_p": 0.9, "top_k": 50, "min_p": 0, "repetition_penalty": 1.15}
 PIECES = [(" The", False), (" light <b>", True), (" turns", True), (" & shines", True)]
 
 
@@ -43,7 +44,10 @@ def playground(page: Page, site, request: pytest.FixtureRequest) -> Iterator[Pag
         if route.request.headers["authorization"] != "Bearer good":
             route.fulfill(status=401, json={"error": {"message": "The access token is not valid."}})
         else:
-            route.fulfill(json={"data": [{"id": "tiny", "chat": request.param}]})
+            own = {"id": "tiny", "chat": request.param, "sampling": SAMPLING}
+            route.fulfill(
+                json={"data": [own, own | {"id": "plain", "sampling": {"temperature": 1, "top_k": 0}}]}
+            )
 
     page.route("**/v1/models", models)
     page.route("**/v1/chat/completions" if request.param else "**/v1/completions", answer)
@@ -51,6 +55,7 @@ def playground(page: Page, site, request: pytest.FixtureRequest) -> Iterator[Pag
     yield page
     for body in asked:
         assert body["watermark"] == {"show_blocks": True}
+        assert not SAMPLING.keys() & body.keys()
         assert ("messages" if request.param else "prompt") in body
 
 
@@ -66,6 +71,16 @@ def test_an_answer_is_drawn_with_its_marked_blocks(playground: Page, site) -> No
     expect(playground.locator("#answer")).to_have_text("The light <b> turns & shines")
     expect(playground.locator("#answer mark")).to_have_text([" light <b>", " turns", " & shines"])
     expect(playground.locator("#outcome")).to_contain_text("would not find this text")
+
+
+def test_the_sampling_of_the_chosen_model_is_shown(playground: Page) -> None:
+    connect(playground)
+    shown = playground.locator("#sampling")
+    expect(shown).to_have_text("temperature 0.7, top p 0.9, top k 50, repetition penalty 1.15")
+    playground.get_by_label("Model").select_option("plain")
+    expect(shown).to_have_text("temperature 1")
+    playground.get_by_role("button", name="Sign out").click()
+    expect(shown).to_be_empty()
 
 
 def test_one_click_takes_the_text_to_the_console(playground: Page, site) -> None:

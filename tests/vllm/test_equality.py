@@ -88,12 +88,15 @@ def test_a_warm_prefix_cache_changes_nothing(embedded: Engine, engine: Any, make
 
 def test_a_text_is_read_as_the_embedded_engine_reads_it(embedded: Engine, engine: Any) -> None:
     tokens = np.random.default_rng(1).integers(1, 300, 240).tolist()
-    for before, size, filters in (
-        (0, 240, FilterParams(1.0, 0, 1.0, 0.0)),
-        (100, 140, FilterParams(0.7, 50, 0.95, 0.0)),
-        (3, 1, FilterParams(1.0, 0, 1.0, 0.0)),
-        (0, 2, FilterParams(1.0, 0, 1.0, 0.0)),
+    chat = FilterParams(0.7, 50, 0.95, 0.0)
+    for before, size, filters, penalty in (
+        (0, 240, FilterParams(1.0, 0, 1.0, 0.0), 1.0),
+        (100, 140, chat, 1.0),
+        (100, 140, chat, 1.2),
+        (3, 1, FilterParams(1.0, 0, 1.0, 0.0), 1.0),
+        (0, 2, FilterParams(1.0, 0, 1.0, 0.0), 1.0),
     ):
-        asked = ReadingRequest("r", tuple(tokens[:before]), tuple(tokens[before : before + size]), filters)
+        prompt, text = tuple(tokens[:before]), tuple(tokens[before : before + size])
+        asked = ReadingRequest("r", prompt, text, filters, repetition_penalty=penalty)
         ours, theirs = (asyncio.run(each.read(asked)) for each in (embedded, engine))
         np.testing.assert_allclose(theirs, ours, rtol=1e-3, atol=1e-6)

@@ -57,6 +57,7 @@ def test_the_version_is_the_pinned_one() -> None:
     [
         ({"enable_lora": True}, "LoRA adapters are not supported on vLLM"),
         ({"worker_cls": "mine"}, "vLLM's worker_cls cannot be set: TTMark sets it"),
+        ({"generation_config": "auto"}, "vLLM's generation_config cannot be set: TTMark sets it"),
         ({"pipeline_parallel_size": 2}, "pipeline parallelism is not supported on vLLM"),
         ({"no_such_thing": 1}, "no_such_thing"),
     ],

@@ -10,6 +10,7 @@ const FOUND = {
   weak: "The console may find this text: it is near the least that suffices.",
   none: "The console would not find this text: it is too short, or its words left too little choice.",
 };
+const OFF = { top_p: 1, top_k: 0, min_p: 0, repetition_penalty: 1 };
 const number = new Intl.NumberFormat("en");
 
 let token = "";
@@ -26,6 +27,7 @@ async function connect(candidate) {
     sessionStorage.setItem(STORED, token);
     byId("token").value = "";
     byId("model").replaceChildren(...models.map(({ id }) => element("option", { value: id, textContent: id })));
+    sampling();
     announce("Connected.");
   } catch (error) {
     token = "";
@@ -39,6 +41,13 @@ async function connect(candidate) {
   if (here) byId(next).focus();
 }
 
+/** Requests name no sampling: what holds is the model's own. */
+function sampling() {
+  const values = models.find(({ id }) => id === byId("model").value)?.sampling ?? {};
+  const named = Object.entries(values).filter(([name, value]) => value !== OFF[name]);
+  byId("sampling").textContent = named.map(([name, value]) => `${name.replaceAll("_", " ")} ${number.format(value)}`).join(", ");
+}
+
 function signOut() {
   token = "";
   running?.abort();
@@ -47,6 +56,7 @@ function signOut() {
   byId("sign-out").hidden = true;
   byId("written").hidden = true;
   byId("answer").replaceChildren();
+  byId("sampling").textContent = "";
   byId("token").focus();
 }
 
@@ -128,6 +138,7 @@ byId("ask").addEventListener("submit", (event) => {
   if (running) running.abort();
   else ask();
 });
+byId("model").addEventListener("change", sampling);
 byId("sign-out").addEventListener("click", signOut);
 setUpTheme();
 const kept = sessionStorage.getItem(STORED);

@@ -10,7 +10,7 @@ export const fetchModels = async (token) => (await (await send("/v1/models", tok
  * @param {{id: string, chat: boolean}} model one of `fetchModels`.
  */
 export async function* write(token, model, prompt, length, signal) {
-  const body = { model: model.id, max_tokens: length, stream: true, temperature: 0.8, top_p: 0.95, watermark: { show_blocks: true } };
+  const body = { model: model.id, max_tokens: length, stream: true, watermark: { show_blocks: true } };
   const [path, asked] = model.chat
     ? ["/v1/chat/completions", { messages: [{ role: "user", content: prompt }] }]
     : ["/v1/completions", { prompt }];

@@ -22,6 +22,7 @@ from ttmark.shared.http import AppOptions, HttpLimits
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
@@ -31,6 +32,7 @@ TEMPLATE = (
     "<{{ message.role }}>{{ message.content }}\n"
     "{% endfor %}<assistant>"
 )
+TEMPERED = SamplingDefaults(temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.2)
 # The services speak plain HTTP, and to read the certificates of the world takes longer than a small test.
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 PRINCIPALS = {
@@ -159,6 +161,7 @@ def build_service(
             MODEL: ServedModel(generator, ChatTemplate(TEMPLATE)),
             "own-template": ServedModel(generator, template),
             "untold": ServedModel(generator),
+            "tempered": ServedModel(generator, ChatTemplate(TEMPLATE), sampling=TEMPERED),
         },
         keys,
         default_keys=["acme-main"],

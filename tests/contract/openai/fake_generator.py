@@ -55,6 +55,7 @@ class FakeGenerator:
         self.running = 0
         self.cancelled = 0
         self.requests: list[GenerationRequest] = []
+        self.readings: list[ReadingRequest] = []
 
     def check_queue(self, tenant: str) -> None:
         if isinstance(self.refusal, Overloaded):
@@ -70,6 +71,7 @@ class FakeGenerator:
         """Every token as one of two."""
         if self.refusal is not None:
             raise self.refusal
+        self.readings.append(request)
         self.running += 1
         finished = False
         try:

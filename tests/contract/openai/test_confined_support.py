@@ -44,6 +44,30 @@ def test_small_biases_and_a_few_banned_tokens_leave_the_watermark_on(
     assert block["watermarked_blocks"] > 0
 
 
+@pytest.mark.parametrize(
+    ("penalty", "bias", "confined"),
+    [
+        (1, 5, False),
+        (1.1, 3.4, False),
+        (1.1, 3.6, True),
+        (1.4, 0.1, True),
+        (2, 0, False),
+        (2, -100, False),
+        (None, 1.9, False),
+        (None, 2.1, True),
+    ],
+)
+def test_beside_a_repetition_penalty_which_holds_down_a_whole_prompt_less_bias_confines(
+    fake: Any, penalty: float | None, bias: float, confined: bool
+) -> None:
+    change = {"model": "tempered", "repetition_penalty": penalty, "logit_bias": {"7": bias}}
+    response = post(fake, **change)
+    assert response.status_code == (403 if confined else 200)
+    assert ("beside a repetition_penalty of" in response.text) is confined
+    reasons = post(fake, "chooser", **change).json()["watermark"]["reasons"]
+    assert ("confined" in reasons) is confined
+
+
 def test_the_scope_alone_does_not_switch_the_watermark_off(service: Any) -> None:
     assert post(service, "chooser", watermark={"enabled": False}).status_code == 403
     assert post(service, "chooser").json()["watermark"]["watermarked_blocks"] > 0

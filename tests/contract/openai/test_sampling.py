@@ -1,21 +1,80 @@
-"""Which sampling a text is made with: what the request names."""
+"""Which sampling a text is made with, or is supposed to be: the request's, else the model's own."""
 
 from typing import Any
 
 import pytest
+
+from tests.contract.openai.composed import TEMPERED
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 
 ROUTES: dict[str, dict[str, Any]] = {
     "/v1/completions": {"prompt": "Once upon", "max_tokens": 12},
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 12},
     "/v1/responses": {"input": "Hi", "max_output_tokens": 12},
 }
+FIELDS = tuple(SamplingDefaults.model_fields)
+OPENAI = SamplingDefaults()
+
+
+def used(fake: Any, path: str, model: str, **named: Any) -> dict[str, Any]:
+    """The five values that a request reaches the engine with."""
+    answer = fake.http().post(path, json={"model": model} | ROUTES[path] | named)
+    assert answer.status_code == 200, answer.text
+    return {name: getattr(fake.generator.requests[-1].sampling, name) for name in FIELDS}
 
 
 @pytest.mark.parametrize("path", ROUTES)
-def test_a_repetition_penalty_is_taken_on_every_route(fake: Any, path: str) -> None:
-    body = {"model": "tiny", "repetition_penalty": 1.5} | ROUTES[path]
-    assert fake.http().post(path, json=body).status_code == 200
-    assert fake.generator.requests[-1].sampling.repetition_penalty == 1.5
+@pytest.mark.parametrize(("model", "defaults"), [("tiny", OPENAI), ("tempered", TEMPERED)])
+def test_the_model_s_sampling_holds_field_by_field_where_a_request_names_none(
+    fake: Any, path: str, model: str, defaults: SamplingDefaults
+) -> None:
+    assert used(fake, path, model) == defaults.model_dump()
+    assert used(fake, path, model, **dict.fromkeys(FIELDS)) == defaults.model_dump()
+    named = {"temperature": 1.5, "top_p": 0.7, "top_k": 3, "min_p": 0.2, "repetition_penalty": 1.5}
+    for name, value in named.items():
+        assert used(fake, path, model, **{name: value}) == defaults.model_dump() | {name: value}
+    off = OPENAI.model_dump()
+    assert used(fake, path, model, **off) == off
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_text_without_named_sampling_is_marked_and_greedy_text_is_not(fake: Any, path: str) -> None:
+    def post(**named: Any) -> Any:
+        return fake.http().post(path, json={"model": "tempered"} | ROUTES[path] | named).json()
+
+    assert post()["watermark"]["watermarked_blocks"] > 0
+    assert post(temperature=0)["watermark"]["reasons"] == {"greedy": 6}
+
+
+def test_a_response_says_which_sampling_it_was_made_with(fake: Any) -> None:
+    answer = fake.http().post("/v1/responses", json={"model": "tempered", "input": "Hi", "top_p": 0.9})
+    assert (answer.json()["temperature"], answer.json()["top_p"]) == (TEMPERED.temperature, 0.9)
+
+
+def test_the_models_say_what_holds(fake: Any) -> None:
+    listed = {each["id"]: each["sampling"] for each in fake.http().get("/v1/models").json()["data"]}
+    assert listed["tiny"] == OPENAI.model_dump()
+    assert listed["tempered"] == TEMPERED.model_dump()
+    assert fake.http().get("/v1/models/tempered").json()["sampling"] == TEMPERED.model_dump()
+
+
+@pytest.mark.parametrize(("model", "defaults"), [("tiny", OPENAI), ("tempered", TEMPERED)])
+def test_verification_supposes_the_model_s_sampling_where_none_is_named(
+    fake: Any, model: str, defaults: SamplingDefaults
+) -> None:
+    def supposed(**named: Any) -> tuple[FilterParams, float]:
+        body = {"model": model, "token_ids": list(range(60))} | named
+        answer = fake.http("detector").post("/v1/watermark/verify", json=body)
+        assert answer.status_code == 200, answer.text
+        reading = fake.generator.readings[-1]
+        return reading.filters, reading.repetition_penalty
+
+    penalty = defaults.repetition_penalty
+    filters = FilterParams(defaults.temperature, defaults.top_k, defaults.top_p, defaults.min_p)
+    assert supposed() == supposed(**dict.fromkeys(FIELDS)) == (filters, penalty)
+    named = FilterParams(0.5, 0, defaults.top_p, defaults.min_p)
+    assert supposed(temperature=0.5, top_k=-1, repetition_penalty=1.5) == (named, 1.5)
 
 
 def test_a_repetition_penalty_keeps_greedy_text_from_going_round(real: Any) -> None:
@@ -27,3 +86,17 @@ def test_a_repetition_penalty_keeps_greedy_text_from_going_round(real: Any) -> N
         return len(set(answer["choices"][0]["token_ids"]))
 
     assert different(repetition_penalty=2) > different() + 10
+
+
+def test_texts_with_a_repetition_penalty_are_found_and_best_with_it(real: Any) -> None:
+    sampling = {"model": "tiny", "top_k": 4, "repetition_penalty": 1.8}
+    body = sampling | {"prompt": "Once", "max_tokens": 150, "ignore_eos": True, "return_token_ids": True}
+    ids = real.http().post("/v1/completions", json=body | {"seed": 3}).json()["choices"][0]["token_ids"]
+
+    def log10_p(**change: Any) -> float:
+        asked = sampling | {"token_ids": ids, "prompt": "Once"} | change
+        answer = real.http("detector").post("/v1/watermark/verify", json=asked).json()
+        assert answer["verdict"] == "watermarked"
+        return float(answer["log10_p"])
+
+    assert log10_p() < log10_p(repetition_penalty=1)

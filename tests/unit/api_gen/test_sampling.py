@@ -1,5 +1,6 @@
 """From request fields to sampling parameters."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,15 +9,32 @@ from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
 from ttmark.gen_service.engine import SamplingParams
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.completions import CompletionRequest
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+
+OPENAI = SamplingDefaults()
 
 
-def _params(**fields: Any) -> SamplingParams:
+OWN = SamplingDefaults(temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.1)
+
+
+def _params(defaults: SamplingDefaults = OPENAI, **fields: Any) -> SamplingParams:
     body = CompletionRequest.model_validate({"model": "m", "prompt": "p", **fields})
-    return sampling_params(body, max_tokens=5, logprobs=None, vocab_size=100)
+    return sampling_params(body, defaults, max_tokens=5, logprobs=None, vocab_size=100)
 
 
-def test_fields_that_are_left_out_keep_the_engine_defaults() -> None:
+def test_without_defaults_of_a_model_fields_that_are_left_out_have_openai_s() -> None:
     assert _params() == SamplingParams(max_tokens=5)
+
+
+def test_each_field_that_is_left_out_or_null_has_the_model_s_default() -> None:
+    whole = SamplingParams(5, temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.1)
+    assert _params(OWN) == _params(OWN, **dict.fromkeys(SamplingDefaults.model_fields)) == whole
+    named = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
+    for name, value in named.items():
+        assert _params(OWN, **{name: value}) == replace(whole, **{name: value})
+    assert _params(OWN, **named) == SamplingParams(5)
+    assert _params(OWN, top_k=-1).top_k == 0
+    assert _params(OWN, temperature=0).greedy
 
 
 def test_fields_that_are_given_arrive() -> None:

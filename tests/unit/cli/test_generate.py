@@ -115,6 +115,7 @@ def test_the_only_model_is_taken_and_sampling_is_left_to_the_service(
 
 def test_options_that_are_given_are_sent(generate: Generate, service: FakeService) -> None:
     options = "--top-p 0.9 --top-k 0 --temperature 0 --seed 3 --key k --model other --max-tokens 5"
+    options += " --repetition-penalty 1.2"
     generate("a", *options.split())
     assert service.asked[0][1] == {
         "model": "other",
@@ -123,6 +124,7 @@ def test_options_that_are_given_are_sent(generate: Generate, service: FakeServic
         "temperature": 0,
         "top_p": 0.9,
         "top_k": 0,
+        "repetition_penalty": 1.2,
         "seed": 3,
         "watermark": {"key_id": "k"},
     }

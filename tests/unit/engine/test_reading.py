@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from transformers import RepetitionPenaltyLogitsProcessor
 
 from ttmark.evaluation.language_model import CausalModel
+from ttmark.gen_service.decoding import text_probabilities
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.engine import (
@@ -34,8 +36,10 @@ def ids(count: int, seed: int) -> tuple[int, ...]:
     return tuple(np.random.default_rng(seed).integers(1, 300, count).tolist())
 
 
-def reading(text: int, prompt: int = 0, filters: FilterParams = OPEN, tenant: str = "acme") -> ReadingRequest:
-    return ReadingRequest("id", ids(prompt, 1), ids(text, 2), filters, tenant)
+def reading(
+    text: int, prompt: int = 0, filters: FilterParams = OPEN, tenant: str = "acme", penalty: float = 1.0
+) -> ReadingRequest:
+    return ReadingRequest("id", ids(prompt, 1), ids(text, 2), filters, tenant, penalty)
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +51,10 @@ def expected(model: CausalModel, request: ReadingRequest) -> np.ndarray:
     """From the logits of the whole text at once, held in memory."""
     text, prompt = request.text_ids, request.prompt_ids
     logits = model.logits(prompt, text) if prompt else model.logits(text[:1], text[1:])
+    whole = torch.tensor([[*prompt, *text]])
+    penalty = RepetitionPenaltyLogitsProcessor(request.repetition_penalty)
+    ends = range(whole.shape[1] - len(logits), whole.shape[1])
+    logits = torch.cat([penalty(whole[:, :end], row[None]) for end, row in zip(ends, logits, strict=True)])
     supports = filter_rows(logits, [request.filters] * len(logits))
     found = [
         0.0 if support is None else support.probability(token)
@@ -56,13 +64,15 @@ def expected(model: CausalModel, request: ReadingRequest) -> np.ndarray:
 
 
 @pytest.mark.parametrize("reproducible", [True, False])
-@pytest.mark.parametrize("filters", [OPEN, CHAT, FilterParams(1.0, 0, 0.5)])
+@pytest.mark.parametrize(
+    ("filters", "penalty"), [(OPEN, 1.0), (CHAT, 1.0), (FilterParams(1.0, 0, 0.5), 1.0), (CHAT, 1.3)]
+)
 async def test_probabilities_are_those_of_the_whole_pass_however_it_is_cut(
-    start_engine: StartEngine, model: CausalModel, reproducible: bool, filters: FilterParams
+    start_engine: StartEngine, model: CausalModel, reproducible: bool, filters: FilterParams, penalty: float
 ) -> None:
     engine = start_engine(reproducible=reproducible, prefill_chunk=48, step_rows=80)
     for text, prompt in ((130, 0), (130, 1), (130, 100), (1, 64), (2, 0), (64, 1)):
-        request = reading(text, prompt, filters)
+        request = reading(text, prompt, filters, penalty=penalty)
         found = await engine.read(request)
         np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-6)
 
@@ -150,7 +160,7 @@ async def test_logits_that_are_not_finite_fail_the_reading_alone(
     def broken(logits: torch.Tensor, params: list[FilterParams]) -> list[None]:
         return [None] * len(params)
 
-    monkeypatch.setattr(text_reading, "filter_rows", broken)
+    monkeypatch.setattr(text_probabilities, "filter_rows", broken)
     with pytest.raises(SequenceFailed, match="not finite"):
         await engine.read(reading(50))
     monkeypatch.undo()

@@ -73,7 +73,7 @@ def test_a_run_of_another_deployment_does_not_agree(runs: list[Measurement], tmp
 
 def test_marked_answers_are_found_and_others_as_rarely_as_promised(runs: list[Measurement]) -> None:
     for measured in runs:
-        assert figure(measured, SAMPLING, "the service's default", 1e-2).interval.low > 0.5
+        assert figure(measured, SAMPLING, "OpenAI's default", 1e-2).interval.low > 0.5
         for section, keys in ((FRESH_SECTION, PLAN.fresh_keys), (DEPLOYED_SECTION, 1)):
             found = figure(measured, section, ALL, 1e-2)
             assert found.texts == keys * (20 + PLAN.unmarked)

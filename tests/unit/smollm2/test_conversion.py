@@ -11,11 +11,14 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from ttmark.gen_service.smollm2 import GGUF, GGUF_SHA256
+from ttmark.gen_service.smollm2.sampling import SAMPLING
 from ttmark.gen_service.smollm2.weights import transformers_name
 from ttmark.services.chat_template import read_chat_template
 from ttmark.services.local.manifest import is_whole, sha256
+from ttmark.services.sampling_defaults import read_sampling_defaults
 from ttmark.shared.chunked_encoding import ChunkedEncoder
 from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 from ttmark.shared.tokenization import TextTokenizer
 
 TEXT = "In  2024 we paid 12,345.60 € for it;\n\n  the naïve café's owner didn't.\t<|im_end|> 7"
@@ -38,6 +41,10 @@ def test_an_answer_ends_with_the_token_that_ends_a_message(smollm2_folder: Path)
     tokenizer = TextTokenizer.load(smollm2_folder)
     end = tokenizer.backend.token_to_id("<|im_end|>")
     assert GenerationConfig.from_pretrained(smollm2_folder).eos_token_id == end
+
+
+def test_requests_that_name_no_sampling_get_the_model_s(smollm2_folder: Path) -> None:
+    assert read_sampling_defaults(smollm2_folder) == SamplingDefaults(**SAMPLING)
 
 
 def test_the_chat_template_writes_a_conversation_as_the_model_knows_it(smollm2_folder: Path) -> None:

