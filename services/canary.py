@@ -106,12 +106,12 @@ def serve_canary(settings: CanarySettings) -> None:
     configure_logging()
     registry = CollectorRegistry()
     metrics = CanaryMetrics(registry)
-    token = _token(settings)
+    token = settings.access_token()
     try:
         server, thread = start_http_server(settings.canary_port, settings.host, registry)
     except OSError as error:
         raise StartupError(
-            f"cannot listen on {settings.host}:{settings.canary_port} ({error.strerror})"
+            f"TTMARK_HOST and TTMARK_CANARY_PORT: cannot listen there ({error.strerror})"
         ) from error
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -127,15 +127,3 @@ def serve_canary(settings: CanarySettings) -> None:
     server.shutdown()
     thread.join()
     server.server_close()
-
-
-def _token(settings: CanarySettings) -> str:
-    if settings.token is not None:
-        return settings.token.get_secret_value()
-    try:
-        return settings.token_file.read_text().strip()
-    except OSError as error:
-        raise StartupError(
-            f"cannot read the access token from {settings.token_file} ({error.strerror}); "
-            "`ttmark tokens create` makes one"
-        ) from error

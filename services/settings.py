@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_settings import NoDecode
 
+from ttmark.services.model_folder import check_model, is_folder
 from ttmark.services.origins import Origins
 from ttmark.services.settings_cases import CaseSettings
 from ttmark.services.settings_extraction import ExtractionSettings
@@ -14,26 +15,52 @@ from ttmark.services.settings_labels import AigcSettings, LabelSettings
 from ttmark.services.settings_manifests import SigningSettings, TrustSettings
 from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.settings_public import PublicSettings
-from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers
+from ttmark.services.settings_reading import Settings
+from ttmark.services.settings_values import (
+    Amount,
+    AtOnce,
+    Folder,
+    Host,
+    Port,
+    ReadableFile,
+    Seconds,
+    Separated,
+    WebAddress,
+)
+from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers, with_tokenizer
 from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.vault.names import Name
 
 
-class ServiceSettings(BaseSettings):
+def _split_models(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if is_folder(value):  # whose name may hold a comma
+        return (value,)
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _split_folders(value: object) -> object:
+    return tuple(part for part in value.split(":") if part) if isinstance(value, str) else value
+
+
+Model = Annotated[str, AfterValidator(check_model)]
+TokenizerFolder = Annotated[Path, AfterValidator(with_tokenizer)]
+
+
+class ServiceSettings(Settings):
     """What both services share."""
 
-    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
-
-    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    host: Host = Field(default="127.0.0.1", description="Address to listen on.")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="INFO", description="Least severe log events that are written."
     )
-    state: Path = Field(default=STATE_FOLDER, description=STATE_MEANING)
-    key_refresh_seconds: float = Field(
-        default=15.0, gt=0, description="How often keys are read again from the store."
+    state: Folder = Field(default=STATE_FOLDER, description=STATE_MEANING)
+    key_refresh_seconds: Seconds = Field(
+        default=15.0, description="How often keys are read again from the store."
     )
-    token_refresh_seconds: float = Field(
+    token_refresh_seconds: Seconds = Field(
         default=2.0,
-        gt=0,
         description="How often an access token in use is checked again: how soon a revocation counts.",
     )
     replica_id: str | None = Field(
@@ -43,24 +70,24 @@ class ServiceSettings(BaseSettings):
         description="Name under which this replica reports the key versions that it knows; should survive a "
         "restart. Left out: service, host and port.",
     )
-    header_seconds: float = Field(
-        default=10.0, gt=0, description="Time from a connection to the end of a request's headers."
+    header_seconds: Seconds = Field(
+        default=10.0, description="Time from a connection to the end of a request's headers."
     )
-    body_seconds: float = Field(
-        default=30.0, gt=0, description="Time from a request's headers to the end of its body."
+    body_seconds: Seconds = Field(
+        default=30.0, description="Time from a request's headers to the end of its body."
     )
-    max_connections: int = Field(
+    max_connections: Amount = Field(
         default=4096,
         ge=1,
         description="Open connections; a further one takes the place of the oldest that has sent no request.",
     )
-    max_body_bytes: int = Field(default=8 * 2**20, gt=0, description="Largest request body.")
+    max_body_bytes: Amount = Field(default=8 * 2**20, ge=1, description="Largest request body.")
     cors_origins: Origins = Field(
         default=(),
         description="Origins of web pages that may call from a browser (CORS), separated by commas, such as "
         "`https://app.example.org`; `*`: any; left out: none.",
     )
-    traces_endpoint: str | None = Field(
+    traces_endpoint: WebAddress | None = Field(
         default=None,
         description="OTLP collector, such as http://collector:4318/v1/traces; left out: no tracing.",
     )
@@ -69,14 +96,14 @@ class ServiceSettings(BaseSettings):
 class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceSettings):
     """Settings of the generation service."""
 
-    gen_port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
-    model: Annotated[tuple[str, ...], NoDecode] = Field(
+    gen_port: Port = Field(default=8000, description="Port to listen on.")
+    model: Annotated[tuple[Model, ...], NoDecode, BeforeValidator(_split_models)] = Field(
         default=(),
         description="`smollm2`, `demo`, a hub id or a folder with a causal language model; several, "
         "separated by commas, are served side by side; empty: `smollm2` where it lies in the state folder, "
         "else `demo`.",
     )
-    default_key: Annotated[tuple[str, ...], NoDecode] = Field(
+    default_key: Annotated[tuple[Name, ...], *Separated] = Field(
         default=(),
         description="Key id used when a request names none; several models may need several, separated by "
         "commas; left out: the tenant's only key.",
@@ -91,19 +118,16 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         default="everyone",
         description="Who is told how detectable an answer is: every caller, or tokens with detect:evidence.",
     )
-    key_max_age_seconds: float = Field(
+    key_max_age_seconds: Seconds = Field(
         default=900.0,
-        gt=0,
         description="How long generation goes on with known keys while the store is away.",
     )
-    requests_per_minute: int = Field(
+    requests_per_minute: Amount = Field(
         default=3_000,
-        ge=0,
         description="Requests of an access token in a minute, over all replicas; 0: any.",
     )
-    tokens_per_minute: int = Field(
+    tokens_per_minute: Amount = Field(
         default=1_000_000,
-        ge=0,
         description="Tokens of prompts and completions of an access token in a minute, over all replicas; "
         "0: any.",
     )
@@ -111,16 +135,15 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         default="embedded",
         description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 is installed.",
     )
-    engine_file: Path | None = Field(
+    engine_file: ReadableFile | None = Field(
         default=None,
         description="With `vllm`: a YAML file with further arguments for it, in vLLM's own names, such as "
         "`tensor_parallel_size: 2`.",
     )
-    max_concurrency: int = Field(default=32, ge=1, description="Sequences that run at the same time.")
-    max_queue: int = Field(default=128, ge=0, description="Requests that may wait before 429 is answered.")
-    max_branches: int = Field(
+    max_concurrency: AtOnce = Field(default=32, description="Sequences that run at the same time.")
+    max_queue: Amount = Field(default=128, description="Requests that may wait before 429 is answered.")
+    max_branches: AtOnce = Field(
         default=8,
-        ge=1,
         description="Candidates of a block level that are probed together; more cost rows, on a CPU time.",
     )
     adaptive_branches: bool = Field(
@@ -143,9 +166,8 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
     )
-    threads: int | None = Field(
+    threads: AtOnce | None = Field(
         default=None,
-        ge=1,
         description=(
             "CPU threads; empty: one or all, measured at start. A seed gives the same text at every start "
             "with `float32` and a fixed number of threads only."
@@ -167,23 +189,15 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         description="Serve a page at `/playground` on which people with an access token watch a text being "
         "written.",
     )
-    console_url: str = Field(
+    console_url: WebAddress = Field(
         default="http://127.0.0.1:8001",
-        pattern="^https?://",
         description="Address of the detection service, as browsers reach it: the playground hands texts over "
         "to its console.",
     )
-    request_seconds: float = Field(
-        default=600.0, gt=0, description="Time for a completion, waiting included, before 503 is answered."
+    request_seconds: Seconds = Field(
+        default=600.0, description="Time for a completion, waiting included, before 503 is answered."
     )
-    drain_seconds: float = Field(default=30.0, gt=0, description="Time for running requests after SIGTERM.")
-
-    @field_validator("model", "default_key", mode="before")
-    @classmethod
-    def _split_list(cls, value: object) -> object:
-        if not isinstance(value, str) or Path(value).is_dir():
-            return value if not isinstance(value, str) else (value,)
-        return tuple(part.strip() for part in value.split(",") if part.strip())
+    drain_seconds: Seconds = Field(default=30.0, description="Time for running requests after SIGTERM.")
 
 
 class DetectionSettings(
@@ -197,26 +211,22 @@ class DetectionSettings(
 ):
     """Settings of the detection service."""
 
-    detect_port: int = Field(default=8001, ge=0, le=65535, description="Port to listen on.")
-    tokenizers: Annotated[tuple[Path, ...], NoDecode] = Field(
+    detect_port: Port = Field(default=8001, description="Port to listen on.")
+    tokenizers: Annotated[tuple[TokenizerFolder, ...], NoDecode, BeforeValidator(_split_folders)] = Field(
         default=(),
         description="Folders with a tokenizer.json, separated by colons; empty: the demo model's and those "
         "under `models` in the state folder.",
     )
-    key_max_age_seconds: float = Field(
+    key_max_age_seconds: Seconds = Field(
         default=86_400.0,
-        gt=0,
         description="How long detection goes on with known keys while the store is away.",
     )
-    requests_per_minute: int = Field(
+    requests_per_minute: Amount = Field(
         default=60_000,
-        ge=0,
         description="Requests of an access token in a minute, over all replicas; 0: any.",
     )
-    documents_per_minute: int = Field(
-        default=600_000,
-        ge=0,
-        description="Documents of an access token in a minute, over all replicas; 0: any.",
+    documents_per_minute: Amount = Field(
+        default=600_000, description="Documents of an access token in a minute, over all replicas; 0: any."
     )
     variants_per_document: int = Field(
         default=12,
@@ -225,45 +235,38 @@ class DetectionSettings(
         description="Questions that a token without detect:evidence may ask about one passage in half "
         "of TTMARK_VARIANTS_WINDOW_SECONDS, whatever stands around it and whatever the options; 0: any.",
     )
-    variants_window_seconds: float = Field(
+    variants_window_seconds: Seconds = Field(
         default=86_400.0,
-        gt=0,
         description="Time after which the questions of tokens without detect:evidence, and public ones, are "
         "forgotten.",
     )
     chance_findings: float = Field(
         default=0.1,
         ge=0,
+        le=1e6,
         description="False findings that the questions of a token without detect:evidence, in half of "
         "TTMARK_VARIANTS_WINDOW_SECONDS, may be expected to give, by their `fpr`: "
         "0.1 are 10 documents at 1e-2, 100 at 1e-3, 10,000 at 1e-5; 0: any.",
     )
-    max_document_tokens: int = Field(default=100_000, ge=1, description="Longest document, in tokens.")
-    max_request_blocks: int = Field(
+    max_document_tokens: Amount = Field(default=100_000, ge=1, description="Longest document, in tokens.")
+    max_request_blocks: Amount = Field(
         default=60_000_000,
-        ge=0,
         description="Most work of a request, in hashed blocks: 4 million are about a second of a core; "
         "0: any.",
     )
-    blocks_per_minute: int = Field(
+    blocks_per_minute: Amount = Field(
         default=600_000_000,
-        ge=0,
         description="Work of a tenant in a minute, in hashed blocks, over all replicas; 0: any.",
     )
-    max_queue: int = Field(
+    max_queue: Amount = Field(
         default=64,
         ge=1,
         description="Requests of a tenant that may be worked on or wait for it before 429 is answered.",
     )
-    workers: int | None = Field(
-        default=None, ge=1, description="Threads for detection; empty: a core is left for the rest."
+    workers: AtOnce | None = Field(
+        default=None, description="Threads for detection; empty: a core is left for the rest."
     )
 
     def tokenizer_folders(self) -> list[Path]:
         """The named folders, or those that are known without settings."""
         return list(self.tokenizers) or known_tokenizers(self.state)
-
-    @field_validator("tokenizers", mode="before")
-    @classmethod
-    def _split_folders(cls, value: object) -> object:
-        return tuple(part for part in value.split(":") if part) if isinstance(value, str) else value

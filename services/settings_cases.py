@@ -1,20 +1,17 @@
 """Settings of signed cases."""
 
-from pathlib import Path
-
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ttmark.services.runtime import StartupError
+from ttmark.services.settings_reading import Settings
+from ttmark.services.settings_values import Amount, ReadableFile
 from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
 
 
-class CaseSettings(BaseSettings):
+class CaseSettings(Settings):
     """Whether and with what the detection service signs cases, and whether it keeps some."""
 
-    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
-
-    case_key_file: Path | None = Field(
+    case_key_file: ReadableFile | None = Field(
         default=None,
         description="File with the secret key that cases are signed with, from `ttmark case new-key`; left "
         "out: none are signed.",
@@ -26,14 +23,12 @@ class CaseSettings(BaseSettings):
         description="Days for which the service keeps signed cases that are stored there; 0: it keeps none.",
     )
     case_bytes: int = Field(default=256 * 2**10, ge=1, le=2**20, description="Largest case that is kept.")
-    cases_tenant_bytes: int = Field(
+    cases_tenant_bytes: Amount = Field(
         default=8 * 2**20,
-        ge=0,
         description="What a tenant's cases may take in the store, over all replicas; a case takes some 3 kB.",
     )
-    cases_bytes: int = Field(
+    cases_bytes: Amount = Field(
         default=32 * 2**20,
-        ge=0,
         description="What the cases of all tenants may take in the store, over all replicas.",
     )
 
@@ -43,11 +38,9 @@ class CaseSettings(BaseSettings):
         Raises:
             StartupError: the file cannot be read or holds no such key.
         """
-        path = self.case_key_file
-        if path is None:
+        if self.case_key_file is None:
             return None
         try:
-            return CaseKey.from_pem(path.read_text())
-        except (OSError, UnicodeDecodeError, NotACaseKey) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise StartupError(f"cannot read the key for cases from {path} ({reason})") from error
+            return CaseKey.from_pem(self.text_of("case_key_file"))
+        except NotACaseKey as error:
+            raise StartupError(f"TTMARK_CASE_KEY_FILE: {error}") from error

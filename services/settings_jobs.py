@@ -1,12 +1,13 @@
 """Settings of detection jobs."""
 
-from pathlib import Path
+import re
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AfterValidator, Field, SecretStr
 
-from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings_reading import Settings
+from ttmark.services.settings_values import Amount, ReadableFile, Seconds, Separated, is_host
 from ttmark.shared.schemas.jobs import MOST_DOCUMENTS
 
 if TYPE_CHECKING:
@@ -14,58 +15,64 @@ if TYPE_CHECKING:
     from ttmark.detect_service.jobs.webhooks import Webhooks
 
 
-class JobSettings(BaseSettings):
+def _is_secret(value: SecretStr) -> SecretStr:
+    from ttmark.detect_service.jobs.webhooks import secret_of  # commands start without the service
+
+    secret_of(value.get_secret_value())
+    return value
+
+
+def _called_host(value: str) -> str:
+    name, _, port = value.rpartition(":") if re.search(r":\d+$", value) else (value, "", "80")
+    if not is_host(name.strip("[]")) or not 0 < int(port) < 65_536:
+        raise ValueError("each is the name of a host, with :port where it is not the usual one")
+    return value
+
+
+CalledHost = Annotated[str, AfterValidator(_called_host)]
+
+
+class JobSettings(Settings):
     """Limits on jobs, how they are worked on, and who may be told of them."""
 
-    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
-
     job_documents: int = Field(default=10_000, ge=1, le=MOST_DOCUMENTS, description="Documents of one job.")
-    job_bytes: int = Field(default=16 * 2**20, ge=1, description="Largest request body that makes a job.")
-    jobs_per_tenant: int = Field(
-        default=16, ge=0, description="Jobs of a tenant, until they are deleted or their time is over."
+    job_bytes: Amount = Field(default=16 * 2**20, ge=1, description="Largest request body that makes a job.")
+    jobs_per_tenant: Amount = Field(
+        default=16, description="Jobs of a tenant, until they are deleted or their time is over."
     )
-    jobs_bytes: int = Field(
+    jobs_bytes: Amount = Field(
         default=64 * 2**20,
-        ge=0,
         description="What documents and results of all jobs may take in the store, over all replicas.",
     )
-    job_keep_seconds: float = Field(
+    job_keep_seconds: Seconds = Field(
         default=86_400.0,
-        gt=0,
         description="How long a job is kept after it was made, and its results after it was finished.",
     )
     job_workers: int = Field(
         default=1,
         ge=0,
+        le=1_000,
         description="Parts of jobs that this replica works on at the same time; 0: it leaves them to others.",
     )
-    job_lease_seconds: float = Field(
+    job_lease_seconds: Seconds = Field(
         default=30.0,
-        gt=0,
         description="Time after the last sign of life of a replica until another one does its part of a job.",
     )
-    webhook_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+    webhook_hosts: Annotated[tuple[CalledHost, ...], *Separated] = Field(
         default=(),
         description="Hosts that jobs may name to be told of their end, separated by commas, with a port "
         "where it is not the usual one; empty: none. Whoever makes jobs can have them called.",
     )
-    webhook_secret: SecretStr | None = Field(
+    webhook_secret: Annotated[SecretStr, AfterValidator(_is_secret)] | None = Field(
         default=None,
         description="What calls about finished jobs are signed with: whsec_ and base64 of 24 to 64 random "
         "bytes.",
     )
-    webhook_secret_file: Path | None = Field(
+    webhook_secret_file: ReadableFile | None = Field(
         default=None,
         description="File with what calls about finished jobs are signed with, in place of "
         "TTMARK_WEBHOOK_SECRET.",
     )
-
-    @field_validator("webhook_hosts", mode="before")
-    @classmethod
-    def _split_hosts(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        return tuple(part.strip() for part in value.split(",") if part.strip())
 
     def job_limits(self) -> "JobLimits":
         """The same for the service."""
@@ -91,13 +98,14 @@ class JobSettings(BaseSettings):
         if not self.webhook_hosts:
             return None
         if self.webhook_secret_file is not None:
-            with no_start_after(OSError, UnicodeDecodeError):
-                secret = self.webhook_secret_file.read_text().strip()
+            variable, secret = "TTMARK_WEBHOOK_SECRET_FILE", self.text_of("webhook_secret_file")
         elif self.webhook_secret is not None:
-            secret = self.webhook_secret.get_secret_value()
+            variable, secret = "TTMARK_WEBHOOK_SECRET", self.webhook_secret.get_secret_value()
         else:
             raise StartupError(
                 "TTMARK_WEBHOOK_HOSTS needs TTMARK_WEBHOOK_SECRET or TTMARK_WEBHOOK_SECRET_FILE"
             )
-        with no_start_after(ValueError):
+        try:
             return Webhooks(self.webhook_hosts, secret_of(secret))
+        except ValueError as error:
+            raise StartupError(f"{variable}: {error}") from None

@@ -1,14 +1,14 @@
 """Where keys and tokens are kept and what opens them (`TTMARK_STORE_URL`, `TTMARK_KEK`, also from files)."""
 
-import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Annotated
 
-from pydantic import Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, Field, SecretStr
 
-from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings_reading import Settings
+from ttmark.services.settings_values import Days, Folder, ReadableFile, WritableFile, have_folder
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.heads import Heads
@@ -18,60 +18,76 @@ from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.ledger_file import LedgerFile, ledger_path
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.open_store import open_store, sqlite_path
 from ttmark.shared.vault.store import RecordStore
 
+NO_LEDGER = Path("none")
 
-class KeyStoreSettings(BaseSettings):
+
+def _is_url(value: SecretStr) -> SecretStr:
+    check_store_url(value.get_secret_value())
+    return value
+
+
+def _is_kek(value: SecretStr) -> SecretStr:
+    KeyEncryptionKey.from_text(value.get_secret_value())
+    return value
+
+
+class KeyStoreSettings(Settings):
     """The key store of both services and of the command line.
 
     Every method raises StartupError where what it needs is missing or not usable.
     """
 
-    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
-
-    store_url: SecretStr = Field(
+    store_url: Annotated[SecretStr, AfterValidator(_is_url)] = Field(
         default=SecretStr("sqlite:///./.ttmark/keys.db"),
         description="Key store: sqlite:///path, redis://... or rediss://...",
     )
-    store_url_file: Path | None = Field(
+    store_url_file: ReadableFile | None = Field(
         default=None, description="File with the key store's URL, in place of TTMARK_STORE_URL."
     )
-    kek: SecretStr | None = Field(
+    kek: Annotated[SecretStr, AfterValidator(_is_kek)] | None = Field(
         default=None, description="Key-encryption key: 64 hexadecimal digits; further lines are older keys."
     )
-    kek_file: Path = Field(
+    kek_file: ReadableFile = Field(
         default=Path(".ttmark/kek"), description="File with the key-encryption key, unless TTMARK_KEK is set."
     )
-
-    state: Path = Field(default=STATE_FOLDER, description=STATE_MEANING)
-    ledger_file: Path | None = Field(
+    state: Folder = Field(default=STATE_FOLDER, description=STATE_MEANING)
+    ledger_file: WritableFile | None = Field(
         default=None,
         description="File that remembers what was seen of each record, so that a cold start notices a store "
-        "that went back in time. Left out: a file for each store in the state folder; empty: none.",
+        "that went back in time. Left out: a file for each store in the state folder; `none`: none is kept.",
     )
-    audit_folder: Path | None = Field(
+    audit_folder: Folder | None = Field(
         default=None,
         description="Folder in which services and commands keep the audit trail, beside their logs; should "
         "outlive them. Left out: services write it to their logs alone, commands not at all.",
     )
-    audit_keep_days: float = Field(
-        default=365.0, ge=0, description="Days after which a part of the audit trail is removed; 0: never."
+    audit_keep_days: Days = Field(
+        default=365.0, description="Days after which a part of the audit trail is removed; 0: never."
     )
 
-    @model_validator(mode="after")
-    def _refuse_former_audit_file(self) -> Self:
-        """Who still names a file in place of a folder believes that a trail is kept."""
-        if self.audit_folder is None and os.environ.get("TTMARK_AUDIT_FILE"):
-            raise StartupError("TTMARK_AUDIT_FILE is not read any more: name a folder in TTMARK_AUDIT_FOLDER")
-        return self
+    def check(self) -> None:
+        """Reads what the settings name, so that a start fails before it loads anything."""
+        self.url()
+        self.load_kek()
+        self.open_ledger()
 
-    def open_ledger(self) -> Ledger:
-        """The ledger in its file, or one that lives as long as the process where the file's name is empty."""
-        if self.ledger_file == Path():
+    def open_ledger(self, *, make: bool = False) -> Ledger:
+        """The ledger in its file, or one that lives as long as the process where none is to be kept.
+
+        Args:
+            make: the default state folder where it is missing.
+        """
+        if self.ledger_file == NO_LEDGER:
             return Ledger()
-        with no_start_after(KeyStoreError):
-            return LedgerFile(self.ledger_file or ledger_path(self.state, self.url()))
+        path = self.ledger_file or ledger_path(self.state, self.url())
+        _have("TTMARK_LEDGER_FILE", path.parent, make=make)
+        try:
+            return LedgerFile(path)
+        except KeyStoreError as error:
+            raise StartupError(f"TTMARK_LEDGER_FILE: {error}") from error
 
     def open_trail(self, writer: str, store: RecordStore, kek: KeyEncryptionKey) -> AuditTrail | None:
         """The audit trail in its folder, as continued by `writer`; None where there is to be none."""
@@ -87,37 +103,59 @@ class KeyStoreSettings(BaseSettings):
 
     def open_counters(self) -> Counters:
         """Counters for rate limits, beside the store."""
-        with no_start_after(ValueError):
-            return open_counters(self.url())
+        return open_counters(self.url())
 
-    def open_store(self) -> RecordStore:
-        """The store, not yet connected."""
-        with no_start_after(ValueError):
-            return open_store(self.url())
+    def open_store(self, *, make: bool = False) -> RecordStore:
+        """The store, not yet connected.
+
+        Args:
+            make: the default state folder where it is missing.
+        """
+        url = self.url()
+        if (path := sqlite_path(url)) is not None:
+            _have("TTMARK_STORE_URL", path.parent, make=make)
+        return open_store(url)
 
     def load_kek(self) -> KeyEncryptionKey:
         """The key-encryption key, with the older ones that still open what they wrapped."""
         if self.kek is not None:
-            text, source = self.kek.get_secret_value(), "TTMARK_KEK"
-        else:
-            text, source = _read(self.kek_file, "the key-encryption key"), str(self.kek_file)
+            return KeyEncryptionKey.from_text(self.kek.get_secret_value())
+        text = self.text_of(
+            "kek_file", advice="`ttmark up` or `openssl rand -hex 32` makes a key-encryption key"
+        )
         try:
             return KeyEncryptionKey.from_text(text)
         except ValueError as error:
-            raise StartupError(f"{source}: {error}") from error
+            raise StartupError(f"TTMARK_KEK_FILE: {error}") from None
 
     def url(self) -> str:
         """The store's URL, which may hold a password."""
-        if self.store_url_file is not None:
-            return _read(self.store_url_file, "the key store's URL")
-        return self.store_url.get_secret_value()
+        if self.store_url_file is None:
+            return self.store_url.get_secret_value()
+        url = self.text_of("store_url_file")
+        try:
+            check_store_url(url)
+        except ValueError as error:
+            raise StartupError(f"TTMARK_STORE_URL_FILE: {error}") from None
+        return url
 
 
-def _read(path: Path, what: str) -> str:
+def check_store_url(url: str) -> None:
+    """Does nothing where a URL names a store, and the folder of a file is there.
+
+    Raises:
+        ValueError: it does not; the message does not repeat the URL.
+    """
+    open_store(url)
+    if (path := sqlite_path(url)) is not None:
+        have_folder(path.parent)
+
+
+def _have(variable: str, folder: Path, *, make: bool) -> None:
     try:
-        return path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text"
-        raise StartupError(
-            f"cannot read {what} from {path} ({reason}); `make up` or `openssl rand -hex 32` makes a key"
-        ) from error
+        if make and folder == STATE_FOLDER and not folder.exists():
+            folder.mkdir(mode=0o700)
+        have_folder(folder)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StartupError(f"{variable} ({folder} by default): {reason}") from error

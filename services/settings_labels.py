@@ -1,15 +1,13 @@
 """The settings of visible labels, and of the `AIGC` metadata beside them."""
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from ttmark.services.settings_reading import Settings
 from ttmark.shared.labels import TEMPLATES, Label, LabelPlace
 
 
-class LabelSettings(BaseSettings):
+class LabelSettings(Settings):
     """The words that generated texts carry visibly; detection leaves them out where they stand."""
-
-    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
 
     label: str | None = Field(
         default=None,

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError
+from ttmark.services.settings_reading import Settings
+from ttmark.services.settings_values import ReadableFile
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 
 if TYPE_CHECKING:
@@ -17,19 +18,18 @@ if TYPE_CHECKING:
     from ttmark.gen_service.api.manifests import ManifestRule
 
 _OTHERS_MAY_WRITE = 0o022
+_CERTIFICATE, _KEY, _TRUST = "TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE", "TTMARK_C2PA_TRUST_FILE"
 
 
-class SigningSettings(BaseSettings):
+class SigningSettings(Settings):
     """Whether and with what the generation service signs manifests."""
 
-    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
-
-    c2pa_cert_file: Path | None = Field(
+    c2pa_cert_file: ReadableFile | None = Field(
         default=None,
         description="File with the certificates, in PEM, that C2PA manifests in texts are signed with, the "
         "signer's first; left out: no manifests. Needs the extra `provenance`.",
     )
-    c2pa_key_file: Path | None = Field(
+    c2pa_key_file: ReadableFile | None = Field(
         default=None,
         description="File with the private key of the first certificate in TTMARK_C2PA_CERT_FILE, in PEM and "
         "without a password.",
@@ -57,21 +57,19 @@ class SigningSettings(BaseSettings):
                 raise StartupError(f"{asking} needs TTMARK_C2PA_CERT_FILE")
             return ManifestRule()
         if chain is None or key is None:
-            raise StartupError("TTMARK_C2PA_CERT_FILE and TTMARK_C2PA_KEY_FILE go together")
+            raise StartupError(f"{_CERTIFICATE} and {_KEY} go together")
         require("provenance")
         try:
-            signer = ManifestSigner(_read(chain, "certificate"), _read(key, "private key"))
+            signer = ManifestSigner(_read(chain, _CERTIFICATE), _read(key, _KEY))
         except UnusableCredential as error:
-            raise StartupError(f"cannot sign manifests with {chain} and {key}: {error}") from error
+            raise StartupError(f"{_CERTIFICATE} and {_KEY} cannot sign manifests: {error}") from error
         return ManifestRule(signer, self.c2pa_manifests == "always")
 
 
-class TrustSettings(BaseSettings):
+class TrustSettings(Settings):
     """Whose manifests the detection service trusts."""
 
-    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
-
-    c2pa_trust_file: Path | None = Field(
+    c2pa_trust_file: ReadableFile | None = Field(
         default=None,
         description="File with the certificates, in PEM, whose C2PA manifests are trusted, such as those of "
         "C2PA's trust list and your own root; left out: none is. Needs the extra `provenance`.",
@@ -95,18 +93,18 @@ class TrustSettings(BaseSettings):
 def _certificates(path: Path) -> str:
     from cryptography import x509
 
-    content = _read(path, "trust list")
+    content = _read(path, _TRUST)
     try:
         x509.load_pem_x509_certificates(content)
         return content.decode("ascii")
     except ValueError as error:
-        raise StartupError(f"{path} holds no certificates in PEM") from error
+        raise StartupError(f"{_TRUST}: the file holds no certificates in PEM") from error
 
 
-def _read(path: Path, what: str) -> bytes:
+def _read(path: Path, variable: str) -> bytes:
     try:
         if path.stat().st_mode & _OTHERS_MAY_WRITE:
-            raise StartupError(f"others than its owner may write the {what} {path}: chmod go-w {path}")
+            raise StartupError(f"{variable}: others than its owner may write the file: chmod go-w it")
         return path.read_bytes()
     except OSError as error:
-        raise StartupError(f"cannot read the {what} from {path} ({error.strerror})") from error
+        raise StartupError(f"{variable}: cannot be read: {error.strerror}") from error

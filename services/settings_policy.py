@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ttmark.services.runtime import StartupError
+from ttmark.services.settings_reading import Settings
+from ttmark.services.settings_values import ReadableFile
 
 if TYPE_CHECKING:
     from ttmark.gen_service.api.marking_policy import MarkingPolicy
@@ -16,12 +17,10 @@ if TYPE_CHECKING:
 _MOST_PROBLEMS = 5
 
 
-class PolicySettings(BaseSettings):
+class PolicySettings(Settings):
     """Which traffic of the generation service is marked."""
 
-    model_config = SettingsConfigDict(env_prefix="TTMARK_", extra="ignore", frozen=True)
-
-    policy_file: Path | None = Field(
+    policy_file: ReadableFile | None = Field(
         default=None,
         description="YAML or JSON file with rules on which texts are marked, or refused where they would not "
         "be; read at start. Left out: all are marked.",

@@ -29,6 +29,21 @@ def known_tokenizers(state: Path) -> list[Path]:
     return [DEMO_MODEL_PATH, *sorted(path.parent for path in found)]
 
 
+def with_tokenizer(folder: Path) -> Path:
+    """The folder.
+
+    Raises:
+        ValueError: it holds no tokenizer.json.
+    """
+    try:
+        found = (folder / TOKENIZER_FILE).is_file()
+    except OSError:
+        found = False
+    if not found:
+        raise ValueError(f"each is a folder that holds a {TOKENIZER_FILE}")
+    return folder
+
+
 def remember_tokenizer(state: Path, name: str, tokenizer: TextTokenizer) -> None:
     """Keeps a model's tokenizer, so that its texts can be read without the model.
 

@@ -25,7 +25,7 @@ from ttmark.shared.vault.sqlite_file import SqliteFile
 def no_ledger_in_the_working_folder() -> Iterator[None]:
     """Stores come and go under one address here; a test that wants a ledger says where."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TTMARK_LEDGER_FILE", "")
+        patch.setenv("TTMARK_LEDGER_FILE", "none")
         yield
 
 

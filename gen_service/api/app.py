@@ -5,6 +5,7 @@ from opentelemetry.trace import NoOpTracerProvider
 
 from ttmark.gen_service.api.account import Accounting
 from ttmark.gen_service.api.backend import GenerationBackend
+from ttmark.gen_service.api.default_keys import DefaultKeys
 from ttmark.gen_service.api.event_schema import describe_events
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.observer import Observer
@@ -28,13 +29,18 @@ def create_generation_app(
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
-    It is ready with every model warm and a watermark key in hand. `allowance` is asked for the tokens of each
-    request, and `throttle` whether a passage was verified too often; left out: no limit.
+    It is ready with every model warm and a watermark key in hand, the default keys among them. `allowance` is
+    asked for the tokens of each request, and `throttle` whether a passage was verified too often; left out:
+    no limit.
     With a `console_url` there is a playground, which hands texts over to the console at that address.
     """
-    app = create_app(
-        options, title="TTMark generation", error_style="openai", readiness=lambda: _readiness(backend)
-    )
+    default_keys = DefaultKeys(backend)
+
+    def readiness() -> Readiness:
+        return _readiness(backend, default_keys)
+
+    app = create_app(options, title="TTMark generation", error_style="openai", readiness=readiness)
+    app.state.readiness = readiness
     metrics = GenerationMetrics(options.registry, backend.models, backend.policy.rule_names)
     tracer = (options.tracer_provider or NoOpTracerProvider()).get_tracer("ttmark.generation")
     accounting = Accounting(
@@ -50,7 +56,12 @@ def create_generation_app(
     return app
 
 
-def _readiness(backend: GenerationBackend) -> Readiness:
+def _readiness(backend: GenerationBackend, default_keys: DefaultKeys) -> Readiness:
     models = all(model.generator.ready for model in backend.models.values())
     alive = all(model.generator.alive for model in backend.models.values())
-    return Readiness({"models": models, "keys": backend.keys.ready}, alive)
+    checks, reasons = {"models": models, "keys": backend.keys.ready}, {}
+    if backend.default_keys:
+        problem = default_keys.problem()
+        checks["default_key"] = problem is None
+        reasons = {} if problem is None else {"default_key": problem}
+    return Readiness(checks, alive, reasons)

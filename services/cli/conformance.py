@@ -10,6 +10,7 @@ import typer
 from ttmark.services.cli.input_text import read_bytes
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import DetectUrl, JsonOutput
+from ttmark.services.cli.options import store_url as checked_url
 from ttmark.services.cli.public_key import pem_text, public_key
 from ttmark.services.extras import needs
 from ttmark.services.runtime import StartupError, one_clear_line
@@ -45,7 +46,10 @@ def run_conformance(
         ),
     ] = None,
     store_url: Annotated[
-        str | None, typer.Option(help="Key store; default: TTMARK_STORE_URL, as for `ttmark keys`.")
+        str | None,
+        typer.Option(
+            callback=checked_url, help="Key store; default: TTMARK_STORE_URL, as for `ttmark keys`."
+        ),
     ] = None,
     size: Annotated[
         Literal["quick", "small", "full"],

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import typer
 
 from ttmark.services.extras import require
-from ttmark.services.runtime import one_clear_line
 
 HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
@@ -17,7 +16,7 @@ def evaluate(context: typer.Context) -> None:
     from ttmark.evaluation.cli.app import eval_app
     from ttmark.services.text_readings import text_readings
 
-    eval_app(text_readings())(args=context.args, prog_name="ttmark eval")
+    _hand_on(eval_app(text_readings()), context)
 
 
 def benchmark(context: typer.Context) -> None:
@@ -30,11 +29,17 @@ def benchmark(context: typer.Context) -> None:
         from ttmark.services.engines import prepare_for_vllm
 
         prepare_for_vllm(VLLM_CPU_KVCACHE_SPACE="1")
-    bench_app(bulk_systems)(args=context.args, prog_name="ttmark bench")
+    _hand_on(bench_app(bulk_systems), context)
+
+
+def _hand_on(app: typer.Typer, context: typer.Context) -> None:
+    """Runs the command line behind the command, whose errors are told as those of all commands."""
+    code = app(args=context.args, prog_name=context.command_path, standalone_mode=False)
+    if isinstance(code, int):
+        raise typer.Exit(code)
 
 
 def _require_extras(arguments: Sequence[str]) -> None:
     """Before an experiment runs, not at the plot that it ends with; help needs what the services need."""
     asks_for_help = not arguments or "--help" in arguments
-    with one_clear_line():
-        require(*(("gen", "detect") if asks_for_help else ("eval",)))
+    require(*(("gen", "detect") if asks_for_help else ("eval",)))

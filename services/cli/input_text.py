@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from ttmark.services.runtime import StartupError
+from ttmark.services.runtime import StartupError, in_one_line
 
 STANDARD_INPUT = "-"
 
@@ -31,4 +31,4 @@ def read_bytes(name: str) -> bytes:
 
 def shown(name: str) -> str:
     """What messages call a file."""
-    return "standard input" if name == STANDARD_INPUT else name
+    return "standard input" if name == STANDARD_INPUT else in_one_line(name)

@@ -61,7 +61,9 @@ def import_key(
         raise typer.BadParameter(str(error), param_hint="--tokenizer") from error
     except ValueError as error:
         raise typer.BadParameter(f"{scheme}: {error}") from None  # its cause may hold what was given
-    key = run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile, secrets=secrets))
+    key = run(
+        lambda store: store.ring.create(key_id, tenant=tenant, profile=profile, secrets=secrets), make=True
+    )
     if as_json:
         print_json({**key.model_dump(mode="json"), "profile_id": profile.profile_id})
     else:

@@ -55,25 +55,29 @@ class KeyStore:
         return TokenRegistry(self.records, self.kek, ledger=self.ledger, audit=self.audit)
 
 
-def run(command: Command[T]) -> T:
+def run(command: Command[T], *, make: bool = False) -> T:
     """Runs a command on the key store that the environment names.
 
     A bad name is bad usage, trouble with the settings or the store one line and exit code 1.
+
+    Args:
+        make: the default state folder where it is missing.
     """
     with one_clear_line(), no_start_after(KeyStoreError):
         try:
-            return asyncio.run(_with_key_store(command))
+            return asyncio.run(_with_key_store(command, make=make))
         except InvalidName as error:
             raise typer.BadParameter(str(error)) from error
 
 
-async def _with_key_store(command: Command[T]) -> T:
+async def _with_key_store(command: Command[T], *, make: bool) -> T:
     settings = KeyStoreSettings()
-    store = settings.open_store()
+    kek, store = settings.load_kek(), settings.open_store(make=make)
     try:
-        kek = settings.load_kek()
         async with _Trail(settings, store, kek) as trail:
-            return await command(KeyStore(store, kek, settings.open_ledger(), trail.hear, trail.kept))
+            return await command(
+                KeyStore(store, kek, settings.open_ledger(make=make), trail.hear, trail.kept)
+            )
     finally:
         await store.close()
 

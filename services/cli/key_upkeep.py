@@ -102,7 +102,7 @@ def restore(file: BackupFile, as_json: JsonOutput = False) -> None:
         store.audit(AuditEvent("store.restore"))
         return result
 
-    counts = asdict(run(command))
+    counts = asdict(run(command, make=True))
     _tell(counts, ", ".join(f"{count} {what}" for what, count in counts.items()), as_json=as_json)
 
 

@@ -76,7 +76,8 @@ def create(
     profile = profile_from(
         purpose, scheme, block_size, context_width, tokenizer, param or [], pool, payloads=payloads
     )
-    _show_one(run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile)), as_json=as_json)
+    made = run(lambda store: store.ring.create(key_id, tenant=tenant, profile=profile), make=True)
+    _show_one(made, as_json=as_json)
 
 
 @app.command("list")

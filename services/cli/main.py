@@ -20,10 +20,12 @@ from ttmark.services.cli import (
     up,
     verify,
 )
+from ttmark.services.cli.commands import Commands
 from ttmark.services.extras import needs
 
 app = typer.Typer(
     name="ttmark",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

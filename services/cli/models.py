@@ -19,7 +19,9 @@ from ttmark.services.state_folder import STATE_FOLDER
 
 app = typer.Typer(help="Models that `ttmark` knows by name.", no_args_is_help=True)
 
-State = Annotated[Path, typer.Option(envvar="TTMARK_STATE", help="State folder, as of `ttmark up`.")]
+State = Annotated[
+    Path, typer.Option(file_okay=False, envvar="TTMARK_STATE", help="State folder, as of `ttmark up`.")
+]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,57 @@ import typer
 from pydantic import ValidationError
 
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
+from ttmark.services.settings_values import web_address
 from ttmark.shared.client import ClientError
 
 TOKEN_FILE = Path(".ttmark/token")
 
-GenUrl = Annotated[str, typer.Option(envvar="TTMARK_GEN_URL", help="The generation service.")]
-DetectUrl = Annotated[str, typer.Option(envvar="TTMARK_DETECT_URL", help="The detection service.")]
+
+def _address(value: str) -> str:
+    with bad_usage():
+        return web_address(value)
+
+
+def store_url(value: str | None) -> str | None:
+    """The URL of a key store that an option names, if it names one.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    from ttmark.services.settings_keys import check_store_url  # most commands start without the key store
+
+    if value:
+        with bad_usage():
+            check_store_url(value)
+    return value
+
+
+def _token(value: str | None) -> str | None:
+    if value and not (value.isascii() and value.isprintable()):
+        raise typer.BadParameter("an access token begins with ttm_ and has letters, digits and _ alone")
+    return value
+
+
+@contextmanager
+def bad_usage() -> Iterator[None]:
+    """Turns a ValueError into bad usage of the option whose callback this is."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+GenUrl = Annotated[
+    str, typer.Option(envvar="TTMARK_GEN_URL", callback=_address, help="The generation service.")
+]
+DetectUrl = Annotated[
+    str, typer.Option(envvar="TTMARK_DETECT_URL", callback=_address, help="The detection service.")
+]
 Token = Annotated[
-    str | None, typer.Option(envvar="TTMARK_TOKEN", help="Access token; default: the one of `ttmark up`.")
+    str | None,
+    typer.Option(
+        envvar="TTMARK_TOKEN", callback=_token, help="Access token; default: the one of `ttmark up`."
+    ),
 ]
 Mode = Literal["combined", "direct", "aligned", "localized"]
 AskedMode = Annotated[

@@ -3,9 +3,10 @@
 import typer
 
 from ttmark.services.extras import needs
-from ttmark.services.runtime import listen, one_clear_line
+from ttmark.services.runtime import listen
 from ttmark.services.settings import DetectionSettings, GenerationSettings
 from ttmark.services.settings_canary import CanarySettings
+from ttmark.services.settings_keys import KeyStoreSettings
 
 app = typer.Typer(
     help="Run one service in the foreground; settings come from TTMARK_* variables.", no_args_is_help=True
@@ -16,14 +17,14 @@ app = typer.Typer(
 @needs("gen")
 def gen() -> None:
     """Run the generation service."""
-    # Imported here: the rest of the command line must start without torch.
+    settings = GenerationSettings()
+    KeyStoreSettings().check()
+    listener = listen(settings.host, settings.gen_port, "TTMARK_HOST and TTMARK_GEN_PORT")
+    # Imported here: the rest of the command line, and what is wrong with the settings, takes no torch.
     from ttmark.services.gen import build_generation_service
     from ttmark.services.server import connection_limits, serve
 
-    settings = GenerationSettings()
-    with one_clear_line():
-        listener = listen(settings.host, settings.gen_port)
-        service = build_generation_service(settings)
+    service = build_generation_service(settings)
     serve(service, listener, drain_seconds=settings.drain_seconds, limits=connection_limits(settings))
 
 
@@ -31,13 +32,13 @@ def gen() -> None:
 @needs("detect")
 def detect() -> None:
     """Run the detection service."""
+    settings = DetectionSettings()
+    KeyStoreSettings().check()
+    listener = listen(settings.host, settings.detect_port, "TTMARK_HOST and TTMARK_DETECT_PORT")
     from ttmark.services.detect import build_detection_service
     from ttmark.services.server import connection_limits, serve
 
-    settings = DetectionSettings()
-    with one_clear_line():
-        listener = listen(settings.host, settings.detect_port)
-        service = build_detection_service(settings)
+    service = build_detection_service(settings)
     limits, proxies = connection_limits(settings), settings.trusted_proxies
     serve(service, listener, drain_seconds=10, limits=limits, proxies=proxies)
 
@@ -45,7 +46,7 @@ def detect() -> None:
 @app.command()
 def canary() -> None:
     """Run the live check of both services: generate, detect, record."""
+    settings = CanarySettings()
     from ttmark.services.canary import serve_canary
 
-    with one_clear_line():
-        serve_canary(CanarySettings())
+    serve_canary(settings)

@@ -16,7 +16,7 @@ from ttmark.shared.access.token_records import TokenInfo
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
 
 Limit = Annotated[
-    int | None, typer.Option(min=0, help="Limit of this token; default: the service's; 0: any.")
+    int | None, typer.Option(min=0, max=10**12, help="Limit of this token; default: the service's; 0: any.")
 ]
 
 
@@ -27,7 +27,7 @@ def create(
         list[Scope] | None, typer.Option(help="May be repeated; default: generate, detect, detect:evidence.")
     ] = None,
     expires_in_days: Annotated[
-        float | None, typer.Option(min=0, help="Days until it expires; default: never.")
+        float | None, typer.Option(min=0, max=36_500, help="Days until it expires; default: never.")
     ] = None,
     label: Annotated[str, typer.Option(help="What it is for.")] = "",
     requests_per_minute: Limit = None,
@@ -67,7 +67,8 @@ def create(
             limits=limits,
             rates=rates,
             uses=use or (),
-        )
+        ),
+        make=True,
     )
     if as_json:
         print_json({"token": plain, **_document(token)})

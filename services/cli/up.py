@@ -12,11 +12,12 @@ from rich.console import Console
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.cli.demonstration import demonstrate
 from ttmark.services.cli.model_progress import ModelProgress
-from ttmark.services.local.processes import LocalServices
+from ttmark.services.cli.options import store_url as checked_url
+from ttmark.services.local.processes import GIVEN, LocalServices
 from ttmark.services.local.provision import provision
 from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.model_folder import DEMO
-from ttmark.services.runtime import one_clear_line
+from ttmark.services.settings_names import check_settings
 from ttmark.services.state_folder import STATE_FOLDER
 
 
@@ -30,16 +31,24 @@ def up(
     ] = None,
     store_url: Annotated[
         str | None,
-        typer.Option(help="Key store, redis://... or sqlite:///...; default: a file in the state folder."),
+        typer.Option(
+            callback=checked_url,
+            help="Key store, redis://... or sqlite:///...; default: a file in the state folder.",
+        ),
     ] = None,
-    gen_port: Annotated[int, typer.Option(help="Port of the generation service.")] = 8000,
-    detect_port: Annotated[int, typer.Option(help="Port of the detection service.")] = 8001,
-    state: Annotated[Path, typer.Option(help="Folder for keys, tokens, models and logs.")] = STATE_FOLDER,
+    gen_port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the generation service.")] = 8000,
+    detect_port: Annotated[
+        int, typer.Option(min=1, max=65_535, help="Port of the detection service.")
+    ] = 8001,
+    state: Annotated[
+        Path, typer.Option(file_okay=False, help="Folder for keys, tokens, models and logs.")
+    ] = STATE_FOLDER,
     exit_after_demo: Annotated[bool, typer.Option("--exit", help="Stop after the demonstration.")] = False,
 ) -> None:
     """Start both services, show a watermark go round, stay up until Ctrl-C."""
     console = Console()
-    with one_clear_line(), stop_on_signals():
+    check_settings(GIVEN)
+    with stop_on_signals():
         model = have_model(model, state, console)
         console.print(f"[bold]ttmark[/] model [cyan]{model}[/], state in [cyan]{state}[/]")
         setup = provision(model, store_url, state)

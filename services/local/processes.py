@@ -15,6 +15,25 @@ from ttmark.services.runtime import StartupError, listen
 HOST = "127.0.0.1"
 START_SECONDS = 300.0
 STOP_SECONDS = 40.0
+GIVEN = frozenset(
+    {
+        "TTMARK_HOST",
+        "TTMARK_MODEL",
+        "TTMARK_STATE",
+        "TTMARK_TOKENIZERS",
+        "TTMARK_STORE_URL",
+        "TTMARK_STORE_URL_FILE",
+        "TTMARK_KEK",
+        "TTMARK_KEK_FILE",
+        "TTMARK_PLAYGROUND",
+        "TTMARK_CONSOLE_URL",
+        "TTMARK_CASE_KEY_FILE",
+        "TTMARK_DEFAULT_KEY",
+        "TTMARK_GEN_PORT",
+        "TTMARK_DETECT_PORT",
+    }
+)
+"""Variables that both services are given, whatever they are in the environment."""
 
 
 class LocalServices:
@@ -28,8 +47,8 @@ class LocalServices:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        for port in self._ports.values():
-            listen(HOST, port).close()
+        for name, port in self._ports.items():
+            listen(HOST, port, f"--{name}-port").close()
         try:
             for name in self._ports:
                 self._children[name] = self._start(name)
@@ -77,26 +96,32 @@ class LocalServices:
                 reason = _last_line(self.log_file(name)) or f"it ended with code {child.returncode}"
                 raise StartupError(reason.removeprefix("ttmark: "))
 
-    def _start(self, name: str) -> subprocess.Popen[bytes]:
+    def variables(self) -> dict[str, str]:
+        """What both services are given: the variables that `GIVEN` names."""
         setup = self.setup
-        environment = os.environ | {
+        return {
             "TTMARK_HOST": HOST,
             "TTMARK_MODEL": setup.model,
             "TTMARK_STATE": str(setup.state),
             "TTMARK_TOKENIZERS": "",  # all that the state folder holds
             "TTMARK_STORE_URL": setup.store_url,
+            "TTMARK_STORE_URL_FILE": "",
+            "TTMARK_KEK": "",
             "TTMARK_KEK_FILE": str(setup.kek_file),
             "TTMARK_PLAYGROUND": "true",
             "TTMARK_CONSOLE_URL": self.detect_url,
             "TTMARK_CASE_KEY_FILE": str(setup.case_key_file),
             "TTMARK_DEFAULT_KEY": setup.key_id,
-            f"TTMARK_{name.upper()}_PORT": str(self._ports[name]),
+            "TTMARK_GEN_PORT": str(self._ports["gen"]),
+            "TTMARK_DETECT_PORT": str(self._ports["detect"]),
         }
+
+    def _start(self, name: str) -> subprocess.Popen[bytes]:
         with self.log_file(name).open("wb") as log:
             # A session of their own: Ctrl-C reaches this process alone, which stops them in order.
             return subprocess.Popen(
                 [sys.executable, "-m", "ttmark.services", "serve", name],
-                env=environment,
+                env=os.environ | self.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

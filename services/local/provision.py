@@ -19,7 +19,6 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyExists, KeyStoreError
-from ttmark.shared.vault.open_store import open_store
 
 TENANT = "local"
 
@@ -98,19 +97,23 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
         write_secret(setup.kek_file, KeyEncryptionKey.generate_text())
     if not setup.case_key_file.exists():
         write_secret(setup.case_key_file, CaseKey.generate().pem())
-    with no_start_after(KeyStoreError, ValueError):
+    with no_start_after(KeyStoreError):
         asyncio.run(_provision_store(setup, fingerprint))
     return setup
 
 
 async def _provision_store(setup: LocalSetup, fingerprint: str) -> None:
-    store = open_store(setup.store_url)
+    settings = KeyStoreSettings(
+        store_url=SecretStr(setup.store_url),
+        store_url_file=None,
+        kek=None,
+        kek_file=setup.kek_file,
+        state=setup.state,
+    )
+    kek, store = settings.load_kek(), settings.open_store()
     try:
         await store.ping()
-        kek = KeyEncryptionKey.from_text(setup.kek_file.read_text())
-        ledger = KeyStoreSettings(
-            store_url=SecretStr(setup.store_url), store_url_file=None, state=setup.state
-        ).open_ledger()
+        ledger = settings.open_ledger()
         ring, registry = KeyRing(store, kek, ledger=ledger), TokenRegistry(store, kek, ledger=ledger)
         profile = Profile.model_validate(profile_fields(tokenizer_fingerprint=fingerprint))
         for key_id in (setup.key_id, setup.other_key_id):

@@ -1,7 +1,8 @@
 """/healthz, /readyz and /metrics: open to all, and outside the access log."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -15,10 +16,12 @@ class Readiness:
 
     Attributes:
         alive: false once nothing but a restart can help.
+        reasons: why conditions do not hold, of those that can say it.
     """
 
     checks: Mapping[str, bool]
     alive: bool = True
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ready(self) -> bool:
@@ -42,7 +45,8 @@ def health_router(readiness: Callable[[], Readiness], registry: CollectorRegistr
         """Whether requests are accepted: 200 or 503, with the checks."""
         state = readiness()
         response.status_code = 200 if state.ready else 503
-        return ReadinessReport(status="ready" if state.ready else "not_ready", checks=dict(state.checks))
+        status: Literal["ready", "not_ready"] = "ready" if state.ready else "not_ready"
+        return ReadinessReport(status=status, checks=dict(state.checks), reasons=dict(state.reasons) or None)
 
     @router.get(
         "/metrics",

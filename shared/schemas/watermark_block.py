@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from ttmark.shared.schemas.closed_part import ClosedPart
 from ttmark.shared.schemas.fields import WholeNumber, is_none
-from ttmark.shared.schemas.request_part import RequestPart
 
 WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
 Detectability = Literal["strong", "weak", "none"]
@@ -13,7 +13,7 @@ ManifestNote = Literal["embedded", "no_text", "structured_output"]
 LabelNote = Literal["start", "end", "structured_output"]
 
 
-class WatermarkOptions(RequestPart):
+class WatermarkOptions(ClosedPart):
     """The `watermark` field of a generation request."""
 
     key_id: str | None = Field(

@@ -15,14 +15,25 @@ def open_store(url: str) -> RecordStore:
     Raises:
         ValueError: anything else.
     """
-    parts = urlsplit(url)
-    if parts.scheme.partition("+")[0] in ("redis", "rediss"):
+    if url.partition("://")[0].partition("+")[0] in ("redis", "rediss"):
         # Imported where they are used: Redis' library takes longer to import than SQLite's to open a store.
         from ttmark.shared.vault.redis_address import RedisAddress
         from ttmark.shared.vault.redis_client import RedisClient
         from ttmark.shared.vault.redis_store import RedisStore
 
         return RedisStore(RedisClient(RedisAddress.parse(url)))
-    if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
-        return SqliteStore(Path(unquote(parts.path[1:])))
-    raise ValueError("the key store is a URL: sqlite:///path, redis://host:port or rediss://host:port")
+    path = sqlite_path(url)
+    if path is None:
+        raise ValueError("the key store is a URL: sqlite:///path, redis://host:port or rediss://host:port")
+    return SqliteStore(path)
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file that a URL names; None where it names none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # whose message repeats what may be a password
+        return None
+    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:
+        return None
+    return Path(unquote(parts.path[1:]))

@@ -74,7 +74,9 @@ class RedisAddress:
         options = _options(credentials, "/".join(path), query, tls=tls, cluster=topology == "cluster")
         durability, replicas = query.pop("durability", "auto"), query.pop("replicas", "0")
         if query:
-            raise ValueError(f"unknown option in the Redis URL: {', '.join(sorted(query))}")
+            known = ", ".join(("durability", "replicas", *_TLS_OPTIONS))
+            # Not by its name, which is a part of the password where that has a question mark.
+            raise ValueError(f"unknown option in the Redis URL: there are {known}")
         if durability not in ("auto", "aof") or not replicas.isdecimal():
             raise ValueError("in the Redis URL, durability is auto or aof and replicas is a number")
         must_confirm = durability == "aof"

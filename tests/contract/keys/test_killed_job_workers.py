@@ -122,7 +122,7 @@ def test_every_document_is_answered_once_whoever_is_killed(
         "TTMARK_KEK": KEK_TEXT,
         "TTMARK_TOKENIZERS": str(tokenizer_folder),
         "TTMARK_STATE": str(tmp_path),
-        "TTMARK_LEDGER_FILE": "",
+        "TTMARK_LEDGER_FILE": "none",
         "TTMARK_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
     }
     with asyncio.Runner() as runner:

@@ -164,7 +164,7 @@ def build_service(
             "tempered": ServedModel(generator, ChatTemplate(TEMPLATE), sampling=TEMPERED),
         },
         keys,
-        default_keys=["acme-main"],
+        default_keys=given.pop("default_keys", ["acme-main"]),
         limits=RequestLimits(max_completions=8, **given),
         **rules,
     )

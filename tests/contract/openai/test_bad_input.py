@@ -72,9 +72,14 @@ BAD_COMPLETIONS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"watermark": {"key_id": 5}}, (400, INVALID, "watermark.key_id")),
     ({"watermark": {"key_id": "nobody's"}}, (404, "key_not_found", "watermark.key_id")),
     ({"watermark": {"enabled": False}}, (403, "insufficient_scope", None)),
+    ({"watermark": {"enable": False}}, (400, INVALID, "watermark.enable")),
+    ({"watermark": {"enabled": True, "keyid": "acme-main"}}, (400, INVALID, "watermark.keyid")),
+    ({"watermark": {"x" * 5_000: 1}}, (400, INVALID, f"watermark.{'x' * 64}")),
+    ({"watermark": {str(n): 1 for n in range(5_000)}}, (400, INVALID, "watermark.0")),
 ]
 BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"messages": []}, (400, INVALID, "messages")),
+    ({"watermark": {"enable": False}}, (400, INVALID, "watermark.enable")),
     ({"messages": "Hi"}, (400, INVALID, "messages")),
     ({"messages": [{}]}, (400, INVALID, "messages[0].role")),
     ({"messages": [{"role": "tool", "content": "1"}]}, (400, INVALID, "messages[0].role")),
@@ -115,6 +120,7 @@ BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
 ]
 BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"input": None}, (400, INVALID, "input")),
+    ({"watermark": {"enable": False}}, (400, INVALID, "watermark.enable")),
     ({"input": ""}, (400, INVALID, "input")),
     ({"input": []}, (400, INVALID, "input")),
     ({"input": [{"role": "tool", "content": "a"}]}, (400, INVALID, "input")),
@@ -191,6 +197,17 @@ def test_a_bad_request_for_a_response_is_refused_by_field(
     service: Any, change: dict[str, Any], expected: tuple[int, str, str | None]
 ) -> None:
     _check(service.http().post("/v1/responses", json=GOOD_RESPONSE | change), expected)
+
+
+def test_an_unknown_field_of_the_watermark_is_told_with_the_nearest(service: Any) -> None:
+    http = service.http()
+    for given, nearest in (("enable", "enabled"), ("keyid", "key_id"), ("show_block", "show_blocks")):
+        answer = http.post("/v1/completions", json=GOOD_COMPLETION | {"watermark": {given: False}})
+        message = answer.json()["error"]["message"]
+        assert message == f"watermark.{given}: there is no such field; did you mean {nearest}?"
+    body = b'{"model": "tiny", "prompt": "a", "watermark": {"\\ud800": 1}}'
+    answer = http.post("/v1/completions", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
 
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())

@@ -82,7 +82,7 @@ def test_what_is_not_a_policy_ends_the_start(tmp_path: Path, text: str, message:
 
 
 def test_a_file_that_cannot_be_read_ends_the_start(tmp_path: Path) -> None:
-    with pytest.raises(StartupError, match="No such file"):
+    with pytest.raises(StartupError, match="TTMARK_POLICY_FILE: there is no such file"):
         PolicySettings(policy_file=tmp_path / "nowhere.yaml").load_policy()
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StartupError, match="cannot be read"):

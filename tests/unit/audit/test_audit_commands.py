@@ -20,6 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
     monkeypatch.setenv("TTMARK_KEK", bytes(range(32)).hex())
+    (tmp_path / "audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
     key = CaseKey.generate()
     (tmp_path / "case.key").write_text(key.pem())

@@ -14,7 +14,7 @@ FOLDER = Path("nowhere")
 
 
 def settings(**chosen: object) -> GenerationSettings:
-    return GenerationSettings(model=("one",), **chosen)  # type: ignore[arg-type]
+    return GenerationSettings(model=("owner/one",), **chosen)  # type: ignore[arg-type]
 
 
 def refusal(chosen: GenerationSettings) -> str:
@@ -36,6 +36,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_embedded_engine_has_no_file_of_arguments(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").touch()
     assert "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm" in refusal(
         settings(engine_file=tmp_path / "a.yaml")
     )
@@ -46,7 +47,7 @@ def test_the_embedded_engine_has_no_file_of_arguments(tmp_path: Path) -> None:
     [
         ({"reproducible": True}, "TTMARK_REPRODUCIBLE is for the embedded engine"),
         ({"adaptive_branches": True}, "TTMARK_ADAPTIVE_BRANCHES is for the embedded engine"),
-        ({"model": ("one", "two")}, "TTMARK_ENGINE=vllm serves one model"),
+        ({"model": ("owner/one", "owner/two")}, "TTMARK_ENGINE=vllm serves one model"),
     ],
 )
 def test_what_vllm_has_not_is_refused(
@@ -57,18 +58,17 @@ def test_what_vllm_has_not_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("content", "said"),
     [
-        (None, "cannot be read: "),
-        ("a: [", "cannot be read: "),
-        ("- a\n", "must hold names and values"),
+        (b"\xff\xfe", "cannot be read: "),
+        (b"a: [", "cannot be read: "),
+        (b"- a\n", "must hold names and values"),
     ],
 )
 def test_a_file_that_is_none_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, said: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes, said: str
 ) -> None:
     monkeypatch.setattr("ttmark.services.engines.find_spec", lambda _: object())
     file = tmp_path / "vllm.yaml"
-    if text is not None:
-        file.write_text(text)
+    file.write_bytes(content)
     assert said in refusal(settings(engine="vllm", engine_file=file))

@@ -1,8 +1,8 @@
 """`TTMARK_LABEL`: the name of a template or the operator's own words, the same in both services."""
 
 import pytest
-from pydantic import ValidationError
 
+from ttmark.services.runtime import StartupError
 from ttmark.services.settings import DetectionSettings, GenerationSettings
 from ttmark.shared.labels import TEMPLATES, Label
 
@@ -34,7 +34,7 @@ def test_a_template_or_own_words(
 
 @pytest.mark.parametrize("given", ["two\nlines", "tab\tstop", "hidden\u200b", "x" * 201])
 def test_what_is_no_line_of_words_is_refused(given: str) -> None:
-    with pytest.raises(ValidationError, match="label"):
+    with pytest.raises(StartupError, match="TTMARK_LABEL: "):
         GenerationSettings(label=given)
 
 

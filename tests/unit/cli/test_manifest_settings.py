@@ -51,7 +51,7 @@ def test_what_cannot_sign_is_refused_at_the_start(files: Files, tmp_path: Path) 
         "no certificate and private key in PEM": lambda: files(b"nothing", ours.key),
         "go together": lambda: SigningSettings(c2pa_cert_file=tmp_path / "chain.pem"),
         "needs TTMARK_C2PA_CERT_FILE": lambda: SigningSettings(c2pa_manifests="always"),
-        "No such file": lambda: SigningSettings(
+        "there is no such file": lambda: SigningSettings(
             c2pa_cert_file=tmp_path / "absent", c2pa_key_file=tmp_path / "absent"
         ),
     }

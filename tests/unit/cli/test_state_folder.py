@@ -27,8 +27,11 @@ def test_a_tokenizer_that_was_served_is_known_afterwards(tmp_path: Path) -> None
 def test_named_tokenizers_are_the_only_ones(tmp_path: Path) -> None:
     (tmp_path / "models/x").mkdir(parents=True)
     (tmp_path / "models/x/tokenizer.json").write_text("{}")
-    settings = DetectionSettings(state=tmp_path, tokenizers=(tmp_path,))
-    assert settings.tokenizer_folders() == [tmp_path]
+    named = tmp_path / "named"
+    named.mkdir()
+    (named / "tokenizer.json").write_text("{}")
+    settings = DetectionSettings(state=tmp_path, tokenizers=(named,))
+    assert settings.tokenizer_folders() == [named]
 
 
 def test_the_demo_model_is_the_default_where_smollm2_is_not(

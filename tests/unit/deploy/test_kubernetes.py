@@ -296,6 +296,7 @@ def restricted(pod: dict[str, Any]) -> bool:
     security = pod["containers"][0]["securityContext"]
     return (
         pod["automountServiceAccountToken"] is False
+        and pod["enableServiceLinks"] is False  # a Service `ttmark-gen` would overwrite TTMARK_GEN_PORT
         and pod["securityContext"]["runAsNonRoot"] is True
         and pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         and security["allowPrivilegeEscalation"] is False

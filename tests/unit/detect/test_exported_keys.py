@@ -19,7 +19,8 @@ async def export(service, tmp_path, monkeypatch):
     """Exports one of the service's keys by the command, and reads the file."""
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
     monkeypatch.setenv("TTMARK_KEK", "00" * 32)
-    monkeypatch.setenv("TTMARK_LEDGER_FILE", "")
+    monkeypatch.setenv("TTMARK_LEDGER_FILE", "none")
+    (tmp_path / "audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
 
     async def command(key_id):

@@ -175,9 +175,11 @@ def test_bad_usage_is_exit_code_2(folder: Path, arguments: str) -> None:
     [
         ({"TTMARK_STORE_URL": "mysql://h/x"}, "the key store is a URL"),
         ({"TTMARK_KEK": "abc"}, "64 hexadecimal digits"),
-        ({"TTMARK_KEK_FILE": "nowhere"}, "nowhere"),
-        ({"TTMARK_STORE_URL_FILE": "nowhere"}, "nowhere"),
-        ({"TTMARK_STORE_URL": "sqlite:////dev/null/x"}, "key store /dev/null/x"),
+        ({"TTMARK_KEK_FILE": "nowhere"}, "TTMARK_KEK_FILE: there is no such file"),
+        ({"TTMARK_STORE_URL_FILE": "nowhere"}, "TTMARK_STORE_URL_FILE: there is no such file"),
+        ({"TTMARK_STORE_URL": "sqlite:////dev/null/x"}, "this is a file"),
+        ({"TTMARK_STORE_URL": "sqlite:////dev/fd"}, "key store /dev/fd"),
+        ({"TTMARK_STORE_URL": "sqlite:///typo/keys.db"}, "mkdir -p typo"),
         ({"TTMARK_KEK": "00" * 32}, "which is not at hand"),
     ],
 )
@@ -261,6 +263,7 @@ def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TTMARK_LEDGER_FILE", str(folder / "ledger"))
+    (folder / "audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(folder / "audit"))
     invoke("keys create k --tokenizer model")
     invoke("keys rotate k")

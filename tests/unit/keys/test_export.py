@@ -11,8 +11,6 @@ from typer.testing import CliRunner, Result
 from tests.unit.keys.conftest import Clock
 from tests.unit.keys.test_secrets_stay_inside import assert_absent
 from ttmark.services.cli import keys
-from ttmark.services.runtime import StartupError
-from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.shared.keys.key_codec import KIND
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.verification import verify_store
@@ -36,6 +34,7 @@ def folder(tmp_path: Path, profile: Profile, store: RecordStore, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
     monkeypatch.setenv("TTMARK_KEK", bytes(range(32)).hex())
+    (tmp_path / "audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
     monkeypatch.setattr("ttmark.shared.keys.key_codec.os.urandom", lambda count: CANARY[:count])
     return tmp_path
@@ -123,19 +122,6 @@ def test_without_an_audit_trail_nothing_leaves(
     (folder / "no folder").write_text("a file")
     result = invoke("export k out.json --i-understand k")
     assert (result.exit_code, (folder / "out.json").exists()) == (1, False)
-
-
-def test_the_former_setting_of_the_trail_is_refused_and_harmless_beside_the_folder(
-    key_k: KeyRing, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TTMARK_AUDIT_FILE", "audit.jsonl")
-    assert invoke("list").exit_code == 0
-    monkeypatch.delenv("TTMARK_AUDIT_FOLDER")
-    result = invoke("list")
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert "TTMARK_AUDIT_FOLDER" in result.stderr
-    with pytest.raises(StartupError):  # where services begin, too
-        KeyStoreSettings()
 
 
 def test_a_terminal_gets_keys_only_when_asked(

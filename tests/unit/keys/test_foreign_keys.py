@@ -62,6 +62,7 @@ def test_every_scheme_is_imported_and_its_secrets_stay_in_the_store(folder: Path
 def test_a_foreign_key_can_be_retired_and_disabled_and_nothing_else(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (folder / "audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", "audit")
     imported("vllm-gumbel")
     for command in (

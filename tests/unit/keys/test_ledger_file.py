@@ -77,6 +77,7 @@ async def test_processes_that_share_a_ledger_keep_the_latest_of_each(
 async def test_the_file_is_its_owner_s_alone_and_is_not_written_without_need(
     store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Path
 ) -> None:
+    (tmp_path / "state").mkdir()
     ledger = tmp_path / "state" / "ledger"
     ring = ring_with_memory(store, kek, ledger)
     await ring.create("k", tenant="t", profile=profile)
@@ -90,6 +91,7 @@ async def test_the_file_is_its_owner_s_alone_and_is_not_written_without_need(
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A state folder beside a store; the ledger is where it is by default."""
     monkeypatch.delenv("TTMARK_LEDGER_FILE", raising=False)
+    (tmp_path / "state").mkdir()
     monkeypatch.setenv("TTMARK_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
     monkeypatch.setenv("TTMARK_KEK", "01" * 32)
@@ -156,9 +158,9 @@ def test_each_store_has_a_ledger_of_its_own_whoever_logs_in(state: Path) -> None
     assert {path.parent for path in paths} == {state}
 
 
-def test_an_empty_name_keeps_no_ledger(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_none_keeps_no_ledger(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(KeyStoreSettings().open_ledger(), LedgerFile)
-    monkeypatch.setenv("TTMARK_LEDGER_FILE", "")
+    monkeypatch.setenv("TTMARK_LEDGER_FILE", "none")
     assert type(KeyStoreSettings().open_ledger()) is Ledger
 
 

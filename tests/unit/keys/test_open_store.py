@@ -49,6 +49,7 @@ async def test_three_slashes_are_relative_and_four_are_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").mkdir()
     for url, path in (("sqlite:///a/k.db", "a/k.db"), (f"sqlite:///{tmp_path}/b%20c.db", "b c.db")):
         store = open_store(url)
         assert isinstance(store, SqliteStore)

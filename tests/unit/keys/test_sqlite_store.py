@@ -9,6 +9,7 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 async def test_clients_that_open_a_new_file_at_the_same_time_all_get_on(tmp_path: Path) -> None:
     """Without waiting for each other about one of 800 was told that the file is locked."""
     for attempt in range(60):
+        (tmp_path / str(attempt)).mkdir()
         stores = [SqliteStore(tmp_path / str(attempt) / "keys.db") for _ in range(12)]
         await asyncio.gather(*(store.ping() for store in stores))
         for store in stores:

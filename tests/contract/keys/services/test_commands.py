@@ -191,6 +191,7 @@ def test_the_operator_deletes_what_anybody_stored(
     )
     for name in ("TTMARK_STORE_URL", "TTMARK_KEK"):
         monkeypatch.setenv(name, cluster.environment()[name])
+    Path("audit").mkdir()
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", "audit")
     wrong = run("case", "delete", case_id, "--yes", "--tenant", "globex")
     assert (wrong.exit_code, wrong.stderr) == (1, "ttmark: tenant globex has no such case\n")

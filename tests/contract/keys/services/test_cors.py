@@ -10,10 +10,10 @@ import httpx
 import pytest
 import structlog
 from fastapi import FastAPI
-from pydantic import ValidationError
 
 from ttmark.services.detect import build_detection_service
 from ttmark.services.gen import build_generation_service
+from ttmark.services.runtime import StartupError
 from ttmark.services.settings import DetectionSettings, GenerationSettings
 
 PAGES = "https://app.example.org, http://localhost:5173"
@@ -66,5 +66,5 @@ def test_what_no_browser_sends_as_an_origin_is_refused_at_the_start(
     monkeypatch: pytest.MonkeyPatch, origin: str
 ) -> None:
     monkeypatch.setenv("TTMARK_CORS_ORIGINS", f"*,{origin}")
-    with pytest.raises(ValidationError, match="is not an origin"):
+    with pytest.raises(StartupError, match="TTMARK_CORS_ORIGINS: each is an origin"):
         GenerationSettings()

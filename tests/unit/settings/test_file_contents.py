@@ -1,0 +1,58 @@
+"""A file that holds something else than its setting wants is one line that names the variable."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.settings.wrong_values import CLASSES, SECRET
+from ttmark.detect_service.extraction import ExtractionWorkers
+from ttmark.services.engines import _arguments
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings_canary import CanarySettings
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings_reading import variable
+
+READERS: dict[str, Callable[[], object]] = {
+    "TTMARK_C2PA_CERT_FILE": lambda: GenerationSettings().manifest_rule(demanded=False),
+    "TTMARK_C2PA_KEY_FILE": lambda: GenerationSettings().manifest_rule(demanded=False),
+    "TTMARK_C2PA_TRUST_FILE": lambda: DetectionSettings().manifest_examiner(ExtractionWorkers()),
+    "TTMARK_CASE_KEY_FILE": lambda: DetectionSettings().load_case_key(),
+    "TTMARK_ENGINE_FILE": lambda: _arguments(GenerationSettings().engine_file),
+    "TTMARK_KEK_FILE": lambda: KeyStoreSettings().load_kek(),
+    "TTMARK_LEDGER_FILE": lambda: KeyStoreSettings().open_ledger(),
+    "TTMARK_POLICY_FILE": lambda: GenerationSettings().load_policy(),
+    "TTMARK_PUBLIC_TOKEN_FILE": lambda: DetectionSettings().load_public_token(),
+    "TTMARK_STORE_URL_FILE": lambda: KeyStoreSettings().url(),
+    "TTMARK_TOKEN_FILE": lambda: CanarySettings().access_token(),
+    "TTMARK_WEBHOOK_SECRET_FILE": lambda: DetectionSettings().open_webhooks(),
+}
+
+
+def test_every_setting_of_a_file_is_read_here() -> None:
+    fields = {field for cls in CLASSES for field in cls.model_fields if field.endswith("_file")}
+    assert {variable(field) for field in fields} == READERS.keys()
+
+
+@pytest.mark.parametrize("content", [b"", f"{SECRET} {SECRET}".encode(), b"\xff\xfe\x00\x81"])
+@pytest.mark.parametrize("name", READERS)
+def test_other_content_is_one_line(
+    name: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TTMARK_WEBHOOK_HOSTS", "hooks.example.org")
+    for one in ("TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE"):
+        if name.startswith("TTMARK_C2PA"):
+            monkeypatch.setenv(one, str(tmp_path / "file"))
+    monkeypatch.setenv(name, str(tmp_path / "file"))
+    (tmp_path / "file").write_bytes(content)
+    (tmp_path / "file").chmod(0o600)
+    if name == "TTMARK_ENGINE_FILE" and content == b"":
+        assert READERS[name]() == {}  # no arguments
+        return
+    with pytest.raises(StartupError) as refused:
+        READERS[name]()
+    said = str(refused.value)
+    assert name in said
+    assert SECRET not in said
+    assert "\n" not in said

@@ -1,0 +1,103 @@
+"""A variable `TTMARK_*` that nobody reads ends the start, and the nearest name is told."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ttmark.services.cli.main import app
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings_names import FORMER, check_names, known_names
+
+MISTYPED = {
+    "TTMARK_POLICYFILE": "TTMARK_POLICY_FILE",
+    "TTMARK_LABLE": "TTMARK_LABEL",
+    "TTMARK_STOREURL": "TTMARK_STORE_URL",
+    "TTMARK_KEKFILE": "TTMARK_KEK_FILE",
+    "TTMARK_LOGLEVEL": "TTMARK_LOG_LEVEL",
+    "TTMARK_DETECT_PROT": "TTMARK_DETECT_PORT",
+    "TTMARK_MAX_CONCURENCY": "TTMARK_MAX_CONCURRENCY",
+    "TTMARK_AUDIT_FOLDERS": "TTMARK_AUDIT_FOLDER",
+    "ttmark_default_keys": "TTMARK_DEFAULT_KEY",
+    "TTMARK_TRUSTED_PROXY": "TTMARK_TRUSTED_PROXIES",
+}
+
+
+@pytest.mark.parametrize("name", MISTYPED)
+def test_a_mistyped_variable_stops_every_command_with_the_nearest_name(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "hunter2")
+    for command in (["serve", "detect"], ["up"], ["keys", "list"], ["generate", "a"]):
+        result = CliRunner().invoke(app, command)
+        said = f"ttmark: {name} is no setting: did you mean {MISTYPED[name]}?\n"
+        assert (result.exit_code, result.stdout, result.stderr) == (1, "", said)
+
+
+def test_help_is_given_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTMARK_LABLE", "eu")
+    assert CliRunner().invoke(app, ["keys", "list", "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_a_setting_that_there_was_is_named_with_what_replaces_it(name: str) -> None:
+    with pytest.raises(StartupError, match=f"{name} is not read any more: set TTMARK_"):
+        check_names({name: "1"})
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"TTMARK_SERVICE_HOST": "10.0.0.1", "TTMARK_SERVICE_PORT": "80", "TTMARK_PORT": "tcp://10.0.0.1:80"},
+        {"TTMARK_X_SERVICE_HOST": "10.0.0.1", "TTMARK_X_SERVICE_PORT_HTTP": "80"},
+        {"TTMARK_X_PORT": "tcp://10.0.0.1:80", "TTMARK_X_PORT_80_TCP": "tcp://10.0.0.1:80"},
+        {"TTMARK_X_PORT_80_TCP_PROTO": "tcp", "TTMARK_X_PORT_80_UDP_ADDR": "10.0.0.1"},
+        {"ttmark_host": "127.0.0.1", "TTMARK_VERSION": "0.1.0", "HOME": "/root"},
+    ],
+)
+def test_what_kubernetes_and_compose_set_is_known(environment: dict[str, str]) -> None:
+    check_names(environment)
+
+
+def test_a_port_that_kubernetes_set_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTMARK_GEN_PORT", "tcp://10.0.0.1:8000")
+    result = CliRunner().invoke(app, ["serve", "gen"])
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "TTMARK_GEN_PORT: Kubernetes sets this" in result.stderr
+    assert "enableServiceLinks: false" in result.stderr
+
+
+def _variables_of_options(command: Any) -> Iterator[str]:
+    for parameter in command.params:
+        if parameter.envvar is not None:
+            yield parameter.envvar
+    for below in getattr(command, "commands", {}).values():
+        yield from _variables_of_options(below)
+
+
+def test_every_variable_that_the_project_spells_is_known(root: Path) -> None:
+    spelt = set(_variables_of_options(typer.main.get_command(app)))
+    assert spelt
+    files = [root / "docker-compose.yml", root / "Makefile", root / ".env.example", root / "README.md"]
+    folders = ("deploy", "docs/runbooks", "docs/tutorials", "services", "tests/harness", "tests/contract")
+    files += [path for folder in folders for path in (root / folder).rglob("*") if path.is_file()]
+    for path in files:
+        if path.suffix not in (".pyc", ".png"):
+            spelt |= set(
+                re.findall(r"\bTTMARK_[A-Z0-9_]*[A-Z0-9]\b(?![*<{])", path.read_text(errors="ignore"))
+            )
+    assert spelt - known_names() - FORMER.keys() == set()
+
+
+def test_the_environment_of_the_tests_is_known() -> None:
+    check_names(os.environ)
+
+
+@pytest.fixture
+def root(pytestconfig: pytest.Config) -> Path:
+    return pytestconfig.rootpath

@@ -1,0 +1,105 @@
+"""Whatever is wrong with a setting is one line that names its variable and repeats no secret."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.unit.settings.wrong_values import (
+    CLASSES,
+    SAYS_THE_FOLDER,
+    SECRET,
+    all_settings,
+    is_legal,
+    outcome,
+    wrong_values,
+)
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings_names import ALL
+from ttmark.services.settings_reading import Settings, variable
+
+
+def _below(cls: type[Settings]) -> set[type[Settings]]:
+    return {cls}.union(*map(_below, cls.__subclasses__()))
+
+
+def test_the_walk_misses_no_settings() -> None:
+    walked = {one for cls in CLASSES for one in cls.__mro__}
+    assert _below(Settings) <= walked
+    assert set(ALL) == set(CLASSES)
+
+
+def test_every_wrong_kind_of_every_setting_is_one_line_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    counts: Counter[str] = Counter()
+    wrong = []
+    for cls, name in all_settings():
+        for kind, value in wrong_values(tmp_path).items():
+            with monkeypatch.context() as patch:
+                patch.setenv(name, value)
+                found = outcome(cls)
+            counts[found.ended] += 1
+            expected = "accepted" if is_legal(cls, name, kind) else "refused"
+            clear = not found.said or (found.said.startswith(f"{name}: ") and "\n" not in found.said)
+            silent = SECRET not in found.said or name in SAYS_THE_FOLDER
+            if (found.ended, clear, silent, len(found.said) < 400) != (expected, True, True, True):
+                wrong.append(f"{cls.__name__} {name} {kind}: {found.ended} {found.said[:300]}")
+    print(f"\n{sum(counts.values())} values: {dict(counts)}")
+    assert wrong == []
+    assert counts["refused"] > 900
+
+
+def test_an_empty_variable_is_one_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cls in CLASSES:
+        for field in cls.model_fields:
+            monkeypatch.delenv(variable(field), raising=False)
+        left_out = cls()
+        for field in cls.model_fields:
+            monkeypatch.setenv(variable(field), "")
+        assert cls() == left_out
+
+
+def test_several_wrong_values_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "nan")
+    monkeypatch.setenv("TTMARK_KEK", SECRET)
+    said = outcome(KeyStoreSettings).said
+    assert "TTMARK_KEK: a key-encryption key is 64 hexadecimal digits" in said
+    assert "; TTMARK_AUDIT_KEEP_DAYS: " in said
+
+
+URLS = {
+    "nonsense": "the key store is a URL",
+    "sqlite://relative": "the key store is a URL",
+    "redis://:hunter2@host:99999": "not a Redis URL",
+    "redis://:hun/ter2@host": "not a Redis URL",
+    "redis://user:12?hunter2=3@host": "unknown option in the Redis URL",
+    "redis://:hun\u2100ter2@[host": "not a Redis URL",
+    "sqlite://hun\u2100ter2@host/a": "the key store is a URL",
+    "sqlite:///nowhere/keys.db": "there is no such folder: mkdir -p nowhere",
+    "sqlite:///a file/keys.db": "a folder is needed, and this is a file",
+}
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_a_store_s_url_is_refused_without_being_repeated(
+    url: str, in_a_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a file").touch()
+    if in_a_file:
+        (tmp_path / "url").write_text(url)
+        monkeypatch.setenv("TTMARK_STORE_URL_FILE", "url")
+    else:
+        monkeypatch.setenv("TTMARK_STORE_URL", url)
+    name = "TTMARK_STORE_URL_FILE" if in_a_file else "TTMARK_STORE_URL"
+    try:
+        KeyStoreSettings().url()
+    except Exception as error:
+        said = str(error)
+    assert said.startswith(f"{name}: {URLS[url]}")
+    assert "ter2" not in said
+    assert "\n" not in said
+    assert not (tmp_path / "nowhere").exists()
