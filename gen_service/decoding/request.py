@@ -17,8 +17,8 @@ FinishReason = Literal["stop", "length"]
 class SamplingParams:
     """Decoding parameters of one request, with the meaning that transformers' processors give them.
 
-    Order: logit_bias, penalties (`LogitAdjustments`) and grammar, temperature, top-k, top-p, min-p; the watermark
-    comes last.
+    Order: logit_bias, penalties (`LogitAdjustments`) and grammar, temperature, top-k, top-p, min-p; the
+    watermark comes last.
 
     Attributes:
         top_k: 0 keeps every token.

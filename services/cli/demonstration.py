@@ -66,8 +66,8 @@ def _ask(services: LocalServices, console: Console) -> str:
     """The answer to the question, printed as it is written."""
     setup = services.setup
     console.print(f"\n[bold]You:[/] {QUESTION}\n[bold]{escape(setup.model_id)}:[/]")
-    body = {"model": setup.model_id, "messages": [{"role": "user", "content": QUESTION}]}
-    body["max_tokens"] = TOKENS
+    messages = [{"role": "user", "content": QUESTION}]
+    body = {"model": setup.model_id, "messages": messages, "max_tokens": TOKENS}
     with Client(services.gen_url, setup.token) as generation:
         return print_stream(stream_answer(generation, body), console)
 
