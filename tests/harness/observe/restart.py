@@ -14,6 +14,7 @@ QUIET_SECONDS = 3.0
 RETRIES = 20
 PATIENCE_SECONDS = 120.0
 PAUSE_SECONDS = 0.05
+REPEAT_SECONDS = 0.5
 _WORDS = "The quick brown fox jumps over the lazy dog and reads the file that the command has written. " * 10
 
 
@@ -80,14 +81,22 @@ def _client(bed: Bed, service: str, url: str, stop: threading.Event, outcome: Ou
         request = _completion(client, bed) if service == "gen" else _detection(client)
         while not stop.is_set():
             try:
-                try:
-                    request()
-                except AnswerLost:  # twice is no harm here
-                    request()
+                _repeated(request)
                 outcome.answered[service] += 1
             except ClientError as error:
                 outcome.failures.append(f"{service}: {error}")
             stop.wait(PAUSE_SECONDS)
+
+
+def _repeated(request: Callable[[], object]) -> None:
+    """Asks again when an answer was lost, as whoever minds no second charge does."""
+    for _ in range(RETRIES):
+        try:
+            request()
+            return
+        except AnswerLost:
+            time.sleep(REPEAT_SECONDS)
+    request()
 
 
 def _completion(client: Client, bed: Bed) -> Callable[[], object]:
