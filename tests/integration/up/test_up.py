@@ -12,6 +12,8 @@ from openai import OpenAI
 from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.local.processes import GIVEN, LocalServices
+from ttmark.services.local.provision import LocalSetup
 from ttmark.services.model_folder import resolve_model
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -92,7 +94,6 @@ def last_line(text: str) -> str:
         (["--model", "no/such/folder"], r"^ttmark: unknown model 'no/such/folder'"),
         (["--model", "/nowhere"], r"^ttmark: unknown model '/nowhere'"),
         (["--store-url", "redis://127.0.0.1:1/0"], r"^ttmark: .*127\.0\.0\.1:1"),
-        (["--store-url", "ftp://x"], r"^ttmark: the key store is a URL"),
     ],
 )
 def test_what_cannot_work_ends_with_one_clear_line(run_up, arguments: list[str], message: str) -> None:
@@ -100,6 +101,17 @@ def test_what_cannot_work_ends_with_one_clear_line(run_up, arguments: list[str],
     assert up.process.returncode == 1
     assert re.search(message, last_line(up.text())), up.text()
     assert "Traceback" not in up.text()
+
+
+def test_a_store_that_is_none_is_bad_usage(run_up) -> None:
+    up = run_up.finish("--store-url", "ftp://x")
+    assert (up.process.returncode, up.text().count("\n")) == (2, 1)
+    assert "ttmark: Invalid value for '--store-url': the key store is a URL" in up.text()
+
+
+def test_both_services_are_given_what_is_not_read_before(tmp_path: Path) -> None:
+    setup = LocalSetup("demo", "demo", tmp_path, "sqlite:///keys.db", "one", "other", tmp_path)
+    assert LocalServices(setup, 1, 2).variables().keys() == GIVEN
 
 
 def test_a_folder_without_a_tokenizer_ends_with_one_clear_line(run_up, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_a_service_does_not_start_with_a_key_that_cannot_sign(tmp_path: Path, co
     file = tmp_path / "case.pem"
     if content is not None:
         file.write_text(content)
-    with pytest.raises(StartupError, match="cannot read the key for cases"):
+    with pytest.raises(StartupError, match="TTMARK_CASE_KEY_FILE: "):
         CaseSettings(case_key_file=file).load_case_key()
 
 

@@ -56,5 +56,5 @@ def test_a_file_without_a_token_stops_the_start(content: str | bytes | None, tmp
     file = tmp_path / "token"
     if content is not None:
         file.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(StartupError, match="cannot read the public token"):
+    with pytest.raises(StartupError, match="TTMARK_PUBLIC_TOKEN_FILE: "):
         DetectionSettings(public_token_file=file).load_public_token()
