@@ -2,7 +2,6 @@
 
 from pydantic import Field
 
-from ttmark.shared.cases.case_file import CASE_START
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 
 
@@ -27,7 +26,7 @@ class CaseStoreRequest(StrictModel):
     case: str = Field(
         min_length=1,
         description="The case as the result had it, json alone: a page may hold a text.",
-        json_schema_extra={"pattern": rf"^\{CASE_START}"},
+        json_schema_extra={"pattern": r"^\{"},
     )
 
 

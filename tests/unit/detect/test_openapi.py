@@ -9,6 +9,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
 
 from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING, FORMATS, format_of
+from ttmark.shared.cases.case_file import CASE_START
+from ttmark.shared.schemas.cases import CaseStoreRequest
 from ttmark.shared.schemas.extraction import ENDINGS
 from ttmark.shared.schemas.jobs import JobRequest
 
@@ -127,6 +129,10 @@ async def test_endings_that_are_read_are_described_as_such(description, name: st
     validator = Draft202012Validator({"$ref": "#/components/schemas/ExtractionRequest", "components": kinds})
     assert validator.is_valid(extraction(name))
     assert format_of(name) in FORMATS
+
+
+def test_a_case_begins_as_described() -> None:
+    assert Draft202012Validator(CaseStoreRequest.model_json_schema()).is_valid({"case": CASE_START})
 
 
 def test_the_described_endings_are_those_that_are_read() -> None:
