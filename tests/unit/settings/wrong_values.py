@@ -11,8 +11,8 @@ from ttmark.services.settings_reading import Settings, variable
 CLASSES = sorted({cls for classes in READERS.values() for cls in classes}, key=lambda cls: cls.__name__)
 SECRET = "hunter2"
 
-FREE_TEXT = frozenset({"text", "negative", "infinite", "nan", "unit", "missing", "folder"})
-NAMES = frozenset({"infinite", "nan", "unit"})
+FREE_TEXT = frozenset({"text", "negative", "vast", "infinite", "nan", "unit", "missing", "folder"})
+NAMES = frozenset({"vast", "infinite", "nan", "unit"})
 LEGAL: dict[str, frozenset[str]] = {
     # Words that nobody but the operator judges.
     "TTMARK_AIGC_PRODUCER": FREE_TEXT,
@@ -22,7 +22,7 @@ LEGAL: dict[str, frozenset[str]] = {
     "TTMARK_HOST": NAMES,
     "TTMARK_WEBHOOK_HOSTS": NAMES,
     # Keys may be called so; /readyz says that there is none.
-    "TTMARK_DEFAULT_KEY": frozenset({"infinite", "nan"}),
+    "TTMARK_DEFAULT_KEY": frozenset({"vast", "infinite", "nan"}),
     # A file that is made when it is needed, in the folder where the process runs.
     "TTMARK_LEDGER_FILE": NAMES | {"text", "negative"},
     "TTMARK_AUDIT_FOLDER": frozenset({"folder"}),
@@ -54,6 +54,7 @@ def wrong_values(folder: Path) -> dict[str, str]:
         "text": f"no {SECRET}!",
         "negative": "-1",
         "huge": "9" * 400,
+        "vast": "1e300",
         "infinite": "1e400",
         "nan": "nan",
         "unit": "8MB",
