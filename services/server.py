@@ -94,3 +94,4 @@ class _Server(uvicorn.Server):
                 await self._drain(0)
             await draining
         await super().shutdown(sockets)
+        gc.unfreeze()  # or it would outlive the interpreter, of which libraries complain on standard error

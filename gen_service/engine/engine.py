@@ -24,7 +24,7 @@ from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import EngineStats, Stepper
 from ttmark.gen_service.engine.step_metrics import StepRecorder
-from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 from ttmark.gen_service.engine.text_reading import TextReading
 from ttmark.gen_service.engine.worker import Worker
 
@@ -124,7 +124,8 @@ class Engine:
         self._worker.check_queue(tenant)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        """Starts a completion; to be called in a running event loop. Closing the iterator cancels it.
+        """Starts a completion; to be called in a running event loop. Closing or dropping the iterator cancels
+        it.
 
         Raises:
             ContextTooLong, Overloaded, Draining: at once.
@@ -159,9 +160,9 @@ class Engine:
         return CostCurve.measure(self._runner.probe_once, most_rows, clock)
 
     def _submit(self, sequence: CachedSequence) -> DeltaStream:
-        stream = DeltaStream(lambda: self._worker.cancel(sequence))
-        self._worker.submit(sequence, stream)
-        return stream
+        mailbox = Mailbox(lambda: self._worker.cancel(sequence))
+        self._worker.submit(sequence, mailbox)
+        return DeltaStream(mailbox)
 
     def _deadline(self) -> float:
         limit = self._settings.request_seconds

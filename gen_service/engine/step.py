@@ -18,10 +18,10 @@ from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 from ttmark.gen_service.engine.step_metrics import StepRecorder
-from ttmark.gen_service.engine.stream import DeltaStream, Failure, Outbox
+from ttmark.gen_service.engine.stream import Failure, Mailbox, Outbox
 from ttmark.gen_service.engine.text_reading import TextReading
 
-Arrivals = list[tuple[CachedSequence, DeltaStream]]
+Arrivals = list[tuple[CachedSequence, Mailbox]]
 
 
 @dataclass(slots=True)
@@ -50,13 +50,13 @@ class Stepper:
     """The completions in hand and what takes them further; the engine's thread alone calls it.
 
     Attributes:
-        streams: of the completions in hand.
+        mailboxes: of the completions in hand.
         drain_rate: how fast they leave.
     """
 
     def __init__(self, runner: Runner, scheduler: Scheduler[CachedSequence], decoder: Decoder) -> None:
         self.stats = EngineStats()
-        self.streams: dict[CachedSequence, DeltaStream] = {}
+        self.mailboxes: dict[CachedSequence, Mailbox] = {}
         self.drain_rate = DrainRate()
         self.recorder = StepRecorder()
         self._runner = runner
@@ -75,12 +75,12 @@ class Stepper:
 
     def _take_in(self, arrivals: Arrivals) -> None:
         """Queues new completions, and drops those that were cancelled or are late."""
-        for sequence, stream in arrivals:
-            self.streams[sequence] = stream
+        for sequence, mailbox in arrivals:
+            self.mailboxes[sequence] = mailbox
             self._scheduler.add(sequence)
         now = time.monotonic()
-        late = [sequence for sequence in self.streams if sequence.deadline < now]
-        for sequence in [sequence for sequence in self.streams if sequence.cancelled]:
+        late = [sequence for sequence in self.mailboxes if sequence.deadline < now]
+        for sequence in [sequence for sequence in self.mailboxes if sequence.cancelled]:
             self._leave(sequence)
         self._fail([sequence for sequence in late if not sequence.cancelled], OutOfTime("out of time"))
 
@@ -148,47 +148,47 @@ class Stepper:
                 self._fail([sequence], outcome)
                 continue
             self.stats.completion_tokens += len(outcome.token_ids)
-            stream = self.streams[sequence]
+            mailbox = self.mailboxes[sequence]
             if outcome.finish_reason is not None:
                 self._leave(sequence)
                 outcome = replace(outcome, reused_tokens=sequence.reused or 0)
-            self._outbox.add(stream, outcome)
-        self.recorder.ends(self._scheduler, self._decoder.reweight_seconds)
+            self._outbox.add(mailbox, outcome)
+        self.recorder.ends(self._scheduler, self._decoder.seconds)
         self._update_stats()
         self._outbox.send()
 
     def fail_all(self, error: SequenceFailed) -> None:
         """Ends everything in hand, after a fault of the engine itself."""
-        self._fail(list(self.streams), error)
+        self._fail(list(self.mailboxes), error)
         self._update_stats()
         self._outbox.send()
 
     def abandon(self, arrivals: Arrivals, error: EngineError) -> None:
         """Tells everybody that there will be no further step, before anything else is done."""
-        self.streams.update(arrivals)
-        for stream in self.streams.values():
-            self._outbox.add(stream, error)
+        self.mailboxes.update(arrivals)
+        for mailbox in self.mailboxes.values():
+            self._outbox.add(mailbox, error)
         self._outbox.send()
-        for sequence in list(self.streams):
+        for sequence in list(self.mailboxes):
             self._leave(sequence)
         self._update_stats()
 
     def _fail(self, sequences: Iterable[CachedSequence], error: Failure) -> None:
         for sequence in sequences:
-            stream = self.streams[sequence]
+            mailbox = self.mailboxes[sequence]
             if isinstance(error, SequenceFailed):
                 log = structlog.get_logger("ttmark.engine")
                 log.error("completion_failed", request_id=sequence.request.request_id, origin=error.origin)
                 self._scheduler.distrust(sequence)
             self._leave(sequence)
-            self._outbox.add(stream, error)
+            self._outbox.add(mailbox, error)
 
     def _leave(self, sequence: CachedSequence) -> None:
         self._scheduler.remove(sequence)
-        del self.streams[sequence]
+        del self.mailboxes[sequence]
         self.recorder.left(sequence)
         self.drain_rate.tick()
-        if not self.streams:
+        if not self.mailboxes:
             self.drain_rate.rest()
 
     @property
@@ -199,7 +199,7 @@ class Stepper:
     def _update_stats(self) -> None:
         self.stats.running = len(self._scheduler.running)
         self.stats.waiting = len(self._scheduler.waiting)
-        self.stats.waiting_tenants = self._scheduler.tenants_waiting if self.streams else 0
+        self.stats.waiting_tenants = self._scheduler.tenants_waiting if self.mailboxes else 0
         self.stats.preemptions = self._scheduler.preemptions
         self.stats.cached_tokens = self._scheduler.reserved_rows
         self.stats.prefix_tokens = self._scheduler.prefix_rows

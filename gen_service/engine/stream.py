@@ -12,6 +12,25 @@ Failure = EngineError | SequenceFailed
 Item = Delta | Failure
 
 
+class Mailbox:
+    """The engine's end of a stream: what is put in comes out of the `DeltaStream`.
+
+    The engine holds this end alone, so that the other one is gone when its caller drops it.
+
+    Args:
+        cancel: gives the request up; for any thread.
+    """
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.cancel = cancel
+        self.items: asyncio.Queue[Item] = asyncio.Queue()
+
+    def put(self, item: Item) -> None:
+        """Takes an item in; called in the stream's own event loop."""
+        self.items.put_nowait(item)
+
+
 class DeltaStream(AsyncIterator[Delta]):
     """Deltas of one request; closing it, or dropping it, cancels the request.
 
@@ -20,16 +39,9 @@ class DeltaStream(AsyncIterator[Delta]):
             the request.
     """
 
-    def __init__(self, cancel: Callable[[], None]) -> None:
-        self._ended = True
-        self.loop = asyncio.get_running_loop()
-        self._items: asyncio.Queue[Item] = asyncio.Queue()
-        self.cancel = cancel
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
         self._ended = False
-
-    def put(self, item: Item) -> None:
-        """Takes an item in; called in the stream's own event loop."""
-        self._items.put_nowait(item)
 
     def __aiter__(self) -> "DeltaStream":
         return self
@@ -37,7 +49,7 @@ class DeltaStream(AsyncIterator[Delta]):
     async def __anext__(self) -> Delta:
         if self._ended:
             raise StopAsyncIteration
-        item = await self._items.get()  # may be cancelled and asked again: no item is lost
+        item = await self._mailbox.items.get()  # may be cancelled and asked again: no item is lost
         if isinstance(item, Failure):
             self._ended = True
             raise item
@@ -48,22 +60,22 @@ class DeltaStream(AsyncIterator[Delta]):
         """Cancels the request if it is not finished."""
         if not self._ended:
             self._ended = True
-            self.cancel()
+            self._mailbox.cancel()
 
     def __del__(self) -> None:
         if not self._ended:
-            self.cancel()
+            self._mailbox.cancel()
 
 
 class Outbox:
-    """Collects what a pass has for many streams, so that each event loop is woken once; for one thread."""
+    """Collects what a pass has for many mailboxes, so that each event loop is woken once; for one thread."""
 
     def __init__(self) -> None:
-        self._items_of: dict[asyncio.AbstractEventLoop, list[tuple[DeltaStream, Item]]] = defaultdict(list)
+        self._items_of: dict[asyncio.AbstractEventLoop, list[tuple[Mailbox, Item]]] = defaultdict(list)
 
-    def add(self, stream: DeltaStream, item: Item) -> None:
+    def add(self, mailbox: Mailbox, item: Item) -> None:
         """Keeps an item until the next `send`."""
-        self._items_of[stream.loop].append((stream, item))
+        self._items_of[mailbox.loop].append((mailbox, item))
 
     def send(self) -> None:
         """Hands everything over. The requests of a closed event loop are cancelled."""
@@ -72,10 +84,10 @@ class Outbox:
             try:
                 loop.call_soon_threadsafe(_put_all, items)
             except RuntimeError:
-                for stream, _ in items:
-                    stream.cancel()
+                for mailbox, _ in items:
+                    mailbox.cancel()
 
 
-def _put_all(items: list[tuple[DeltaStream, Item]]) -> None:
-    for stream, item in items:
-        stream.put(item)
+def _put_all(items: list[tuple[Mailbox, Item]]) -> None:
+    for mailbox, item in items:
+        mailbox.put(item)

@@ -9,7 +9,7 @@ from ttmark.gen_service.engine.cached_sequence import CachedSequence
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError
 from ttmark.gen_service.engine.places import check_place
 from ttmark.gen_service.engine.step import Arrivals, Stepper
-from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.engine.stream import Mailbox
 
 
 class Worker:
@@ -40,7 +40,7 @@ class Worker:
 
     @property
     def _in_hand(self) -> int:
-        return len(self._inbox) + len(self._stepper.streams)
+        return len(self._inbox) + len(self._stepper.mailboxes)
 
     def check_queue(self, tenant: str) -> None:
         """Does nothing while there is a place in the queue.
@@ -52,9 +52,9 @@ class Worker:
 
     def _held(self) -> Counter[str]:
         arrivals = [sequence for sequence, _ in list(self._inbox)]
-        return Counter(sequence.tenant for sequence in (*arrivals, *list(self._stepper.streams)))
+        return Counter(sequence.tenant for sequence in (*arrivals, *list(self._stepper.mailboxes)))
 
-    def submit(self, sequence: CachedSequence, stream: DeltaStream) -> None:
+    def submit(self, sequence: CachedSequence, mailbox: Mailbox) -> None:
         """Queues a sequence.
 
         Raises:
@@ -65,7 +65,7 @@ class Worker:
             if not self.accepting:
                 raise Draining("the engine takes no new requests")
             self.check_queue(sequence.tenant)
-            self._inbox.append((sequence, stream))
+            self._inbox.append((sequence, mailbox))
             self._stepper.recorder.arrived(sequence)
             self._wake.notify()
 

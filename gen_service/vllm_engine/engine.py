@@ -14,7 +14,7 @@ from transformers import AutoConfig, GenerationConfig
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.gen_service.engine.errors import ContextTooLong, ModelLoadError
-from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 from ttmark.gen_service.vllm_engine.arguments import SPARE_TOKENS, engine_config
 from ttmark.gen_service.vllm_engine.host import Host
 from ttmark.gen_service.vllm_engine.job import Job
@@ -124,7 +124,8 @@ class VllmEngine:
         self._host.check_queue(tenant)
 
     def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
-        """Starts a completion; to be called in a running event loop. Closing the iterator cancels it.
+        """Starts a completion; to be called in a running event loop. Closing or dropping the iterator cancels
+        it.
 
         Raises:
             ContextTooLong, Overloaded, Draining: at once.
@@ -139,7 +140,8 @@ class VllmEngine:
         if request.sampling.seed is None:  # every rank draws, and all must draw the same
             sampling = replace(request.sampling, seed=secrets.randbits(64))
             request = replace(request, sampling=sampling)
-        return self._submit(request, list(request.prompt_ids), more, whole_prompt=request.repeatable).stream
+        tokens = list(request.prompt_ids)
+        return DeltaStream(self._submit(request, tokens, more, whole_prompt=request.repeatable).mailbox)
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
         """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
@@ -156,7 +158,7 @@ class VllmEngine:
             )
         # What the model says after the last token nobody asks for.
         job = self._submit(request, tokens[:-1], 1, whole_prompt=True)
-        async with aclosing(job.stream) as stream:
+        async with aclosing(DeltaStream(job.mailbox)) as stream:
             async for _ in stream:
                 pass
         if job.probabilities is None:
@@ -166,8 +168,8 @@ class VllmEngine:
     def _submit(
         self, request: GenerationRequest | ReadingRequest, tokens: list[int], more: int, *, whole_prompt: bool
     ) -> Job:
-        stream = DeltaStream(lambda: self._host.cancel(job))
-        job = Job(Ticket(secrets.token_hex(16), request), tokens, more, stream, whole_prompt)
+        mailbox = Mailbox(lambda: self._host.cancel(job))
+        job = Job(Ticket(secrets.token_hex(16), request), tokens, more, mailbox, whole_prompt)
         self._host.submit(job)
         return job
 

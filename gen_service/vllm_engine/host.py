@@ -214,12 +214,12 @@ class Host:
             return
         if outcome.finish_reason is not None:
             self._leave(job)
-        self._outbox.add(job.stream, outcome)
+        self._outbox.add(job.mailbox, outcome)
 
     def _fail(self, job: Job, error: EngineError | SequenceFailed) -> None:
         if job.ticket.name in self.jobs:
             self._leave(job)
-            self._outbox.add(job.stream, error)
+            self._outbox.add(job.mailbox, error)
             self._outbox.send()
 
     def _leave(self, job: Job) -> None:

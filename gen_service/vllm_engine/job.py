@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 
-from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.engine.stream import Mailbox
 from ttmark.gen_service.vllm_engine.desk import TICKET
 from ttmark.gen_service.vllm_engine.ticket import Ticket
 
@@ -28,7 +28,7 @@ class Job:
     ticket: Ticket
     tokens: list[int]
     most_tokens: int
-    stream: DeltaStream
+    mailbox: Mailbox
     whole_prompt: bool
     arrived: float = field(default_factory=time.monotonic)
     started: bool = False

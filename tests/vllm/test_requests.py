@@ -5,7 +5,7 @@ import pickle
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,16 @@ DISCONNECTS, FAULTS = 40, 10
 @pytest.fixture(scope="module")
 def maker(engine: Any) -> Maker:
     return Maker(engine.tokenizer, tuple(engine.eos_token_ids))
+
+
+async def drop_after(engine: Any, request: Any, pieces: int) -> None:
+    """A caller that lets go of its iterator after some pieces, without closing it."""
+    stream = engine.generate(request)
+    for _ in range(pieces):
+        await anext(stream)
+    del stream
+    while engine._host.jobs:  # noqa: ASYNC110 - the engine tells nobody
+        await asyncio.sleep(0.01)
 
 
 async def leave_after(engine: Any, request: Any, pieces: int) -> None:
@@ -54,8 +64,9 @@ def test_disconnects_leave_nothing_behind_and_no_neighbour_notices(
     assert nothing_left(engine)
 
 
+@pytest.mark.parametrize("leave", [leave_after, drop_after])
 def test_clients_that_leave_are_not_computed_to_their_end(
-    engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch
+    engine: Any, maker: Maker, monkeypatch: pytest.MonkeyPatch, leave: Callable[..., Awaitable[None]]
 ) -> None:
     rows: Counter[str] = Counter()
     monkeypatch.setattr(engine._host, "on_report", lambda report: rows.update(report.rows))
@@ -66,7 +77,7 @@ def test_clients_that_leave_are_not_computed_to_their_end(
         return replace(asked, sampling=sampling, grammar=None)
 
     async def together() -> None:
-        await asyncio.gather(*(leave_after(engine, long(number), 2) for number in range(4)))
+        await asyncio.gather(*(leave(engine, long(number), 2) for number in range(4)))
 
     asyncio.run(together())
     assert nothing_left(engine)

@@ -12,6 +12,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.harness.served_and_stopped import serve_and_stop
 from tests.integration.load.test_sigterm import CLIENTS, DRAIN_SECONDS, Sum, Tally, keep_asking
 from tests.vllm.conftest import LLAMA
 from tests.vllm.served import VllmService
@@ -158,3 +159,9 @@ async def test_twenty_terminations_under_load_lose_nothing(
         f"{total.unanswered} connections closed before the service read a request; nothing left; slowest end "
         f"{total.slowest:.1f} s",
     )
+
+
+def test_a_server_that_ends_says_nothing_of_leaks() -> None:
+    """vLLM imports Triton, whose bindings name on standard error what outlives the interpreter."""
+    process = serve_and_stop("import triton._C.libtriton")
+    assert (process.returncode, process.stderr) == (0, "")

@@ -8,7 +8,7 @@ import pytest
 from tests.harness.fake_job import FakeJob, run
 from ttmark.gen_service.engine.extents import ExtentAllocator
 from ttmark.gen_service.engine.prefixes import Cuts
-from ttmark.gen_service.engine.scheduler import Scheduler
+from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 
 CHUNK = 8
 
@@ -79,15 +79,39 @@ def test_nothing_is_reused_across_tenants() -> None:
     assert stranger.reused == 0
 
 
-def test_a_prompt_begins_with_the_rows_of_one_that_still_runs() -> None:
+def after_one_that_runs(other: FakeJob) -> tuple[FakeJob, Plan[FakeJob]]:
+    """A prompt of `acme` in full in the cache, whose sequence goes on, and the step that takes `other` in."""
     jobs = scheduler()
     running = job(numbers(32), more=50)
     jobs.add(running)
     while running.cached < 32:
         run(jobs.plan(), jobs)
-    other = job([*numbers(24), 900])
     jobs.add(other)
-    step = jobs.plan()
+    return running, jobs.plan()
+
+
+def test_no_rows_of_a_prompt_that_still_runs_are_shared_across_tenants() -> None:
+    stranger = job([*numbers(24), 900], tenant="other")
+    _, step = after_one_that_runs(stranger)
+    assert stranger.reused == 0
+    assert not step.moves
+
+
+def test_each_tenant_keeps_its_own_rows_of_a_prompt_that_several_send() -> None:
+    jobs = scheduler()
+    lengths = {"short": 16, "long": 64, "middle": 40}
+    for tenant, length in lengths.items():
+        rows_for(jobs, job(numbers(length), tenant=tenant))
+    assert jobs.prefix_rows == sum(lengths.values())
+    for tenant, length in lengths.items():
+        again = job(numbers(80), tenant=tenant)
+        rows_for(jobs, again)
+        assert again.reused == length
+
+
+def test_a_prompt_begins_with_the_rows_of_one_that_still_runs() -> None:
+    other = job([*numbers(24), 900])
+    running, step = after_one_that_runs(other)
     assert other.reused == 24
     assert running.extent is not None
     assert other.extent is not None

@@ -1,7 +1,9 @@
 """The engine as its callers see it."""
 
 import asyncio
+import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -169,17 +171,69 @@ async def test_the_adaptive_budget_shrinks_while_many_sequences_run(start_engine
         await stream.aclose()
 
 
-async def test_closing_the_iterator_frees_the_cache(engine: Engine) -> None:
+class Passes:
+    """Lets an engine make as many passes as a test allows."""
+
+    def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.allow = threading.Semaphore(0)
+        self._engine = engine
+        self._forward = engine._runner.forward
+        monkeypatch.setattr(engine._runner, "forward", self._waiting)
+
+    def _waiting(self, pieces: Any) -> Any:
+        # The time limit is for a test that fails: the engine's thread must end with it.
+        self.allow.acquire(timeout=5)
+        return self._forward(pieces)
+
+    async def until_nothing_is_in_hand(self) -> int:
+        """Allows the pass that had begun; how many there were in all."""
+        self.allow.release()
+        await until(lambda: self._engine.stats.running == 0 and self._engine.stats.cached_tokens == 0)
+        assert not self._engine._stepper.mailboxes
+        return self._engine.stats.passes
+
+
+@pytest.fixture
+def gated(start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch) -> tuple[Engine, Passes]:
+    engine = start_engine(prefix_cache=False)
+    return engine, Passes(engine, monkeypatch)
+
+
+async def test_closing_the_iterator_frees_the_cache(gated: tuple[Engine, Passes]) -> None:
+    engine, passes = gated
     stream = engine.generate(ask(engine, max_tokens=200))
+    passes.allow.release(3)
     await anext(stream)
+    await until(lambda: engine.stats.passes == 3)
     await stream.aclose()
-    await until(lambda: engine.stats.running == 0 and engine.stats.cached_tokens == 0)
+    assert await passes.until_nothing_is_in_hand() <= 4
     assert [delta async for delta in stream] == []
 
 
-async def test_a_dropped_iterator_frees_the_cache(engine: Engine) -> None:
-    engine.generate(ask(engine, max_tokens=200))
-    await until(lambda: engine.stats.running == 0 and engine.stats.cached_tokens == 0)
+@pytest.mark.parametrize("taken", [0, 1])
+async def test_dropping_the_iterator_frees_the_cache(gated: tuple[Engine, Passes], taken: int) -> None:
+    engine, passes = gated
+    stream = engine.generate(ask(engine, max_tokens=200))
+    passes.allow.release(3)
+    for _ in range(taken):
+        await anext(stream)
+    await until(lambda: engine.stats.passes == 3)
+    del stream
+    assert await passes.until_nothing_is_in_hand() <= 4
+
+
+async def test_dropping_an_iterator_that_has_ended_cancels_nothing(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancelled: list[object] = []
+    monkeypatch.setattr(engine._worker, "cancel", cancelled.append)
+    await collect(engine, ask(engine, max_tokens=3))
+    with pytest.raises(ContextTooLong):
+        engine.generate(ask(engine, max_tokens=1000))
+    stream = engine.generate(ask(engine, max_tokens=3))
+    await stream.aclose()
+    del stream
+    assert len(cancelled) == 1
 
 
 async def test_waiting_for_a_delta_may_be_given_up_and_taken_up_again(engine: Engine) -> None:

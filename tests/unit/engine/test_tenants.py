@@ -9,7 +9,7 @@ import pytest
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, Overloaded
 from ttmark.gen_service.engine import SamplingParams as Sampling
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.stream import DeltaStream
+from ttmark.gen_service.engine.stream import Mailbox
 from ttmark.shared.watermark import Watermark
 
 MARK = Marking("key", 1, "profile", Watermark("synthid", 2), bytes(range(16)))
@@ -32,7 +32,7 @@ class SteppedByHand:
         arrivals = [
             (
                 CachedSequence(each, self.engine.tokenizer, self.engine.eos_token_ids),
-                DeltaStream(lambda: None),
+                Mailbox(lambda: None),
             )
             for each in requests
         ]
