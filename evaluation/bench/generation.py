@@ -67,7 +67,13 @@ class EngineOptions:
     @contextmanager
     def engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:
         """Our engine, warm where it is to generate."""
-        engine = OurEngine(self.embedded(folder, sequences, adaptive=adaptive))
+        with self.started(self.embedded(folder, sequences, adaptive=adaptive)) as engine:
+            yield engine
+
+    @contextmanager
+    def started(self, embedded: Engine) -> Iterator[OurEngine]:
+        """An engine that can be measured, until the end of the context."""
+        engine = OurEngine(embedded)
         try:
             yield engine
         finally:

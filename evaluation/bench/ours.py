@@ -3,14 +3,15 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
 from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
+from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.engine import Delta, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.gen_service.engine.engine_metrics import STEP_PARTS, EngineMetrics
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark, detect_direct
 
@@ -41,21 +42,32 @@ class OurEngine:
         self._engine.stop(0.0)
 
     def measure(
-        self, workload: Workload, block_size: int, *, scheme: str = "synthid", max_branches: int | None = None
+        self,
+        workload: Workload,
+        block_size: int,
+        *,
+        scheme: str = "synthid",
+        max_branches: int | None = None,
+        grammars: Sequence[Grammar] = (),
     ) -> Measurement:
-        """Throughput with blocks of `block_size` tokens, or without a watermark for 0."""
+        """Throughput with blocks of `block_size` tokens, or without a watermark for 0.
+
+        Args:
+            grammars: one for each sequence, or none; with one a completion may end early.
+        """
         before = self._seen()
         watch = Stopwatch()
-        made = asyncio.run(self._generate(workload, block_size, scheme, max_branches))
+        made = asyncio.run(self._generate(workload, block_size, scheme, max_branches, grammars))
         completions = [ids for ids, _ in made]
         rates = watch.rates(sum(map(len, completions)))
         spent = self._seen()
         spent.subtract(before)
-        steps = spent["forward"] + spent["reweight"] + spent["other"]
+        steps = sum(spent[part] for part in STEP_PARTS)
         details = {
             "rows_per_step": spent["rows"] / max(spent["steps"], 1),
             "mean_candidates": spent["candidates"] / max(spent["probed"], 1),
             "share_outside_forward": 1 - spent["forward"] / steps,
+            "share_of_filters": spent["filters"] / steps,
             "share_of_reweighting": spent["reweight"] / steps,
         }
         if between := [seconds for _, seconds in made if seconds is not None]:
@@ -71,7 +83,12 @@ class OurEngine:
         return Measurement(name, workload, rates, details)
 
     async def _generate(
-        self, workload: Workload, block_size: int, scheme: str, max_branches: int | None
+        self,
+        workload: Workload,
+        block_size: int,
+        scheme: str,
+        max_branches: int | None,
+        grammars: Sequence[Grammar],
     ) -> list[tuple[list[int], float | None]]:
         """Tokens of each completion, and seconds for each token after its first piece, if there are some."""
         prompts = workload.prompts(self._engine.tokenizer)
@@ -85,10 +102,11 @@ class OurEngine:
                 top_k=int(filters["top_k"]),
                 top_p=filters["top_p"],
                 seed=index,
-                ignore_eos=True,
+                ignore_eos=not grammars,
                 max_branches=max_branches,
             )
-            request = GenerationRequest(str(index), tuple(prompt), sampling, marking)
+            grammar = grammars[index] if grammars else None
+            request = GenerationRequest(str(index), tuple(prompt), sampling, marking, grammar=grammar)
             tokens: list[int] = []
             begun, first = 0.0, 0
             async for delta in self._engine.generate(request):

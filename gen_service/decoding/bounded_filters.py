@@ -1,4 +1,4 @@
-"""The filters of rows of which greedy decoding or a small top-k leaves a few tokens, all rows at once."""
+"""The filters of rows of which a few of the likeliest tokens are left, all rows at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +36,11 @@ class BoundedRows:
     def part(self, start: int, stop: int) -> "BoundedRows":
         """Some of the rows, as views."""
         return BoundedRows(self.ids[start:stop], self.probs[start:stop], self.counts[start:stop])
+
+    @classmethod
+    def of_nothing(cls, rows: int) -> "BoundedRows":
+        """Rows that hold no token."""
+        return cls(np.zeros((rows, 1), dtype=np.int64), np.zeros((rows, 1)), np.zeros(rows, dtype=np.int64))
 
     @classmethod
     def joined(cls, parts: Sequence["BoundedRows"]) -> "BoundedRows":
@@ -91,50 +96,68 @@ def bounded_rows(logits: torch.Tensor, params: Sequence[FilterParams], counts: S
     own = [(p.temperature, 1 if p.greedy else p.top_k, p.top_p, p.min_p) for p in params]
     filters = np.repeat(np.array(own).T, counts, axis=1)  # [4, rows]
     width = min(int(filters[1].max()) + _TIE_MARGIN, vocab)
-    found, settled = _filtered(*top_k(logits, width), filters, whole=width == vocab)
+    found, settled = _within(logits, width, filters)
     pending = np.flatnonzero(~settled)
     while pending.size:
         width = min(vocab, width * _GROWTH)
         selected = logits[torch.from_numpy(pending).to(logits.device)]
-        wider, settled = _filtered(*top_k(selected, width), filters[:, pending], whole=width == vocab)
+        wider, settled = _within(selected, width, filters[:, pending])
         found = found.replaced(pending, wider)
         pending = pending[~settled]
     return found
 
 
-def _filtered(
-    values: Floats, ids: Ints, filters: Floats, *, whole: bool
-) -> tuple[BoundedRows, NDArray[np.bool_]]:
-    """Applies the filters to the likeliest tokens; true for the rows that the window is wide enough for.
+def window_weights(values: Floats, temperatures: Floats) -> Floats:
+    """exp((value - peak) / temperature), [rows, width], of falling `values`; NaN in a row that is not finite.
 
     Args:
-        values, ids: [rows, width], falling.
-        filters: temperature, top-k, top-p and min-p of each row, [4, rows].
-        whole: the window is the whole vocabulary.
+        temperatures: [rows]; 0 counts as 1.
     """
-    rows, width = values.shape
-    temperature, limit, top_p, min_p = filters[:, :, None]
-    greedy = temperature == 0.0
+    warmth = np.where(temperatures == 0.0, 1.0, temperatures)[:, None]
     # A temperature next to zero makes the quotient infinite, which is right: such a token has no mass.
     with np.errstate(invalid="ignore", over="ignore"):
-        scaled = (values - values[:, :1]) / np.where(greedy, 1.0, temperature)
-        last = np.minimum(limit[:, 0].astype(np.int64), width) - 1
-        threshold = values[np.arange(rows), last][:, None]
-        keep = values >= threshold
-        mass = np.where(keep, np.exp(scaled), 0.0)
+        weights: Floats = np.exp((values - values[:, :1]) / warmth)
+    return weights
+
+
+def filter_window(
+    weights: Floats, ids: Ints, ranked: NDArray[np.bool_], filters: Floats, beyond: Floats
+) -> BoundedRows:
+    """Applies the filters to the likeliest tokens of each row.
+
+    Args:
+        weights, ids: [rows, width], falling.
+        ranked: of these, what top-k keeps.
+        filters: temperature, top-k, top-p and min-p of each row, [4, rows].
+        beyond: [rows] weight of what top-k keeps outside of the window.
+    """
+    temperature, _, top_p, min_p = filters[:, :, None]
+    with np.errstate(invalid="ignore"):
         # np.cumsum adds from left to right, so trailing zeros, and with them the width, change nothing
-        mass /= np.cumsum(mass, axis=1)[:, -1:]
+        mass = np.where(ranked, weights, 0.0)
+        mass /= np.cumsum(mass, axis=1)[:, -1:] + beyond[:, None]
         before = np.cumsum(mass, axis=1) - mass
-        keep &= (before < top_p) | (top_p >= 1.0)
+        keep = ranked & ((before < top_p) | (top_p >= 1.0))
         keep[:, 0] = True
         keep &= mass >= min_p * mass[:, :1]
         keep &= mass > 0.0
-        keep[:, 1:] &= ~greedy
+        keep[:, 1:] &= temperature != 0.0
         mass = np.where(keep, mass, 0.0)
         probs = mass / np.cumsum(mass, axis=1)[:, -1:]
-    healthy = np.isfinite(values[:, 0])
-    counts = np.where(healthy, keep.sum(axis=1), 0)
-    # Ties of the last token that top-k keeps may lie outside of the window, and have mass.
-    settled: NDArray[np.bool_] = whole | ~healthy | (values[:, -1:] < threshold)[:, 0]
+    counts = np.where(weights[:, 0] == 1.0, keep.sum(axis=1), 0)
     most = max(1, int(counts.max()))
-    return BoundedRows(ids[:, :most], probs[:, :most], counts), settled
+    return BoundedRows(ids[:, :most], probs[:, :most], counts)
+
+
+def _within(logits: torch.Tensor, width: int, filters: Floats) -> tuple[BoundedRows, NDArray[np.bool_]]:
+    """What is left of the `width` likeliest tokens; true for the rows that nothing is left of besides."""
+    rows, vocab = logits.shape
+    values, ids = top_k(logits, width)
+    weights = window_weights(values, filters[0])
+    last = np.minimum(filters[1].astype(np.int64), width) - 1
+    ranked = values >= values[np.arange(rows), last][:, None]
+    found = filter_window(weights, ids, ranked, filters, np.zeros(rows))
+    # What equals the last token that top-k keeps may lie outside of the window. It counts where it has mass:
+    # of a row in which a grammar leaves fewer tokens than top-k that last token is a forbidden one.
+    settled = (width == vocab) | ~ranked[:, -1] | (weights[:, -1] == 0.0) | (found.counts == 0)
+    return found, settled

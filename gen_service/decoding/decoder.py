@@ -1,5 +1,6 @@
 """From logits to tokens: starts blocks, grows them, and has the finished ones drawn."""
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Sequence as Items
@@ -14,7 +15,7 @@ from ttmark.gen_service.decoding.block_builder import BlockBuilder, Level, next_
 from ttmark.gen_service.decoding.bounded_filters import BoundedRows, bounded_rows
 from ttmark.gen_service.decoding.errors import SequenceFailed, each_or_failed
 from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.decoding.open_filters import open_supports
+from ttmark.gen_service.decoding.open_filters import open_rows
 from ttmark.gen_service.decoding.request import Delta
 from ttmark.gen_service.decoding.reweighting import Reweighter
 from ttmark.gen_service.decoding.sequence import Sequence
@@ -39,11 +40,12 @@ class Decoder:
     def __init__(self, branch_limit: Callable[[], int]) -> None:
         self._branch_limit = branch_limit
         self._reweighter = Reweighter()
+        self._filter_seconds = 0.0
 
     @property
-    def reweight_seconds(self) -> float:
-        """Seconds spent on joint distributions, the PRF and the reweighting since the start."""
-        return self._reweighter.seconds
+    def seconds(self) -> dict[str, float]:
+        """Spent since the start on penalties, grammars and filters, and on reweighting and drawing."""
+        return {"filters": self._filter_seconds, "reweight": self._reweighter.seconds}
 
     @property
     def branch_budget(self) -> int:
@@ -59,6 +61,7 @@ class Decoder:
         """
         outcomes: dict[S, Delta | SequenceFailed] = {}
         blocks: dict[S, Block] = {}
+        started = time.perf_counter()
         for sequence, rows in logits.items():
             try:
                 block = sequence.open_block(self.branch_budget)
@@ -67,6 +70,7 @@ class Decoder:
             except Exception as error:
                 outcomes[sequence] = SequenceFailed.because(error)
         found = _filtered(logits, blocks)
+        self._filter_seconds += time.perf_counter() - started
         tokens, levels = _drawn(found, blocks), _levels(found, blocks)
         complete: dict[TandemBlock, S] = {}
         for sequence, supports in found.items():
@@ -140,8 +144,15 @@ def _bounded_together(parts: Items[Part]) -> list[BoundedRows | Supports]:
 def _open_together(parts: Items[Part]) -> list[BoundedRows | Supports]:
     counts = [rows.shape[0] for rows, _ in parts]
     params = [own for (_, own), count in zip(parts, counts, strict=True) for _ in range(count)]
-    flat = iter(open_supports(_joined([rows for rows, _ in parts], counts), params))
-    return [[next(flat) for _ in range(count)] for count in counts]
+    bounded, others = open_rows(_joined([rows for rows, _ in parts], counts), params)
+    found: list[BoundedRows | Supports] = []
+    for start, stop in pairwise(accumulate(counts, initial=0)):
+        part = bounded.part(start, stop)
+        if others.keys().isdisjoint(range(start, stop)):
+            found.append(part)
+        else:
+            found.append([others.get(row, support) for row, support in enumerate(part.supports(), start)])
+    return found
 
 
 def _append_block(

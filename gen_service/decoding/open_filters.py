@@ -1,137 +1,73 @@
-"""The filters of rows that may keep many tokens: a window of the likeliest, and the mass of the rest."""
+"""The filters of rows without a small top-k: most of them end in a narrow window all the same."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.filter_params import WINDOW, FilterParams
-from ttmark.gen_service.decoding.support import COLDEST, Floats, Ints, Support, Tail
-from ttmark.gen_service.decoding.top_k import top_k
+from ttmark.gen_service.decoding.bounded_filters import BoundedRows, filter_window, window_weights
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.support import Ints, Support
+from ttmark.gen_service.decoding.top_k import top_k_of_groups
+from ttmark.gen_service.decoding.wide_filters import weights_beyond, wide_supports
 
-_BUCKET_BITS = 16
+_NARROW = 64
 
 
-def open_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> list[Support | None]:
-    """Support of each row of `logits` [rows, vocab]; None: not finite.
-
-    The window of a row is what is larger than its 513th largest logit, so that it depends on the row alone.
+def open_rows(
+    logits: torch.Tensor, params: Sequence[FilterParams]
+) -> tuple[BoundedRows, dict[int, Support | None]]:
+    """What the filters leave of each row of `logits` [rows, vocab]; most rows end in a narrow window.
 
     Args:
         params: of each row, none of them `bounded`.
+
+    Returns:
+        Rows that are bounded, and the supports of the others by the number of the row, of which the first
+        hold nothing.
     """
-    values, ids, inside = _windows(logits)
-    temperatures = np.array([p.temperature for p in params])
-    healthy = np.isfinite(values[:, 0])
-    # A temperature next to zero makes the quotient infinite, which is right: such a token has no mass.
-    with np.errstate(invalid="ignore", over="ignore"):
-        scaled = (values - values[:, :1]) / temperatures[:, None]
-        weights = np.where(inside, np.exp(scaled), 0.0)  # [rows, window], beside a peak of 1
-    beyond = _weights_beyond(logits, values[:, 0], temperatures, np.where(inside, ids, ids[:, :1]))
-    supports: list[Support | None] = []
-    for row, own in enumerate(params):
-        if not healthy[row]:
-            supports.append(None)
-            continue
-        count = int(inside[row].sum())
-        tail = Tail(
-            float(beyond[row]), logits[row], float(values[row, 0]), own.temperature, ids[row, :count].copy()
+    found = BoundedRows.of_nothing(len(params))
+    settled = np.zeros(len(params), dtype=np.bool_)
+    promising = np.flatnonzero([own.top_p < 1.0 or own.min_p > 0.0 for own in params])
+    if promising.size:
+        narrow, settled[promising] = _narrow(
+            _rows(logits, promising), [params[row] for row in promising.tolist()]
         )
-        supports.append(_filtered(own, weights[row, :count], tail))
-    return supports
+        found = found.replaced(promising, narrow) if len(narrow) < len(params) else narrow
+    wide = np.flatnonzero(~settled)
+    if not wide.size:
+        return found, {}
+    supports = wide_supports(_rows(logits, wide), [params[row] for row in wide.tolist()])
+    return found, dict(zip(wide.tolist(), supports, strict=True))
 
 
-def _windows(logits: torch.Tensor) -> tuple[Floats, Ints, NDArray[np.bool_]]:
-    """Values and ids [rows, width] of the likeliest tokens, falling, and which of them are in the window."""
-    vocab = logits.shape[1]
-    values, ids = top_k(logits, min(WINDOW + 1, vocab))
-    if vocab <= WINDOW + 1:
-        return values, ids, values > -np.inf
+def _narrow(logits: torch.Tensor, params: Sequence[FilterParams]) -> tuple[BoundedRows, NDArray[np.bool_]]:
+    """What is left of the likeliest tokens; true for the rows that nothing is left of besides.
+
+    The window of a row is what is larger than its 65th largest logit, so that it depends on the row alone.
+    """
+    filters = np.array([(p.temperature, p.top_k, p.top_p, p.min_p) for p in params]).T
+    values, ids, groups = top_k_of_groups(logits, min(_NARROW + 1, logits.shape[1]))
     inside = values > values[:, -1:]
-    for row in np.flatnonzero(np.isfinite(values[:, 0]) & ~inside.any(axis=1)).tolist():
-        # All that was found is equal: the lowest ids of all that are equal to it.
-        equal = torch.nonzero(logits[row].float() == values[row, 0])[:WINDOW, 0].cpu().numpy()
-        ids[row, : len(equal)], inside[row, : len(equal)] = equal, True
-    return values, ids, inside
+    every = window_weights(values, filters[0])
+    weights = np.where(inside, every, 0.0)
+    most = every[:, -1] * logits.shape[1]
+    if groups is not None and (some := np.flatnonzero(most > 0.0)).size:
+        most[some] = groups.most_below(some, values, filters[0])
+    through = np.cumsum(weights, axis=1)
+    targets = [filters[2] * (through[:, -1] + beyond) for beyond in (np.zeros(len(values)), most)]
+    first, last = ((through - weights < target[:, None]).sum(axis=1) for target in targets)
+    # Where the least and the most that can lie beyond the window cut it in one place it is not added up.
+    unsure = np.flatnonzero(first != last)
+    if unsure.size:
+        windows = np.where(inside, ids, ids[:, :1])
+        most[unsure] = weights_beyond(logits, unsure, values, filters[0], windows)
+    found = filter_window(weights, ids, inside, filters, most)
+    cut = (found.counts < inside.sum(axis=1)) & (filters[1] == 0)  # a larger top-k changes the whole mass
+    return found, inside[:, 0] & ((most == 0.0) | cut)
 
 
-def _weights_beyond(logits: torch.Tensor, peaks: Floats, temperatures: Floats, windows: Ints) -> Floats:
-    """Sum of exp((logit - peak) / temperature) over the tokens of each row that are not in its window."""
-    warmth = np.maximum(temperatures, COLDEST)
-    if logits.device.type != "cpu":
-        peak, divisor, window = (
-            torch.from_numpy(values).to(logits.device)
-            for values in (peaks[:, None], warmth[:, None], windows)
-        )
-        weights = logits.float().sub(peak.float()).div_(divisor.float()).exp_().scatter_(1, window, 0.0)
-        sums: Floats = weights.sum(1, dtype=torch.float64).cpu().numpy()
-        return sums
-    # A row at a time stays in the cache, and is added up in the same order whatever the other rows are.
-    buffer = torch.empty(logits.shape[1])
-    values, beyond = buffer.numpy(), np.empty(len(peaks))
-    for row, (peak, divisor) in enumerate(zip(peaks.tolist(), warmth.tolist(), strict=True)):
-        torch.sub(logits[row].float(), peak, out=buffer)
-        if divisor != 1.0:
-            buffer.div_(divisor)
-        buffer.exp_()
-        values[windows[row]] = 0.0
-        beyond[row] = buffer.sum().item()
-    return beyond
-
-
-def _filtered(params: FilterParams, weights: Floats, tail: Tail) -> Support:
-    """The support that the filters leave of a window of `weights` [n] and the tail beyond it.
-
-    Args:
-        tail: with all that lies outside of the window, its mass in the unit of `weights`.
-    """
-    if params.top_k and tail.mass:
-        tail = _cut_by_rank(tail, params.top_k)
-    target = params.top_p * (float(weights.sum()) + tail.mass) if params.top_p < 1.0 else np.inf
-    through = np.cumsum(weights)
-    keep = (through - weights < target) & (weights >= params.min_p * weights[0]) & (weights > 0.0)
-    keep[0] = True
-    kept, ids = weights[keep], tail.window[keep]
-    rest = tail.mass if keep.all() and through[-1] < target else 0.0
-    if rest and (params.top_p < 1.0 or params.min_p):
-        tail = _cut_by_mass(tail, float(target - through[-1]), params.min_p)
-        rest = tail.mass
-    whole = float(kept.sum()) + rest
-    return Support(ids, kept / whole, replace(tail, mass=rest / whole) if rest else None)
-
-
-def _cut_by_rank(tail: Tail, top_k: int) -> Tail:
-    """The tail without what top-k forbids; ties of the last token stay."""
-    row = tail.row.float().cpu().numpy()
-    if top_k >= len(row):
-        return tail
-    return _with_mass(replace(tail, cut=(float(np.partition(row, -top_k)[-top_k]), np.inf)))
-
-
-def _cut_by_mass(tail: Tail, target: float, least: float) -> Tail:
-    """The tail without tokens of less weight than `least`, and up to the one with which it reaches `target`.
-
-    Only the tokens of one bucket are sorted, that in which the target is reached.
-    """
-    weights = tail.weights()
-    weights[weights < least] = 0.0
-    # The upper half of a positive float's bits rises with it: buckets of less than a hundredth in width.
-    buckets = weights.view(np.uint32) >> _BUCKET_BITS
-    mass = np.bincount(buckets, weights=weights)
-    above = mass.sum() - np.cumsum(mass)  # of the buckets over each one
-    candidates = np.flatnonzero((mass > 0.0) & (above < target))
-    if not candidates.size:
-        return replace(tail, mass=0.0)
-    bucket = candidates[0]
-    ids = np.flatnonzero((buckets == bucket) & (weights > 0.0))
-    logits = tail.row.float().cpu().numpy()[ids].astype(np.float64)
-    order = np.lexsort((ids, -logits))
-    before = above[bucket] + np.cumsum(weights[ids[order]], dtype=np.float64) - weights[ids[order]]
-    last = order[np.flatnonzero((before < target) | (np.arange(len(order)) == 0))[-1]]
-    return _with_mass(replace(tail, cut=(float(logits[last]), float(ids[last]))))
-
-
-def _with_mass(tail: Tail) -> Tail:
-    return replace(tail, mass=float(tail.weights().sum()))
+def _rows(logits: torch.Tensor, rows: Ints) -> torch.Tensor:
+    """Some rows; no copy where it is all of them."""
+    return logits if len(rows) == len(logits) else logits[torch.from_numpy(rows).to(logits.device)]

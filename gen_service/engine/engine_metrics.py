@@ -9,7 +9,7 @@ _QUEUE_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0
 _ROW_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _CANDIDATE_BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 50, 100, 200, 500)
 ROW_KINDS = ("prefill", "probe", "commit")
-STEP_PARTS = ("forward", "reweight", "other")
+STEP_PARTS = ("forward", "filters", "reweight", "other")
 
 
 class EngineMetrics:
@@ -58,7 +58,8 @@ class EngineMetrics:
         )
         self.seconds = counter(
             "ttmark_engine_step_seconds",
-            "Time spent in steps: in the forward pass, in reweighting and drawing blocks, in the rest.",
+            "Time spent in steps: in the forward pass, in grammars and filters, in reweighting and drawing "
+            "blocks, in the rest.",
             ["model", "part"],
         )
         self.candidates = histogram(

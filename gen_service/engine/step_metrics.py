@@ -33,7 +33,7 @@ class StepRecorder:
         self._works: Mapping[CachedSequence, Work] = {}
         self._started = self._forwarded = 0.0
         self._preemptions = self._reused_tokens = 0
-        self._reweight_seconds = 0.0
+        self._seconds: dict[str, float] = {}
 
     def arrived(self, sequence: CachedSequence) -> None:
         """A completion came in."""
@@ -65,8 +65,8 @@ class StepRecorder:
         """The forward pass has ended."""
         self._forwarded = time.perf_counter()
 
-    def ends(self, counts: StepCounts, reweight_seconds: float) -> None:
-        """The step has ended; the arguments count from the engine's start."""
+    def ends(self, counts: StepCounts, seconds: dict[str, float]) -> None:
+        """The step has ended; the arguments count from the engine's start, `seconds` by part."""
         if self._metrics is None or not self._works:
             return
         now, total = time.monotonic(), time.perf_counter() - self._started
@@ -77,9 +77,10 @@ class StepRecorder:
         preemptions, reused = counts.preemptions, counts.reused_tokens
         self._metrics.preemptions.labels(self._model).inc(preemptions - self._preemptions)
         self._metrics.reused.labels(self._model).inc(reused - self._reused_tokens)
-        forward, reweight = self._forwarded - self._started, reweight_seconds - self._reweight_seconds
-        parts = {"forward": forward, "reweight": reweight, "other": max(0.0, total - forward - reweight)}
-        for part, seconds in parts.items():
-            self._metrics.seconds.labels(self._model, part).inc(seconds)
+        parts = {part: spent - self._seconds.get(part, 0.0) for part, spent in seconds.items()}
+        parts["forward"] = self._forwarded - self._started
+        parts["other"] = max(0.0, total - sum(parts.values()))
+        for part, spent in parts.items():
+            self._metrics.seconds.labels(self._model, part).inc(spent)
         self._preemptions, self._reused_tokens = preemptions, reused
-        self._reweight_seconds = reweight_seconds
+        self._seconds = seconds

@@ -161,7 +161,7 @@ class Desk:
 
     def step_ends(self) -> None:
         """Sends what happened since the last report."""
-        self._meter.ends(self._report, self._decoder.reweight_seconds)
+        self._meter.ends(self._report, self._decoder.seconds)
         report, self._report = self._report, StepReport()
         if self._send is not None:
             self._send(report)

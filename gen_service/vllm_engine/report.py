@@ -45,7 +45,8 @@ class StepMeter:
 
     def __init__(self) -> None:
         self._began = self._last = time.perf_counter()
-        self._forward = self._reweighted = 0.0
+        self._forward = 0.0
+        self._spent: dict[str, float] = {}
 
     def begins(self) -> None:
         """A step's own forward is about to run."""
@@ -69,9 +70,9 @@ class StepMeter:
         """The probe has ended."""
         self._forward += time.perf_counter() - self._last
 
-    def ends(self, report: StepReport, reweight_seconds: float) -> None:
-        """The step has ended; `reweight_seconds` count from the worker's start."""
+    def ends(self, report: StepReport, seconds: dict[str, float]) -> None:
+        """The step has ended; `seconds` count from the worker's start, by part."""
         total = time.perf_counter() - self._began
-        reweight, self._reweighted = reweight_seconds - self._reweighted, reweight_seconds
-        other = max(0.0, total - self._forward - reweight)
-        report.seconds = {"forward": self._forward, "reweight": reweight, "other": other}
+        parts = {part: spent - self._spent.get(part, 0.0) for part, spent in seconds.items()}
+        parts["forward"], self._spent = self._forward, seconds
+        report.seconds = parts | {"other": max(0.0, total - sum(parts.values()))}

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.gen_service.decoding.top_k import top_k
+from ttmark.gen_service.decoding.top_k import top_k, top_k_of_groups
 
 
 @given(
@@ -42,6 +42,29 @@ def test_many_long_rows_give_what_each_gives_alone(dtype: torch.dtype) -> None:
         np.testing.assert_array_equal(values[row], torch.topk(logits[row].float(), 66).values.numpy())
         inside = own[0] > own[0, -1]
         np.testing.assert_array_equal(ids[row][inside], own_ids[0][inside])
+
+
+@given(
+    seed=st.integers(0, 1000),
+    scale=st.sampled_from([0.01, 1.0, 8.0]),
+    temperature=st.sampled_from([1e-300, 0.3, 1.0, 2.0]),
+    finite=st.sampled_from([40, 400, 5003]),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_maxima_of_groups_tell_how_much_can_lie_below_the_window(
+    seed: int, scale: float, temperature: float, finite: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn((3, 5003), generator=generator) * scale
+    logits[:, torch.randperm(5003, generator=generator)[finite:]] = -torch.inf
+    values, _, groups = top_k_of_groups(logits, 65)
+    assert groups is not None
+    most = groups.most_below(np.array([0, 2]), values, np.full(3, temperature))
+    for row, bound in zip((0, 2), most, strict=True):
+        below = np.sort(logits[row].double().numpy())[:-65]
+        with np.errstate(over="ignore"):
+            exact = np.exp((below - values[row, 0]) / temperature).sum()
+        assert exact <= bound <= 5003 * np.exp((values[row, -1] - values[row, 0]) / temperature) * 1.01
 
 
 @pytest.mark.parametrize("vocab", [100, 4000])

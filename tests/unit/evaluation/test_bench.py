@@ -115,6 +115,21 @@ def test_decisions_are_timed_by_vocabulary_and_number_of_sequences(tmp_path: Pat
     assert all(row["first"] > 0 and row["pair"] > 0 and row["rows"] >= row["sequences"] for row in rows)
 
 
+def test_filters_under_schemas_are_measured_beside_those_of_plain_text(tmp_path: Path) -> None:
+    target = tmp_path / "schemas.json"
+    arguments = ["schemas", "--model", "demo", "--threads", "1", "--tokens", "4", "--rounds", "1"]
+    result = CliRunner().invoke(bench_app(bulk_systems), [*arguments, "--json", str(target)])
+    assert result.exit_code == 0, result.output
+    rows = orjson.loads(target.read_bytes())["rows"]
+    assert [(row["text"], row["top_k"]) for row in rows] == [
+        ("schemas", 50),
+        ("schemas", 0),
+        ("plain", 50),
+        ("plain", 0),
+    ]
+    assert all(0 < row["share_of_filters"] < 1 and row["per_cpu_second"] > 0 for row in rows)
+
+
 def test_medians_of_the_rounds_are_compared_with_vllms() -> None:
     workload = Workload(8, 4)
 
