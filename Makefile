@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus
 
-.PHONY: help up test test-vllm check docs audit lock soak soak-vllm observe bench clean
+.PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -62,6 +62,10 @@ soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: disconnects, faul
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow --timeout=0 $(PYTEST_ARGS)
+
+mutate: $(VENV)/.dev ## Change sampled lines, one at a time, and see whether a test notices (about an hour; MUTATE_ARGS=--help)
+	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
+	@$(BIN)/python -m tests.harness.mutation $(MUTATE_ARGS)
 
 observe: $(VENV)/.dev ## Check every panel and rule against the running services and a real Prometheus
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)

@@ -144,7 +144,7 @@ def _checked_config(model: str, folder: Path) -> Any:
     except Exception as error:
         raise ModelLoadError(f"{model}: no usable config.json ({_first_line(error)})") from error
     text = config.get_text_config()
-    if getattr(config, "is_encoder_decoder", False):
+    if config.is_encoder_decoder:
         raise ModelLoadError(f"{model}: {config.model_type} is an encoder-decoder, not a causal model")
     other = sorted(set(getattr(text, "layer_types", None) or ()) - _ATTENTION_LAYERS)
     if other:

@@ -7,7 +7,12 @@ import pytest
 from tokenizers import Tokenizer, models
 
 from ttmark.evaluation.bench.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused, TokenizerUnsuitable
+from ttmark.gen_service.decoding.json_grammar import (
+    MAX_MULTIPLES,
+    JsonGrammars,
+    SchemaRefused,
+    TokenizerUnsuitable,
+)
 from ttmark.shared.tokenization import TextTokenizer
 
 
@@ -65,6 +70,7 @@ TAKEN = {
     "a backtracking pattern": only(text(pattern="^(a+)+$")),
     "a thousand values": only({"enum": [f"value {i}" for i in range(1000)]}),
     "a price": multiple(0.01),
+    "the largest multiple": multiple(MAX_MULTIPLES),
     "pydantic's optional": only({"anyOf": [text(), {"type": "null"}], "default": None, "title": "A"}),
     "a hundred optional properties": {"type": "object", "properties": {f"p{i}": text() for i in range(100)}},
 }

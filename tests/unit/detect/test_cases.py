@@ -106,6 +106,13 @@ async def test_a_case_holds_what_was_asked_and_answered(service, mode: str) -> N
     assert text not in json.dumps(case)
 
 
+async def test_a_case_about_token_ids_has_the_hash_of_the_ids(service) -> None:
+    body = {"inputs": [{"token_ids": [97, 98, 1]}], "keys": ["a-one"], "evidence": "blocks", "case": True}
+    answer = await service.post("/v1/detect/direct", body)
+    case = verified_case(answer.json()["results"][0]["case"].encode(), service.case_key.public)
+    assert case["document"] == {"content": "token_ids", "sha256": hashlib.sha256(b"97,98,1").hexdigest()}
+
+
 async def test_there_is_a_case_only_where_it_is_asked_for(service) -> None:
     answer = await service.direct({"inputs": [{"text": "some text"}]})
     assert "case" not in answer.json()["results"][0]

@@ -62,6 +62,18 @@ async def test_a_marked_text_is_found_as_a_whole(service) -> None:
     assert "contains passages made with our key a-two, version 1" in result.message.explanation
 
 
+@pytest.mark.parametrize(("tokens", "rate"), [(16, 1e-5), (40, 1e-12)])
+async def test_a_share_without_an_evident_passage_is_that_of_the_best_one_with_its_context(
+    service, tokens: int, rate: float
+) -> None:
+    """The text is found as a whole, and its passage alone is not: so strict is the rate."""
+    text = service.marked("a-one", tokens=tokens)
+    (result,) = await results(service, {"inputs": [{"text": text}], "keys": ["a-one"], "fpr": rate})
+    assert result.verdict == "watermarked"
+    assert result.marked_share is not None
+    assert result.marked_share.estimate == 1.0
+
+
 async def test_passages_stand_out_of_a_text_by_people(service) -> None:
     marked = service.marked("a-one", tokens=300)
     text = HUMAN * 5 + marked + HUMAN * 5

@@ -29,6 +29,7 @@ from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 KEY = CaseKey.generate()
 NAME = "<img src=x onerror=alert(1)>.txt"
@@ -209,6 +210,15 @@ async def test_a_store_sees_no_case_and_what_was_altered_or_moved_is_not_shown(d
     await write(first, json.dumps(fields).encode())
     for case_id in (first, second):
         assert (await desk.ask("GET", f"/{case_id}")).status_code == 503
+
+
+async def test_no_case_is_said_to_be_kept_while_the_store_is_away(desk: Desk, monkeypatch) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(desk.store, "keep", away)
+    assert (await desk.ask("POST", json={"case": FILE})).status_code == 503
+    assert desk.events == []
 
 
 async def test_by_default_nothing_is_kept(open_desk: Open) -> None:

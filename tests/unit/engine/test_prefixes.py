@@ -1,6 +1,7 @@
 """Finding the kept prefix that a prompt begins with."""
 
 import time
+from array import array
 
 import numpy as np
 
@@ -17,6 +18,17 @@ def job(tokens: list[int]) -> FakeJob:
 
 def numbers(count: int, start: int = 0) -> list[int]:
     return list(range(start, start + count))
+
+
+def test_no_mark_of_a_piece_makes_two_tokens_equal() -> None:
+    """Whatever ends at a token: a chunk of the prompt, a group of the completion, both or nothing."""
+    cuts, marked = Cuts(2, exact=True), []
+    for token in range(10):
+        for prompt, group_ends in ((2, []), (1, []), (1, [2]), (2, [2])):
+            asked = FakeJob(prompt, 6, tokens=[0, token])
+            asked.group_ends = group_ends
+            marked.append(array("i", cuts.trace(asked, 2))[1])
+    assert len(set(marked)) == 10 * 4
 
 
 def test_only_as_many_prefixes_are_kept_as_can_be_looked_through() -> None:

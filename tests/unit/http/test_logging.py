@@ -13,6 +13,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.observability.redaction import REDACTED, redact
+from ttmark.shared.vault.audit import AuditEvent, log_audit
 
 CANARY = bytes(range(32))
 
@@ -47,6 +48,13 @@ async def test_a_request_is_one_line_with_route_status_and_id(
     assert "hidden" not in stream.getvalue()
     assert "Ada" not in stream.getvalue()
     assert "Bearer generator" not in stream.getvalue()
+
+
+def test_a_line_of_the_audit_has_what_its_event_has_and_no_empty_fields(stream: io.StringIO) -> None:
+    log_audit(AuditEvent("key.create", key_id="main", version=1))
+    (event,) = _events(stream)
+    said = {name: event[name] for name in event.keys() - {"timestamp", "level", "logger"}}
+    assert said == {"event": "audit", "action": "key.create", "key_id": "main", "version": 1}
 
 
 @pytest.mark.parametrize("style", ["openai"], indirect=True)

@@ -49,6 +49,20 @@ def test_a_sequence_is_reweighted_alike_alone_and_in_a_batch(scheme):
         assert np.allclose(alone, together[rows], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "layers"), [("dipmark", 1), ("dipmark", 4), ("dipmark", 5), ("mcmark", 5)]
+)
+def test_a_scheme_gets_the_words_that_it_asks_for_and_no_others(monkeypatch, scheme, layers):
+    watermark = Watermark(scheme, 2, None, {"layers": layers})
+    kind, shapes = type(watermark._scheme), []
+    monkeypatch.setattr(
+        kind, "score", lambda _, words, __: shapes.append(words.shape) or np.zeros(len(words))
+    )
+    keys, contexts, blocks, _, _ = ragged_batch(2, watermark.context_width)
+    watermark.score(keys[0], contexts, blocks[:5])
+    assert shapes == [(5, watermark._scheme.word_count)]
+
+
 def test_no_sequences_give_no_probabilities():
     empty = np.empty
     result = Watermark("mcmark", 2).reweight(

@@ -1,0 +1,1 @@
+"""Changes sampled lines of the code, one at a time, and looks which tests notice."""

@@ -1,0 +1,129 @@
+"""Which changes the mutation tool makes, and which lines it draws."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.harness.mutation.answers import Answer, read_answers, stale
+from tests.harness.mutation.changes import Change, changes_of
+from tests.harness.mutation.sample import by_line, changes_in, sample
+
+CHANGED = {
+    "a < b": {"a <= b"},
+    "a == b": {"a != b"},
+    "a in b": {"a not in b"},
+    "a and b": {"a or b"},
+    "not a": {"a"},
+    "a + b": {"a - b"},
+    "a % b": {"a * b"},
+    "min(a, b)": {"max"},
+    "b[1]": {"2", "0"},
+    "2.5": {"3.5"},
+    "f(flag=True)": {"False"},
+    "f('name')": {"'name?'"},
+    "a if b else c": {"not (b)"},
+    "[a for a in b if a]": {"True"},
+}
+STATEMENTS = {
+    "f(a)": {"pass"},
+    "await f(a)": {"pass"},
+    "a.b = c": {"pass"},
+    "a += b": {"pass", "a -= b"},
+    "raise f('The name is missing.')": {"pass"},
+    "return a": {"return None"},
+    "while a:\n        break": {"not (a)", "continue"},
+    "if a:\n        pass": {"not (a)"},
+}
+UNREAD = (
+    "a = b",
+    "log.info('name', count=1)",
+    "self._log.warning('name')",
+    "a: Literal['name'] | None = b",
+    "A = Literal['name']",
+    "a = f'{b + c} d'",
+    "'Some words.'",
+    "from a import b",
+    "f: A | B\n    class C(A, flag=True):\n        pass",
+)
+
+
+def replacements(folder: Path, source: str) -> set[str]:
+    (folder / "code.py").write_text(source)
+    return {change.replacement for change in changes_of(folder, "code.py")}
+
+
+@pytest.mark.parametrize(("code", "expected"), CHANGED.items())
+def test_an_expression_becomes_a_wrong_one(tmp_path: Path, code: str, expected: set[str]) -> None:
+    assert replacements(tmp_path, f"x = {code}\n") == expected
+
+
+@pytest.mark.parametrize(("code", "expected"), STATEMENTS.items())
+def test_a_statement_becomes_a_wrong_one(tmp_path: Path, code: str, expected: set[str]) -> None:
+    assert replacements(tmp_path, f"async def work():\n    {code}\n") == expected
+
+
+@pytest.mark.parametrize("code", UNREAD)
+def test_words_types_and_logs_are_left_alone(tmp_path: Path, code: str) -> None:
+    assert replacements(tmp_path, f"def work():\n    {code}\n") == set()
+
+
+def test_each_change_is_one_edit_of_valid_code(tmp_path: Path) -> None:
+    source = "".join(f"x = {code}  # ünd\n" for code in CHANGED).encode()
+    (tmp_path / "code.py").write_bytes(source)
+    changes = changes_of(tmp_path, "code.py")
+    for change in changes:
+        changed = change.apply(source)
+        ast.parse(changed)
+        before, after = source.splitlines(), changed.splitlines()
+        assert [number for number, line in enumerate(before, 1) if after[number - 1] != line] == [change.line]
+    assert len(changes) == sum(map(len, CHANGED.values()))
+
+
+def test_a_default_is_seen_by_whoever_runs_the_function(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("def work(a=1):\n    b = a\n    return b\n")
+    default, *_ = changes_of(tmp_path, "code.py")
+    assert (default.line, default.first, default.last) == (1, 2, 3)
+
+
+def lines_of(changes: list[Change]) -> set[str]:
+    return {change.code for change in changes}
+
+
+def test_an_edit_elsewhere_keeps_the_drawn_lines(tmp_path: Path) -> None:
+    code = [f"x{number} = a + {number}" for number in range(200)]
+    (tmp_path / "code.py").write_text("\n".join(code))
+    drawn = sample(changes_in(tmp_path, "."), 20, seed=1)
+    (tmp_path / "code.py").write_text("\n".join(["# new", "y = b", *code]))
+    assert [change.key for change in sample(changes_in(tmp_path, "."), 20, seed=1)] == [
+        change.key for change in drawn
+    ]
+    assert len(lines_of(drawn)) == len(by_line(drawn)) == 20
+    assert lines_of(sample(changes_in(tmp_path, "."), 20, seed=2)) != lines_of(drawn)
+
+
+def test_of_lines_that_read_alike_one_is_drawn(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("x = not a\n" * 20 + "y = not b\n")
+    assert lines_of(sample(changes_in(tmp_path, "."), 20, seed=1)) == {"x = not a", "y = not b"}
+    assert len(sample(changes_in(tmp_path, "."), 20, seed=1)) == 2
+
+
+def test_an_answer_is_stale_when_its_line_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("x = a < b\n")
+    keys = [change.key for change in changes_of(tmp_path, "code.py")]
+    known = Answer("code.py", "x = a < b", "a < b -> a <= b", "They are never equal.")
+    gone = Answer("code.py", "x = a > b", "a > b -> a >= b", "They are never equal.")
+    assert stale([known, gone], keys) == [gone]
+
+
+def test_an_answer_without_a_reason_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "answers.yml").write_text("- {file: code.py, line: x, change: y, reason: ''}\n")
+    with pytest.raises(ValueError, match=r"answers\.yml, entry 1: needs the texts"):
+        read_answers(tmp_path / "answers.yml")
+
+
+def test_the_answers_of_this_project_fit_its_code() -> None:
+    root = Path(__file__).resolve().parents[3]
+    answers = read_answers(root / "tests/mutation_answers.yml")
+    keys = [change.key for file in {answer.file for answer in answers} for change in changes_of(root, file)]
+    assert stale(answers, keys) == []
