@@ -34,6 +34,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
     monkeypatch.setenv("TTMARK_KEK", KEK.hex())
+    (tmp_path / "audit").mkdir(exist_ok=True)
     monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
     key = CaseKey.generate()
     (tmp_path / "case.key").write_text(key.pem())
