@@ -181,7 +181,7 @@ async def test_nothing_old_goes_before_the_store_knows(
         trail = AuditTrail(chain, heads, keep=timedelta(days=4), every_seconds=0.01)
         until = time.monotonic() + seconds
         async with trail:
-            while len(segments(folder)[chain.head.chain]) >= 9 and time.monotonic() < until:
+            while len(segments(folder)[chain.head.chain]) >= 9 and time.monotonic() < until:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         return len(segments(folder)[chain.head.chain]) < 9
 
