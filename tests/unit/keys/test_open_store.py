@@ -6,6 +6,7 @@ import pytest
 
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.redis_address import RedisAddress
 from ttmark.shared.vault.redis_store import RedisStore
 from ttmark.shared.vault.sqlite_store import SqliteStore
 
@@ -22,6 +23,18 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 )
 def test_redis_urls_open_a_redis_store(url: str) -> None:
     assert isinstance(open_store(url), RedisStore)
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoints"),
+    [
+        ("redis://h", [("h", 6379)]),
+        ("redis+sentinel://a,b:5/keys", [("a", 26379), ("b", 5)]),
+        ("rediss+cluster://a,b:5", [("a", 6379), ("b", 5)]),
+    ],
+)
+def test_a_port_that_is_not_named_is_the_usual_one(url: str, endpoints: list[tuple[str, int]]) -> None:
+    assert list(RedisAddress.parse(url).endpoints) == endpoints
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def alone(value):
     return value + 1
 """
 TESTS = """
-import subprocess, sys
+import subprocess, sys, time
 import pytest
 from code_under_test.work import count, share
 
@@ -37,10 +37,21 @@ from code_under_test.work import count, share
 def half():
     return share(1, 2)
 
+seen = []
+
+def test_that_fails_unless_it_is_the_first():
+    time.sleep(0.3)  # so that it is not, where the fastest comes first
+    count(1)
+    assert not seen
+
 def test_half(half):
     assert half == 0.5
 
+def test_third():
+    seen.append(count(1))
+
 def test_count():
+    seen.append(2)
     assert count(2) == 2
 
 def test_spoken():
