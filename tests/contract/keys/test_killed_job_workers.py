@@ -69,7 +69,7 @@ async def make_job(store_url: str, folder: Path, documents: int, part_documents:
     async def run(sealing: Callable[[], Any]) -> Any:
         return sealing()
 
-    status = await desk.create(JobRequest(mode="direct", inputs=inputs), caller, "r", run)
+    status = await desk.create(JobRequest(mode="direct", inputs=inputs), caller, "r", run, None)
     await store.close()
     return desk, caller, status.id
 
