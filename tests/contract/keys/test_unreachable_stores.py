@@ -39,9 +39,13 @@ async def test_a_file_that_is_not_sqlite_is_one_clear_line(tmp_path: Path) -> No
     await store.close()
 
 
+def modes(folder: Path) -> set[int]:
+    return {path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+
 async def test_the_sqlite_file_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
     await store.put("key", "a", b"x", expected_revision=0)
-    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    found = modes(tmp_path)
     await store.close()
-    assert set(modes.values()) == {0o600}
+    assert found == {0o600}

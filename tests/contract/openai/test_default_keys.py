@@ -14,7 +14,8 @@ from tests.contract.openai.fake_generator import FakeGenerator
 
 REASONS = {
     "nokey": "there is no key nokey; `ttmark keys list` shows those that there are, `ttmark keys create`",
-    "acme-other": "the key acme-other is for another tokenizer than that of tiny, own-template, untold, tempered; ",
+    "acme-other": "the key acme-other is for another tokenizer than that of tiny, own-template, untold, "
+    "tempered; ",
     "acme-disabled": "the key acme-disabled has no version in use; ",
 }
 

@@ -91,6 +91,7 @@ def test_settings_need_a_secret_in_its_form(monkeypatch: pytest.MonkeyPatch, tmp
             JobSettings().open_webhooks()
         assert "hunter2" not in str(refused.value)
     (tmp_path / "secret").write_text(f"whsec_{base64.b64encode(SECRET).decode()}\n")
+    monkeypatch.delenv("TTMARK_WEBHOOK_SECRET")
     monkeypatch.setenv("TTMARK_WEBHOOK_SECRET_FILE", str(tmp_path / "secret"))
     assert JobSettings().open_webhooks() is not None
 
