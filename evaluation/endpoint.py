@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import orjson
 
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
+
 MAX_TOKENS = 256
 IN_FLIGHT = 8
 ATTEMPTS = 4
@@ -97,7 +99,7 @@ class EndpointClient:
             answer = await self._post(client, body)
             self._count(answer)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(orjson.dumps(answer))
+            write_whole(path, orjson.dumps(answer), mode=AS_UMASK_SAYS)
         return self._text(answer)
 
     def _body(self, prompt: str) -> dict[str, Any]:

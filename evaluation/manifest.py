@@ -13,6 +13,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from ttmark.shared.processor import processor_name
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 FILE = "manifest.json"
 PACKAGES = ("ttmark", "torch", "transformers", "tokenizers", "numpy", "scipy")
@@ -62,7 +63,8 @@ class Manifest:
                         " choose another folder"
                     )
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n")
+        text = orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2) + b"\n"
+        write_whole(path, text, mode=AS_UMASK_SAYS)
 
 
 def describe(

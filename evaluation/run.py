@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from rich.progress import Progress
 
 from ttmark.evaluation.cells import Cell
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 Kept = TypeVar("Kept")
 
@@ -26,7 +27,7 @@ def read_kept(path: Path, kind: type[Kept]) -> Kept | None:
 def write_kept(path: Path, value: object) -> None:
     """Writes a dataclass to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+    write_whole(path, orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n", mode=AS_UMASK_SAYS)
 
 
 @dataclass(frozen=True, slots=True)

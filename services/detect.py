@@ -26,7 +26,7 @@ from ttmark.shared.audit.trail_metrics import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.limits import HttpLimits
-from ttmark.shared.keys.key_metrics import watch_keys
+from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
@@ -60,6 +60,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     )
     registry = CollectorRegistry()
     watch_keys(access.cache, registry)
+    watch_ledger(access.ledger, registry)
     watch_trail(access.trail, registry)
     limit_metrics = LimitMetrics(registry)
     allowance = _allowance(settings, access, limit_metrics)

@@ -19,7 +19,7 @@ from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.audit.trail_metrics import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.limits import HttpLimits
-from ttmark.shared.keys.key_metrics import watch_keys, watch_volume
+from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
@@ -42,6 +42,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
     registry = CollectorRegistry()
     models = Models.load(settings, EngineMetrics(registry))
     watch_keys(access.cache, registry)
+    watch_ledger(access.ledger, registry)
     watch_trail(access.trail, registry)
     volume = access.count_volume()
     watch_volume(volume, registry)

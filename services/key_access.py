@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Self
 
+import structlog
+
 from ttmark.services.settings import ServiceSettings
 from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
@@ -17,6 +19,7 @@ from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.vault.audit import AuditEvent, AuditSink, log_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.store import RecordStore
 
 
@@ -33,6 +36,7 @@ class KeyAccess:
     kek: KeyEncryptionKey
     cache: KeyCache
     tokens: TokenRegistry
+    ledger: Ledger
     trail: AuditTrail | None
     audit: AuditSink
     _running: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -50,7 +54,7 @@ class KeyAccess:
                 trail is not usable.
         """
         stored = KeyStoreSettings()
-        store, kek, ledger = stored.open_store(), stored.load_kek(), stored.open_ledger()
+        store, kek, ledger = stored.open_store(), stored.load_kek(), stored.open_ledger(tell=_log_ledger)
         replica_id = settings.replica_id or _replica_id(service, port)
         trail = stored.open_trail(replica_id, store, kek)
         audit = log_audit if trail is None else _to_both(log_audit, trail.hear)
@@ -75,7 +79,7 @@ class KeyAccess:
             ledger=ledger,
             audit=audit,
         )
-        return cls(store, stored.open_counters(), kek, cache, tokens, trail, audit)
+        return cls(store, stored.open_counters(), kek, cache, tokens, ledger, trail, audit)
 
     def count_volume(self) -> VolumeCounter:
         """Counts what this replica marks, in the same store."""
@@ -92,6 +96,10 @@ class KeyAccess:
         await self._running.aclose()
         await self.counters.close()
         await self.store.close()
+
+
+def _log_ledger(reason: str) -> None:
+    structlog.stdlib.get_logger("ttmark.keys").error("ledger_not_written", reason=reason)
 
 
 def _to_both(first: AuditSink, second: AuditSink) -> AuditSink:

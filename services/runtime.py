@@ -21,6 +21,11 @@ def one_clear_line() -> Iterator[None]:
         raise typer.Exit(1) from error
 
 
+def warn(text: str) -> None:
+    """One line on standard error, about what stops nothing."""
+    typer.echo(f"ttmark: {in_one_line(text)}", err=True)
+
+
 def in_one_line(text: str) -> str:
     """The text with what would break the line, or the terminal, as escapes."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

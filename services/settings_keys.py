@@ -1,12 +1,13 @@
 """Where keys and tokens are kept and what opens them (`TTMARK_STORE_URL`, `TTMARK_KEK`, also from files)."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from ttmark.services.runtime import StartupError
+from ttmark.services.runtime import StartupError, warn
 from ttmark.services.settings_reading import Settings
 from ttmark.services.settings_values import Days, Folder, ReadableFile, WritableFile, have_folder
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
@@ -74,18 +75,19 @@ class KeyStoreSettings(Settings):
         self.load_kek()
         self.open_ledger()
 
-    def open_ledger(self, *, make: bool = False) -> Ledger:
+    def open_ledger(self, *, make: bool = False, tell: Callable[[str], None] = warn) -> Ledger:
         """The ledger in its file, or one that lives as long as the process where none is to be kept.
 
         Args:
             make: the default state folder where it is missing.
+            tell: hears that the file cannot be written.
         """
         if self.ledger_file == NO_LEDGER:
             return Ledger()
         path = self.ledger_file or ledger_path(self.state, self.url())
         _have("TTMARK_LEDGER_FILE", path.parent, make=make)
         try:
-            return LedgerFile(path)
+            return LedgerFile(path, tell)
         except KeyStoreError as error:
             raise StartupError(f"TTMARK_LEDGER_FILE: {error}") from error
 

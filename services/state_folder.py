@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.tokenization import TOKENIZER_FILE, TextTokenizer
+from ttmark.shared.whole_file import AS_UMASK_SAYS, make_folder, write_whole
 
 STATE_FOLDER = Path(".ttmark")
 STATE_MEANING = (
@@ -49,12 +50,14 @@ def remember_tokenizer(state: Path, name: str, tokenizer: TextTokenizer) -> None
 
     Args:
         name: of the model; the folder's name says it, beside the beginning of the fingerprint.
+
+    Raises:
+        NotWritten: it cannot be kept.
     """
     readable = re.sub(r"[^\w.-]+", "-", name)
     folder = models_folder(state) / f"{readable}-{tokenizer.fingerprint[:8]}"
     if (folder / TOKENIZER_FILE).is_file():
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{TOKENIZER_FILE}.part"
-    tokenizer.backend.save(str(part))
-    part.replace(folder / TOKENIZER_FILE)
+    make_folder(folder)
+    text = tokenizer.backend.to_str(pretty=True)
+    write_whole(folder / TOKENIZER_FILE, text.encode(), mode=AS_UMASK_SAYS)

@@ -13,6 +13,7 @@ import orjson
 from ttmark.detect_service.bulk.bulk_error import BulkError
 from ttmark.detect_service.bulk.csv_file import write_csv
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.shared.whole_file import AS_UMASK_SAYS, put_in_place, write_whole
 
 OUTPUT_ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
 
@@ -83,7 +84,7 @@ class BulkJob:
         fingerprint = self.fingerprint()
         if self.partial.exists() and _state_of(self.state) != fingerprint:
             raise BulkError(f"{self.partial} belongs to another run; delete it to start anew")
-        write_whole(self.state, orjson.dumps({"fingerprint": fingerprint}))
+        write_whole(self.state, orjson.dumps({"fingerprint": fingerprint}), mode=AS_UMASK_SAYS)
         with self.partial.open("ab+") as file:
             rows, size = _complete_lines(file)
             # A kill can leave half a line; its row is done again.
@@ -116,7 +117,7 @@ def check_output(out: Path) -> None:
 def complete(lines: Path, out: Path) -> None:
     """Turns the file of all lines into the output that the ending of `out` names, in one step."""
     if out.suffix not in (".parquet", ".csv"):
-        lines.replace(out)
+        put_in_place(lines, out)
         return
     unfinished = out.with_name(out.name + ".unfinished")
     if out.suffix == ".csv":
@@ -125,15 +126,8 @@ def complete(lines: Path, out: Path) -> None:
         from ttmark.detect_service.bulk.parquet_file import write_parquet  # needs an optional dependency
 
         write_parquet(lines, unfinished)
-    unfinished.replace(out)
+    put_in_place(unfinished, out)
     lines.unlink()
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replaces a file at once: a reader sees the old content or the new."""
-    beside = path.with_name(path.name + ".new")
-    beside.write_bytes(content)
-    beside.replace(path)
 
 
 def _state_of(path: Path) -> str | None:

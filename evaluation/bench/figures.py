@@ -12,6 +12,7 @@ from rich.console import Console
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.manifest import machine, versions
 from ttmark.evaluation.report.result import Table
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 
 def show(tables: Sequence[Table], rows: Sequence[Any], json: Path | None, names: Sequence[str] = ()) -> None:
@@ -35,4 +36,5 @@ def show(tables: Sequence[Table], rows: Sequence[Any], json: Path | None, names:
             "versions": versions(),
             "rows": [name | asdict(row) for name, row in zip(named, rows, strict=True)],
         }
-        json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
+        write_whole(json, text, mode=AS_UMASK_SAYS)

@@ -19,6 +19,7 @@ from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.cases.conformance_file import FORMAT, JSON_NAME, PAGE_NAME, REPORTS
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 _TABLES = Path(watermark.__file__).with_name("tables")
 
@@ -123,5 +124,8 @@ def make_report(
 def write_report(folder: Path, report: dict[str, Any], key: CaseKey) -> None:
     """Writes `report.html` and `report.json` into the folder, both signed."""
     before, after = page_parts(report)
-    (folder / PAGE_NAME).write_text(REPORTS.page(before, report, after, key), newline="")
-    (folder / JSON_NAME).write_text(REPORTS.file(report, key), newline="")
+    for name, text in (
+        (PAGE_NAME, REPORTS.page(before, report, after, key)),
+        (JSON_NAME, REPORTS.file(report, key)),
+    ):
+        write_whole(folder / name, text.encode(), mode=AS_UMASK_SAYS)

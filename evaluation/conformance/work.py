@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.whole_file import write_whole
 
 Detect = Callable[[UnlockedKey, Sequence[str]], list[float]]
 """log10 p of each text in one question that names this key alone, as the detection service answers it."""
@@ -32,7 +33,7 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
     path, written = folder / "identity.json", orjson.dumps(identity, option=orjson.OPT_INDENT_2)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
-        path.write_bytes(written)
+        write_whole(path, written)
         return
     before = orjson.loads(path.read_bytes())
     other = [name for name in identity if before.get(name) != orjson.loads(written)[name]]

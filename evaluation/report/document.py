@@ -9,6 +9,7 @@ from pathlib import Path
 from ttmark.evaluation.experiments.registry import EXPERIMENTS
 from ttmark.evaluation.manifest import Manifest, in_words
 from ttmark.evaluation.report.result import Result, groups, table_of
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 SECTIONS = {kind.name: (kind.title, cleandoc(kind.__doc__ or "")) for kind in EXPERIMENTS} | {
     "pairs": ("Quality against references", "ROUGE, BLEU and BERTScore of texts (the paper's Table 6).")
@@ -78,7 +79,7 @@ def write_pages(run: Path, target: Path) -> list[str]:
         result = Result.load(path)
         if result.machine is None:
             result = replace(result, machine=manifest.machine)
-        (target / path.name).write_bytes(result.json())
+        write_whole(target / path.name, result.json(), mode=AS_UMASK_SAYS)
         for figure in result.figures:
             shutil.copyfile(run / f"{figure.name}.png", target / f"{figure.name}.png")
     written = pages(target)

@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 
 from ttmark.evaluation.manifest import in_words, machine, versions
 from ttmark.evaluation.report.figure import Figure
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ class Result:
         from ttmark.evaluation.report.plots import draw  # matplotlib is optional: `--help` works without it
 
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{self.experiment}.json").write_bytes(self.json())
+        write_whole(folder / f"{self.experiment}.json", self.json(), mode=AS_UMASK_SAYS)
         (folder / f"{self.experiment}.md").write_text(self.markdown())
         for figure in self.figures:
             draw(figure, folder)

@@ -12,6 +12,7 @@ import structlog
 import torch
 
 from ttmark.shared.processor import processor_name
+from ttmark.shared.whole_file import AS_UMASK_SAYS, make_folder, write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,10 @@ class ChoiceFile:
         """Adds a choice. Where nothing can be written, the next start measures again."""
         if self.path is None:
             return
-        part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
+        kept = self._read() | {key: asdict(choice)}
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_bytes(orjson.dumps(self._read() | {key: asdict(choice)}, option=orjson.OPT_INDENT_2))
-            part.replace(self.path)
+            make_folder(self.path.parent)
+            write_whole(self.path, orjson.dumps(kept, option=orjson.OPT_INDENT_2), mode=AS_UMASK_SAYS)
         except OSError as error:
             log = structlog.get_logger("ttmark.engine")
             log.info("choice_not_kept", path=str(self.path), error=error.strerror)

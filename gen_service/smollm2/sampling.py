@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
+
 FILE = "generation_config.json"
 SAMPLING: dict[str, Any] = {"temperature": 0.6, "top_p": 0.92, "top_k": 50, "repetition_penalty": 1.1}
 """Answers that make sense, do not go round in circles, and have choice enough to carry a mark.
@@ -19,4 +21,5 @@ def write_generation_config(folder: Path) -> None:
     """Writes the sampling and, from the folder's `config.json`, the tokens that begin and end a text."""
     config = orjson.loads((folder / "config.json").read_bytes())
     said = {name: config[name] for name in _SPECIAL} | {"do_sample": True} | SAMPLING
-    (folder / FILE).write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2) + b"\n")
+    text = orjson.dumps(said, option=orjson.OPT_INDENT_2) + b"\n"
+    write_whole(folder / FILE, text, mode=AS_UMASK_SAYS)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
+from ttmark.services.runtime import StartupError, no_start_after, one_clear_line, warn
 from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail
@@ -111,7 +111,7 @@ class _Trail:
         try:
             await self._trail.anchor()
         except (KeyStoreError, OSError) as error:
-            typer.echo(f"ttmark: the audit trail is written, but the store lacks its head: {error}", err=True)
+            warn(f"the audit trail is written, but the store lacks its head: {error}")
         self._trail.close()
 
 

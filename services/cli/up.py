@@ -84,11 +84,18 @@ def have_model(model: str | None, state: Path, console: Console) -> str:
 
 @contextmanager
 def stop_on_signals() -> Iterator[None]:
-    """SIGTERM does what Ctrl-C does, and both leave the block quietly."""
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """SIGTERM and SIGHUP do what Ctrl-C does, and all leave the block quietly.
+
+    Under `nohup`, which has SIGHUP ignored, it stays so.
+    """
+    previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in previous.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
         pass
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

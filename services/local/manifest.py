@@ -8,6 +8,7 @@ import orjson
 
 from ttmark.gen_service.smollm2 import CONVERSION, WHEEL_SHA256
 from ttmark.gen_service.smollm2.sampling import FILE, SAMPLING
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 MANIFEST = "MANIFEST"
 
@@ -20,7 +21,8 @@ def write_manifest(folder: Path) -> None:
         "sampling": SAMPLING,
         "files": {path.name: _describe(path) for path in sorted(folder.iterdir()) if path.name != MANIFEST},
     }
-    (folder / MANIFEST).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    text = orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
+    write_whole(folder / MANIFEST, text, mode=AS_UMASK_SAYS)
 
 
 def is_whole(folder: Path, *, read_all: bool = False, whatever_sampling: bool = False) -> bool:

@@ -37,7 +37,10 @@ GIVEN = frozenset(
 
 
 class LocalServices:
-    """Starts `ttmark serve gen` and `ttmark serve detect`, and stops both when the block is left."""
+    """Starts `ttmark serve gen` and `ttmark serve detect`, and stops both when the block is left.
+
+    When this process is killed they stop by themselves: see `child`.
+    """
 
     def __init__(self, setup: LocalSetup, gen_port: int, detect_port: int) -> None:
         self.setup = setup
@@ -120,9 +123,9 @@ class LocalServices:
         with self.log_file(name).open("wb") as log:
             # A session of their own: Ctrl-C reaches this process alone, which stops them in order.
             return subprocess.Popen(
-                [sys.executable, "-m", "ttmark.services", "serve", name],
+                [sys.executable, "-m", "ttmark.services.local.child", "serve", name],
                 env=os.environ | self.variables(),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -134,9 +137,10 @@ class LocalServices:
                 child.send_signal(signal.SIGTERM)
         for child in self._children.values():
             try:
-                child.wait(STOP_SECONDS)
+                child.communicate(timeout=STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 child.kill()
+                child.communicate()
 
 
 def _last_line(path: Path) -> str:

@@ -1,6 +1,7 @@
 """Keys, access token and model folder for a local start: made when missing, kept when there."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyExists, KeyStoreError
+from ttmark.shared.whole_file import NotWritten, make_folder, write_whole
 
 TENANT = "local"
 
@@ -81,9 +83,6 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
     if not (folder / "config.json").is_file():
         raise StartupError(f"model {model}: no config.json in {folder}, so no causal language model")
     fingerprint = tokenizer.fingerprint
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if model not in BY_NAME:
-        remember_tokenizer(state, model_id(model), tokenizer)
     setup = LocalSetup(
         model=model,
         model_id=model_id(model),
@@ -93,13 +92,32 @@ def provision(model: str, store_url: str | None, state: Path) -> LocalSetup:
         other_key_id=f"other-{fingerprint[:8]}",
         state=state,
     )
-    if not setup.kek_file.exists():
-        write_secret(setup.kek_file, KeyEncryptionKey.generate_text())
-    if not setup.case_key_file.exists():
-        write_secret(setup.case_key_file, CaseKey.generate().pem())
-    with no_start_after(KeyStoreError):
+    with no_start_after(KeyStoreError, NotWritten):
+        make_folder(state, mode=0o700)
+        if model not in BY_NAME:
+            remember_tokenizer(state, setup.model_id, tokenizer)
+        _have_secret(setup.kek_file, KeyEncryptionKey.generate_text, KeyEncryptionKey.from_text)
+        _have_secret(setup.case_key_file, lambda: CaseKey.generate().pem(), CaseKey.from_pem)
         asyncio.run(_provision_store(setup, fingerprint))
     return setup
+
+
+def _have_secret(path: Path, make: Callable[[], str], read: Callable[[str], object]) -> None:
+    """Makes the file where it is missing, and reads it.
+
+    Raises:
+        StartupError: it holds something else. Nothing here replaces it: it may be one that can be mended.
+        NotWritten: it is missing and cannot be made.
+    """
+    if not path.exists():
+        write_whole(path, f"{make().rstrip()}\n".encode(), new=True)
+    try:
+        read(path.read_text(errors="replace").strip())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StartupError(
+            f"{path}: {reason}; remove it, or put back a copy of the one that was there"
+        ) from None
 
 
 async def _provision_store(setup: LocalSetup, fingerprint: str) -> None:
@@ -123,17 +141,10 @@ async def _provision_store(setup: LocalSetup, fingerprint: str) -> None:
                 await ring.open(key_id)  # says now, not in a service's log, that the KEK does not fit
         try:
             await registry.authenticate(setup.token)
-        except (FileNotFoundError, InvalidToken):
+        except (FileNotFoundError, UnicodeDecodeError, InvalidToken):
             token, _ = await registry.create(
                 tenant=TENANT, scopes=frozenset(Scope), expires_at=None, label="ttmark up"
             )
-            write_secret(setup.token_file, token)
+            write_whole(setup.token_file, f"{token}\n".encode())
     finally:
         await store.close()
-
-
-def write_secret(path: Path, text: str) -> None:
-    """Writes a file that its owner alone can read, from its first moment on."""
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(text.rstrip("\n") + "\n")

@@ -1,5 +1,6 @@
 """A chain as one writer continues it: records appended to segments of a folder, old segments removed."""
 
+import errno
 import os
 import re
 import secrets
@@ -12,7 +13,7 @@ from typing import Any
 
 from ttmark.shared.audit.record import BROKEN, CHECKPOINT, NO_RECORD, Damaged, Head, read_record, record_line
 from ttmark.shared.audit.segments import Segment, last_line, old_segments, segments
-from ttmark.shared.audit.writer_lock import own, written_chain
+from ttmark.shared.audit.writer_lock import name_chain, own, written_chain
 
 SEGMENT_BYTES = 64 * 2**20
 
@@ -120,8 +121,10 @@ class Chain:
     def _go_on(self, chain: str) -> None:
         """Continues a chain after its last whole record, or begins one."""
         for part in reversed(segments(self._folder).get(chain, [])):
-            line, self.torn_bytes = last_line(part.path)
-            if not line:
+            line, torn_bytes = last_line(part.path)
+            self.torn_bytes += torn_bytes
+            if not line:  # begun on a full disk, or torn: left there, it would stand before its own records
+                part.path.unlink()
                 continue
             try:
                 last = read_record(line)
@@ -129,7 +132,7 @@ class Chain:
                 break
             self._head, self._time = last.head, last.time
             self._open(part, os.O_RDWR)
-            self._size -= self.torn_bytes
+            self._size -= torn_bytes
             os.ftruncate(self._file, self._size)
             return
         self._begin()
@@ -137,8 +140,7 @@ class Chain:
     def _begin(self) -> None:
         self._close_segment()
         chain = f"{self._writer}.{secrets.token_hex(4)}"
-        os.pwrite(self._owned, chain.encode(), 0)
-        os.ftruncate(self._owned, len(chain))
+        name_chain(self._owned, chain)
         self._head, self._time = Head(chain, 0, NO_RECORD), ""
 
     def _append(self, event: Mapping[str, Any]) -> Head:
@@ -156,7 +158,7 @@ class Chain:
         try:
             written = os.write(self._file, line)
             if written < len(line):
-                raise OSError(28, os.strerror(28))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
             if written:
                 os.ftruncate(self._file, self._size)

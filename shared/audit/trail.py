@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import threading
 from contextlib import suppress
 from dataclasses import fields
 from datetime import timedelta
@@ -27,9 +28,9 @@ _NAMES = tuple(field.name for field in fields(AuditEvent))
 class AuditTrail:
     """Appends events to a chain and, as an async context, anchors its head every five seconds.
 
-    An event that cannot be written (a full disk) is counted and said in the log, and the number of such
-    events becomes a record as soon as one can be written again: requests go on. Without the store the chain
-    goes on without new heads.
+    Events come from any thread. One that cannot be written (a full disk) is counted and said in the log, and
+    the number of such events becomes a record as soon as one can be written again: requests go on. Without
+    the store the chain goes on without new heads.
 
     Args:
         keep: how long segments are kept; None: for good.
@@ -44,12 +45,13 @@ class AuditTrail:
         self._every_seconds = every_seconds
         self._log = structlog.stdlib.get_logger("ttmark.audit")
         self._anchored: tuple[str, int] | None = None
+        self._lock = threading.Lock()  # of what follows, as far as `lost`
         self._unwritten = 0
-        self._failing = False
         self._started = False
+        self.lost = 0
+        self._failing = False
         self._anchoring = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self.lost = 0
 
     @property
     def unanchored(self) -> int:
@@ -63,23 +65,31 @@ class AuditTrail:
         Raises:
             OSError: it cannot be written.
         """
-        if not self._started:
-            self._chain.append(_start(self._chain.torn_bytes))
-            self._started = True
-        if self._unwritten:
-            self._chain.append({"action": LOST, "events": self._unwritten})
-            self._unwritten = 0
-        self._chain.append(_document(event))
+        with self._lock:
+            self._write(event)
 
     def hear(self, event: AuditEvent) -> None:
         """Appends the event, or counts it as lost."""
-        try:
-            self.write(event)
-        except OSError as error:
-            if not self._unwritten:
-                self._log.error("audit_trail_not_written", reason=str(error.strerror))
-            self._unwritten += 1
-            self.lost += 1
+        with self._lock:
+            try:
+                self._write(event)
+            except OSError as error:
+                if not self._unwritten:
+                    self._log.error("audit_trail_not_written", reason=str(error.strerror))
+                self._unwritten += 1
+                self.lost += 1
+
+    def _write(self, event: AuditEvent) -> None:
+        if not self._started:
+            self._chain.append(_start(self._chain.torn_bytes))
+            self._started = True
+        self._say_lost()
+        self._chain.append(_document(event))
+
+    def _say_lost(self) -> None:
+        if self._unwritten:
+            self._chain.append({"action": LOST, "events": self._unwritten})
+            self._unwritten = 0
 
     async def anchor(self) -> None:
         """Brings the chain to the disk and its head to the store.
@@ -92,6 +102,8 @@ class AuditTrail:
             OSError: the folder cannot be used.
         """
         async with self._anchoring:
+            with self._lock:
+                self._say_lost()
             await self._anchor()
 
     async def _anchor(self) -> None:

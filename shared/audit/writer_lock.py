@@ -1,5 +1,6 @@
 """The locked file that says who writes a chain: `<writer>.lock`, which holds the chain's name."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -25,12 +26,24 @@ def own(folder: Path, writer: str) -> tuple[str, int]:
             os.close(file)
             continue
         return name, file
-    raise OSError(11, f"{_MOST_WRITERS} processes write as {writer}")
+    raise OSError(errno.EAGAIN, f"{_MOST_WRITERS} processes write as {writer}")
 
 
 def written_chain(file: int) -> str:
     """The chain that a lock names; empty in a new one."""
     return os.pread(file, _LONGEST_NAME, 0).decode(errors="replace")
+
+
+def name_chain(file: int, chain: str) -> None:
+    """Makes a lock name a chain.
+
+    Raises:
+        OSError: it does not; who reads it finds no such chain, and begins another.
+    """
+    name = chain.encode()
+    if os.pwrite(file, name, 0) < len(name):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.ftruncate(file, len(name))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.records import KeyState
+from ttmark.shared.vault.ledger import Ledger
 
 
 class VolumeReadings(Protocol):
@@ -35,6 +36,15 @@ def watch_volume(volume: VolumeReadings, registry: CollectorRegistry) -> None:
         "Tokens marked here that the store does not know of yet; rises while it is away.",
         registry=registry,
     ).set_function(lambda: volume.unreported)
+
+
+def watch_ledger(ledger: Ledger, registry: CollectorRegistry) -> None:
+    """Registers the gauge of what a cold start will not know."""
+    Gauge(
+        "ttmark_ledger_unsaved_records",
+        "Records of keys and tokens whose latest version is missing in the ledger, which cannot be written.",
+        registry=registry,
+    ).set_function(lambda: ledger.unsaved)
 
 
 def watch_keys(cache: KeyCache, registry: CollectorRegistry) -> None:

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 import orjson
@@ -24,7 +25,7 @@ def configure_logging(level: str = "info", stream: TextIO | None = None) -> None
         foreign_pre_chain=_shared_processors(),
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
     )
-    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler = _LineHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers = [handler]
@@ -43,12 +44,26 @@ def configure_logging(level: str = "info", stream: TextIO | None = None) -> None
     )
 
 
+class _LineHandler(logging.StreamHandler[TextIO]):
+    """Writes lines; one that finds no room is lost."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Says nothing: the standard library would show the record as it is, with what may be a secret."""
+
+
 class _LineLogger(structlog.WriteLogger):
-    """Writes lines; `add_logger_name` looks for the name."""
+    """Writes lines; one that finds no room is lost. `add_logger_name` looks for the name."""
 
     def __init__(self, stream: TextIO, name: str) -> None:
         super().__init__(stream)
         self.name = name
+
+    def msg(self, message: str) -> None:
+        """Writes a line, unless the disk is full."""
+        with suppress(OSError):
+            super().msg(message)
+
+    debug = info = warning = error = critical = msg
 
 
 def redact_event(_: WrappedLogger, __: str, event: EventDict) -> MutableMapping[str, Any]:

@@ -3,7 +3,7 @@
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
@@ -13,6 +13,7 @@ import orjson
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordRolledBack
 from ttmark.shared.vault.ledger import Ledger, Sighting
+from ttmark.shared.whole_file import write_whole
 
 
 def ledger_path(folder: Path, store_url: str) -> Path:
@@ -30,45 +31,61 @@ def ledger_path(folder: Path, store_url: str) -> Path:
 class LedgerFile(Ledger):
     """Sightings in a JSON file of mode 0600, which several processes on the machine may share.
 
-    Removing the file accepts the store as it is.
+    Removing the file accepts the store as it is. While it cannot be written, this process remembers what it
+    sees and tries again at each `save`: refusing records would not make the next process know of them.
+
+    Args:
+        tell: hears, in one line, that the file cannot be written, once until it can be again.
+
+    Raises:
+        KeyStoreError: the file is there and cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, tell: Callable[[str], None] = lambda _: None) -> None:
         super().__init__()
         self._path = path
-        self._unsaved = False
+        self._tell = tell
+        self._unsaved: set[tuple[str, str]] = set()
+        self._failing = False
         self._read()
 
-    def check(self, kind: str, record_id: str, envelope: Envelope | None) -> None:
+    @property
+    def unsaved(self) -> int:
+        """As in `Ledger`."""
+        return len(self._unsaved)
+
+    def check(self, kind: str, record_id: str, envelope: Envelope | None, before: Sighting | None) -> None:
         """As in `Ledger`; call `save` afterwards."""
-        before = self._seen.get((kind, record_id))
+        latest = self.sighting(kind, record_id)
         try:
-            super().check(kind, record_id, envelope)
+            super().check(kind, record_id, envelope, before)
         except RecordRolledBack as error:
             raise RecordRolledBack(
                 f"{error}; to accept the store as it is, remove {self._path} and start again"
             ) from error
-        self._unsaved |= self._seen.get((kind, record_id)) != before
+        if self.sighting(kind, record_id) != latest:
+            self._unsaved.add((kind, record_id))
 
     def save(self) -> None:
-        """Merges what was seen into the file and flushes it to the disk.
-
-        Raises:
-            KeyStoreError: the file cannot be written.
-        """
+        """Merges what was seen into the file and brings it to the disk, or says that it cannot be."""
         if not self._unsaved:
             return
         try:
             with self._locked():
                 self._read()
                 rows = [[*name, seen.epoch, seen.digest] for name, seen in sorted(self._seen.items())]
-                self._replace(orjson.dumps(rows))
-        except OSError as error:
-            raise KeyStoreError(
-                f"cannot write the ledger {self._path}: {error.strerror}; name a file that can be written in "
-                "TTMARK_LEDGER_FILE"
-            ) from error
-        self._unsaved = False
+                write_whole(self._path, orjson.dumps(rows))
+        except (OSError, KeyStoreError) as error:
+            if not self._failing:
+                reason = error.strerror if isinstance(error, OSError) else error
+                self._tell(
+                    f"cannot write the ledger {self._path}: {reason}; what was seen of the key store is "
+                    "forgotten when this process ends: make room, or name another file in TTMARK_LEDGER_FILE"
+                )
+            self._failing = True
+        else:
+            self._unsaved.clear()
+            self._failing = False
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -91,13 +108,3 @@ class LedgerFile(Ledger):
             mine = self._seen.get(name)
             if mine is None or mine.epoch < seen.epoch:
                 self._seen[name] = seen
-
-    def _replace(self, content: bytes) -> None:
-        part = self._path.with_suffix(".part")
-        descriptor = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-        try:
-            os.write(descriptor, content)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        part.replace(self._path)

@@ -9,7 +9,7 @@ from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, open_envelope, seal_envelope
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError, RevisionConflict, StoreUnavailable
-from ttmark.shared.vault.ledger import Ledger
+from ttmark.shared.vault.ledger import Ledger, Sighting
 from ttmark.shared.vault.store import RecordStore, Stored
 
 _ATTEMPTS = 8
@@ -45,18 +45,20 @@ class Vault:
         Raises:
             RecordTampered, UnknownKek, StoreUnavailable.
         """
-        envelope = await self._open(kind, record_id, await self._store.get(kind, record_id))
+        before = self._ledger.sighting(kind, record_id)
+        envelope = await self._open(kind, record_id, await self._store.get(kind, record_id), before)
         self._ledger.save()
         return envelope
 
     async def read_all(self, kind: str) -> tuple[dict[str, Envelope], dict[str, KeyStoreError]]:
         """All records of a kind by id, and what is wrong with those that cannot be opened or are gone."""
+        before = self._ledger.sightings(kind)
         stored = dict(await self._store.scan(kind))
         records: dict[str, Envelope] = {}
         problems: dict[str, KeyStoreError] = {}
-        for record_id in sorted(stored.keys() | self._ledger.known(kind)):
+        for record_id in sorted(stored.keys() | before.keys()):
             try:
-                envelope = await self._open(kind, record_id, stored.get(record_id))
+                envelope = await self._open(kind, record_id, stored.get(record_id), before.get(record_id))
             except KeyStoreError as error:
                 problems[record_id] = error
             else:
@@ -76,7 +78,7 @@ class Vault:
         if seen is None:
             raise StoreUnavailable("nothing was found in the key store so far: it may have lost its records")
         if await self._store.get(*seen) is None:
-            self._ledger.check(*seen, None)
+            self._ledger.check(*seen, None, self._ledger.sighting(*seen))
 
     async def write(
         self,
@@ -92,13 +94,14 @@ class Vault:
         Raises:
             RevisionConflict: `previous` is not what the store holds.
         """
+        before = self._ledger.sighting(kind, record_id)
         key = data_key or (previous.data_key if previous else DataKey.generate())
         envelope = await seal_envelope(self._kek, kind, record_id, body, key, previous)
         revision = await self._store.put(
             kind, record_id, envelope.payload, expected_revision=previous.revision if previous else 0
         )
         envelope = replace(envelope, revision=revision)
-        self._ledger.check(kind, record_id, envelope)
+        self._ledger.check(kind, record_id, envelope, before)
         self._ledger.save()
         self._opened[kind, record_id] = envelope
         return envelope
@@ -127,15 +130,17 @@ class Vault:
         """The body of a record whose data key another key-encryption key wraps."""
         return None if envelope.kek_id == self._kek.kek_id else envelope.body
 
-    async def _open(self, kind: str, record_id: str, stored: Stored | None) -> Envelope | None:
+    async def _open(
+        self, kind: str, record_id: str, stored: Stored | None, before: Sighting | None
+    ) -> Envelope | None:
         if stored is None:
-            self._ledger.check(kind, record_id, None)
+            self._ledger.check(kind, record_id, None, before)
             return None
         known = self._opened.get((kind, record_id))
         if known is not None and known.payload == stored.payload and known.revision == stored.revision:
             envelope = known
         else:
             envelope = await open_envelope(self._kek, kind, record_id, stored.payload, stored.revision)
-        self._ledger.check(kind, record_id, envelope)
+        self._ledger.check(kind, record_id, envelope, before)
         self._opened[kind, record_id] = envelope
         return envelope

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import structlog
 
+from ttmark.shared.whole_file import put_in_place
+
 _SOURCE = Path(__file__).with_name("kernels.c")
 _KEPT = Path(__file__).with_name("__compiled__")
 _FLAGS = ("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-shared", "-fPIC")
@@ -78,7 +80,7 @@ def _compile(folder: Path, name: str, flags: tuple[str, ...]) -> Path:
         made = Path(scratch) / target.name
         command = [compiler, *_FLAGS, *flags, "-o", str(made), str(_SOURCE), "-lm"]
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=_SECONDS)
-        made.replace(target)
+        put_in_place(made, target)
     return target
 
 

@@ -17,12 +17,13 @@ from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.canary_metrics import CanaryMetrics
 from ttmark.shared.audit.trail_metrics import watch_trail
 from ttmark.shared.keys.cache import KeyCache
-from ttmark.shared.keys.key_metrics import watch_keys, watch_volume
+from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.limits.limit_metrics import LIMITS, LimitMetrics
 from ttmark.shared.observability.http_metrics import HttpMetrics
 from ttmark.shared.observability.readiness_metrics import ReadinessCollector
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
+from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.sqlite_store import SqliteStore
 
 HEADER = """\
@@ -84,6 +85,7 @@ def services() -> dict[str, list[Metric]]:
     ReadinessCollector(dict, shared)
     ring = KeyRing(SqliteStore(Path("not opened")), KeyEncryptionKey(bytes(KEK_BYTES)))
     watch_keys(KeyCache(ring), shared)
+    watch_ledger(Ledger(), shared)
     watch_trail(None, shared)
     LimitMetrics(shared)
     GenerationMetrics(generation)

@@ -66,40 +66,44 @@ async def test_the_same_json_in_another_writing_is_refused(kek: KeyEncryptionKey
         await open_envelope(kek, "key", "k", spaced, 1)
 
 
+def check(ledger: Ledger, envelope: Envelope | None) -> None:
+    ledger.check("key", "k", envelope, ledger.sighting("key", "k"))
+
+
 async def test_a_record_of_an_earlier_epoch_is_refused_by_who_saw_a_later_one(kek: KeyEncryptionKey) -> None:
     first, second = await sealed(kek, 2)
     ledger = Ledger()
-    ledger.check("key", "k", second)
+    check(ledger, second)
     with pytest.raises(RecordRolledBack, match="epoch 1 in the store, 2 seen before"):
-        ledger.check("key", "k", first)
+        check(ledger, first)
 
 
 async def test_a_record_that_is_gone_is_noticed(kek: KeyEncryptionKey) -> None:
     (envelope,) = await sealed(kek, 1)
     ledger = Ledger()
-    ledger.check("key", "k", None)
-    ledger.check("key", "k", envelope)
+    check(ledger, None)
+    check(ledger, envelope)
     with pytest.raises(RecordRolledBack, match="is gone"):
-        ledger.check("key", "k", None)
+        check(ledger, None)
 
 
 async def test_a_history_that_branched_off_earlier_is_noticed(kek: KeyEncryptionKey) -> None:
     first, second = await sealed(kek, 2)
     ledger = Ledger()
-    ledger.check("key", "k", second)
+    check(ledger, second)
     branch = first
     for number in range(10, 15):
         branch = await seal_envelope(kek, "key", "k", {"number": number}, first.data_key, branch)
         with pytest.raises(RecordRolledBack, match="another history"):
-            ledger.check("key", "k", branch)
+            check(ledger, branch)
 
 
 async def test_any_descendant_is_accepted_however_far(kek: KeyEncryptionKey) -> None:
     envelopes = await sealed(kek, TRAIL_LENGTH + 20)
     for later in envelopes:
         ledger = Ledger()
-        ledger.check("key", "k", envelopes[0])
-        ledger.check("key", "k", later)
+        check(ledger, envelopes[0])
+        check(ledger, later)
     assert len(envelopes[-1].trail) == TRAIL_LENGTH
 
 
