@@ -78,7 +78,8 @@ class KeyCache:
     @property
     def age_seconds(self) -> float | None:
         """Time since the keys were last read; None before the first time."""
-        return None if self._refreshed_at is None else self._monotonic() - self._refreshed_at
+        refreshed_at = self._refreshed_at  # read once: threads ask, too
+        return None if refreshed_at is None else self._monotonic() - refreshed_at
 
     @property
     def ready(self) -> bool:

@@ -2,8 +2,10 @@
 
 import re
 import shutil
+import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from openai import OpenAI
 from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.cli.up import stop_on_signals
 from ttmark.services.local.processes import GIVEN, LocalServices
 from ttmark.services.local.provision import LocalSetup
 from ttmark.services.model_folder import resolve_model
@@ -35,6 +38,11 @@ CHAT = shutil.ignore_patterns("tokenizer_config.json")  # which holds the chat t
 
 def verdicts(text: str) -> list[str]:
     return re.findall(r"\b(watermarked|not_detected|too_short)\b(?= +│)", text)
+
+
+def is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path) -> None:
@@ -63,9 +71,41 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path
 
     assert up.interrupt() == 0
     assert up.text().rstrip().endswith("stopped")
-    for port in (up.gen_port, up.detect_port):
-        with socket.socket() as probe:
-            assert probe.connect_ex(("127.0.0.1", port)) != 0
+    assert not any(map(is_taken, (up.gen_port, up.detect_port)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_services_end_with_up_however_it_ends(run_up, number: signal.Signals) -> None:
+    up = run_up()
+    up.wait_for("Press Ctrl-C")
+    up.process.send_signal(number)
+    code = up.process.wait(60)
+    assert code == (0 if number == signal.SIGHUP else -number)
+    deadline = time.monotonic() + 30
+    for name, port in (("gen", up.gen_port), ("detect", up.detect_port)):
+        while is_taken(port) or "Finished server process" not in (up.state / f"{name}.log").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_under_nohup_a_closed_terminal_ends_nothing() -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signals():
+            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) == signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+
+@pytest.mark.parametrize(("name", "content"), [("kek", ""), ("kek", "01" * 31), ("case.pem", "")])
+def test_a_half_written_secret_of_an_earlier_release_is_named(run_up, name: str, content: str) -> None:
+    run_up.state.mkdir()
+    (run_up.state / name).write_text(content)
+    up = run_up.finish()
+    assert up.process.returncode == 1
+    assert re.search(rf"^ttmark: \.ttmark/{name}: .*; remove it", last_line(up.text())), up.text()
+    assert (run_up.state / name).read_text() == content
 
 
 # Loading each architecture is for the engine's own tests; starting both services takes half a minute.

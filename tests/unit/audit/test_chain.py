@@ -10,7 +10,7 @@ import pytest
 from tests.unit.audit.conftest import Calendar
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.record import NO_RECORD, Anchor, Head
-from ttmark.shared.audit.segments import remove, segments
+from ttmark.shared.audit.segments import Segment, remove, segments
 from ttmark.shared.audit.verification import Verification, verify_folder
 
 
@@ -50,6 +50,24 @@ def test_writers_of_one_name_have_chains_of_their_own(tmp_path: Path) -> None:
         chain.close()
     result = verified(tmp_path, *heads)
     assert (result.records, len(result.chains), result.problems) == (6, 3, [])
+
+
+@pytest.mark.parametrize("torn", [b"", b"{"])
+def test_a_segment_that_was_begun_on_a_full_disk_hides_no_record_behind_it(
+    tmp_path: Path, calendar: Calendar, torn: bytes
+) -> None:
+    chain = Chain(tmp_path, "gen", now=calendar.now)
+    chain.append({"action": "one"})
+    chain.close()
+    Segment.named(tmp_path, chain.head.chain, 2).path.write_bytes(torn)
+    chain = Chain(tmp_path, "gen", now=calendar.now)
+    assert chain.torn_bytes == len(torn)
+    chain.append({"action": "two"})
+    head = chain.append({"action": "three"})
+    assert chain.holds(head)  # else the trail takes it for another, and begins anew
+    chain.close()
+    result = verified(tmp_path, head)
+    assert (result.records, list(result.chains), result.problems) == (3, [head.chain], [])
 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"chain":"gen.0', b"\x00\xff" * 70_000])

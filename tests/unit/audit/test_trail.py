@@ -7,7 +7,9 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +149,42 @@ async def test_a_full_disk_loses_events_but_not_their_number(
     assert (await verified(folder, heads)).problems == []
 
 
+async def test_the_number_of_lost_events_becomes_a_record_without_another_event(
+    open_trail: OpenTrail, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_trail() as trail:
+        trail.hear(EVENT)
+        with monkeypatch.context() as full:
+            full.setattr(os, "write", lambda *_: 0)
+            trail.hear(EVENT)
+    assert (events(folder)[-1]["action"], events(folder)[-1]["events"]) == ("audit.lost", 1)
+
+
+def test_threads_that_write_at_once_begin_once_and_count_what_is_lost(
+    folder: Path, heads: Heads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write lets the other threads go on, as one to a slow disk does; every other one fails."""
+    trail = AuditTrail(Chain(folder, "gen"), heads, keep=None)
+    write, calls = os.write, count()
+
+    def slow(file: int, line: bytes) -> int:
+        time.sleep(0.001)
+        return 0 if next(calls) % 2 else write(file, line)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", slow)
+        with ThreadPoolExecutor(8) as threads:
+            for _ in range(80):
+                threads.submit(trail.hear, EVENT)
+    trail.hear(EVENT)
+    trail.close()
+    actions = Counter(event["action"] for event in events(folder))
+    assert actions["audit.start"] == 1
+    assert actions["key.generate"] + trail.lost == 81
+    lost = [event["events"] for event in events(folder) if event["action"] == "audit.lost"]
+    assert sum(map(int, lost)) == trail.lost > 0  # type: ignore[call-overload]
+
+
 async def test_without_the_store_the_trail_goes_on(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "keys.db").mkdir()
     store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
@@ -225,15 +263,15 @@ def test_an_event_costs_one_write_and_does_not_wait_for_the_disk(
     trail, calls = open_trail(), Counter[str]()
     trail.hear(EVENT)
 
-    def count(name: str, call: Callable[..., Any]) -> None:
+    def note(name: str, call: Callable[..., Any]) -> None:
         def counted(*arguments: Any) -> Any:
             calls[name] += 1
             return call(*arguments)
 
         monkeypatch.setattr(os, name, counted)
 
-    count("write", os.write)
-    count("fsync", os.fsync)
+    note("write", os.write)
+    note("fsync", os.fsync)
     for _ in range(1000):
         trail.hear(EVENT)
     assert calls == {"write": 1000}

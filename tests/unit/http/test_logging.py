@@ -1,8 +1,10 @@
 """Logs are JSON lines that hold neither secrets nor texts of users."""
 
+import errno
 import io
 import json
 import logging
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -130,3 +132,17 @@ def test_events_carry_the_ids_of_the_span_they_happen_in(stream: io.StringIO) ->
     assert inside["trace_id"] == f"{0xA1:032x}"
     assert inside["span_id"] == f"{0xB2:016x}"
     assert "trace_id" not in outside
+
+
+@pytest.mark.usefixtures("stream")
+def test_a_log_on_a_full_disk_stops_nothing_and_shows_nothing_unredacted(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    class Full(io.StringIO):
+        def write(self, line: str) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    configure_logging("info", Full())
+    log_audit(AuditEvent("token.refuse"))
+    logging.getLogger("library").warning("password=%s", "hunter2")
+    assert capfd.readouterr().err == ""

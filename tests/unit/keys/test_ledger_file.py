@@ -1,13 +1,15 @@
 """The ledger that outlives the process."""
 
+import errno
+import os
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from ttmark.services.cli.key_store import KeyStore
+from ttmark.services.cli.key_store import KeyStore, run
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings import DetectionSettings
 from ttmark.services.settings_keys import KeyStoreSettings
@@ -15,12 +17,14 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault import ledger_file
 from ttmark.shared.vault.audit import no_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError, RecordRolledBack
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.ledger_file import LedgerFile, ledger_path
 from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.whole_file import NotWritten
 
 
 def ring_with_memory(store: RecordStore, kek: KeyEncryptionKey, path: Path) -> KeyRing:
@@ -175,10 +179,80 @@ def test_a_damaged_ledger_is_one_clear_line(tmp_path: Path, content: bytes) -> N
         LedgerFile(tmp_path / "ledger")
 
 
-async def test_a_ledger_that_cannot_be_written_is_one_clear_line(
+@pytest.fixture
+def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The ledger's disk is full."""
+    with monkeypatch.context() as fault:
+
+        def full(*_: object, **__: object) -> None:
+            raise NotWritten(errno.ENOSPC, os.strerror(errno.ENOSPC), "ledger")
+
+        fault.setattr(ledger_file, "write_whole", full)
+        yield fault
+
+
+async def test_while_the_ledger_cannot_be_written_no_token_is_locked_out(
+    store: RecordStore, kek: KeyEncryptionKey, tmp_path: Path, away: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    ledger = LedgerFile(tmp_path / "ledger", told.append)
+    clock = [0.0]
+    registry = TokenRegistry(store, kek, ledger=ledger, monotonic=lambda: clock[0])
+    operator = TokenRegistry(store, kek)
+    known, _ = await operator.create(tenant="a", scopes=frozenset({Scope.DETECT}))
+    await registry.authenticate(known)
+    new, record = await operator.create(tenant="a", scopes=frozenset({Scope.DETECT}))
+    for _ in range(3):
+        clock[0] += 1000.0  # longer than what is known outlives the store
+        for token in (new, known):
+            await registry.authenticate(token)
+    assert ledger.unsaved == 2
+    assert len(told) == 1
+    assert f"cannot write the ledger {tmp_path}/ledger: No space left on device" in told[0]
+
+    await operator.revoke(record.token_id)
+    clock[0] += 3
+    with pytest.raises(InvalidToken):
+        await registry.authenticate(new)
+    away.undo()
+    clock[0] += 3
+    await registry.authenticate(known)
+    assert ledger.unsaved == 0
+    kept = LedgerFile(tmp_path / "ledger")
+    assert (seen := kept.sighting("token", record.token_id)) is not None
+    assert seen.epoch == 2
+
+
+async def test_what_went_back_in_time_is_refused_while_the_ledger_cannot_be_written(
+    store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Path, away: pytest.MonkeyPatch
+) -> None:
+    ring = ring_with_memory(store, kek, tmp_path / "ledger")
+    await ring.create("k", tenant="t", profile=profile)
+    before = await store.get("key", "k")
+    assert before is not None
+    await ring.rotate("k")
+    await store.put("key", "k", before.payload, expected_revision=2)
+    with pytest.raises(RecordRolledBack, match="epoch 1 in the store, 2 seen before"):
+        await ring.open("k")
+
+
+async def test_a_ledger_that_is_damaged_while_it_is_in_use_stays_and_stops_nothing(
     store: RecordStore, kek: KeyEncryptionKey, profile: Profile, tmp_path: Path
 ) -> None:
-    (tmp_path / "ledger.part").mkdir()
-    ring = ring_with_memory(store, kek, tmp_path / "ledger")
-    with pytest.raises(KeyStoreError, match="cannot write the ledger"):
-        await ring.create("k", tenant="t", profile=profile)
+    told: list[str] = []
+    ring = KeyRing(store, kek, ledger=LedgerFile(tmp_path / "ledger", told.append))
+    (tmp_path / "ledger").write_bytes(b"{")
+    await ring.create("k", tenant="t", profile=profile)
+    await ring.open("k")
+    assert (tmp_path / "ledger").read_bytes() == b"{"
+    assert "restore or remove it" in told[0]
+
+
+def test_a_command_says_that_the_ledger_cannot_be_written(
+    state: Path, capsys: pytest.CaptureFixture[str], away: pytest.MonkeyPatch
+) -> None:
+    async def create(store: KeyStore) -> None:
+        await store.registry.create(tenant="a", scopes=frozenset({Scope.DETECT}))
+
+    run(create)
+    assert capsys.readouterr().err.startswith(f"ttmark: cannot write the ledger {state}/ledger-")
