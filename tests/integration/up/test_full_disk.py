@@ -27,7 +27,8 @@ WORK: dict[str, tuple[str, ...]] = {
     "wrap all records anew": ("keys", "rewrap"),
     "make a backup": ("keys", "backup", "backup"),
 }
-_TTMARK = f"TTMARK_AUDIT_FOLDER=.ttmark/audit {sys.executable} -m ttmark.services"
+_FILES = {"TTMARK_AUDIT_FOLDER": ".ttmark/audit", "TTMARK_LEDGER_FILE": ".ttmark/ledger"}
+_TTMARK = " ".join([*map("=".join, _FILES.items()), sys.executable, "-m ttmark.services"])
 _CREATE, _VERIFY = f"{_TTMARK} tokens create", f"{_TTMARK} audit verify store"
 both = pytest.mark.parametrize(
     "kill", [pytest.param(False, id="full"), pytest.param(True, id="killed", marks=pytest.mark.slow)]
@@ -149,8 +150,7 @@ def test_a_running_service_answers_on_a_full_disk_and_says_afterwards_what_it_co
     """Its log, its ledger, its audit trail and its key store are all on that disk."""
     (run_up.state / "audit").mkdir(parents=True, mode=0o700)
     flag = tmp_path / "full"
-    variables = {"TTMARK_AUDIT_FOLDER": ".ttmark/audit", **preloaded(tmp_path, run_up.state, flag)}
-    up = run_up(**variables)
+    up = run_up(**_FILES, **preloaded(tmp_path, run_up.state, flag))
     up.wait_for("Press Ctrl-C")
     tokens = [(up.state / "token").read_text().strip(), up.type(_CREATE).strip()]  # the second: not seen yet
     flag.touch()
@@ -167,8 +167,8 @@ def test_a_running_service_answers_on_a_full_disk_and_says_afterwards_what_it_co
                 detection.detect(text)
                 heard += 1
         time.sleep(2.5)  # what is known of a token is 2 s old at most
-    unsaved = httpx.get(f"http://127.0.0.1:{up.gen_port}/metrics").text
-    assert "ttmark_ledger_unsaved_records 1.0" in unsaved
+    metrics = httpx.get(f"http://127.0.0.1:{up.gen_port}/metrics").text
+    assert "ttmark_ledger_unsaved_records 1.0" in metrics
     flag.unlink()
     assert up.interrupt() == 0
     trail = [
