@@ -89,7 +89,8 @@ class _Trail:
         self._user = getpass.getuser()
         self._open = partial(settings.open_trail, f"commands-{self._user}@{socket.gethostname()}", store, kek)
         self._trail: AuditTrail | None = None
-        self.kept = settings.audit_folder is not None
+        self._folder = settings.audit_folder
+        self.kept = self._folder is not None
 
     def hear(self, event: AuditEvent) -> None:
         if not self.kept:
@@ -99,7 +100,7 @@ class _Trail:
             if self._trail is not None:
                 self._trail.write(replace(event, actor=self._user))
         except OSError as error:
-            raise StartupError(f"cannot write the audit trail ({error.strerror})") from error
+            raise StartupError(f"cannot write the audit trail in {self._folder}: {error.strerror}") from error
 
     async def __aenter__(self) -> Self:
         return self
