@@ -15,6 +15,7 @@ from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import TooManyRequests, TooMuchWork
 from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.limits.rate_limit import Grant
 from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest
 
@@ -69,13 +70,13 @@ class WorkDesk:
         blocks = self._estimate(body, caller.tenant)
         check_cost(blocks, self._backend.max_request_blocks)
         if self._budget is not None:
-            wait = await self._budget.take(caller.line, blocks)
-            if wait is not None:
+            taken = await self._budget.take(caller.line, blocks)
+            if not isinstance(taken, Grant):
                 self._metrics.refused("budget")
                 raise TooManyRequests(
                     f"This request is estimated at {blocks} hashed blocks of work, and the tenant's limit of "
                     f"{self._budget.per_minute} a minute is used up.",
-                    retry_after=wait,
+                    retry_after=taken,
                 )
         self._metrics.admitted(mode, blocks)
         return work() if blocks <= _INLINE_BLOCKS else await self.queued(caller, blocks, request, work)

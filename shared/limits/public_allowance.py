@@ -16,7 +16,7 @@ from ttmark.shared.limits.allowances import AskedDocuments, Run, sketched
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.rate_limit import RateLimiter
+from ttmark.shared.limits.rate_limit import Grant, RateLimiter
 from ttmark.shared.limits.variants import VariantRule
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 
@@ -131,18 +131,18 @@ class PublicAllowance:
         ]
         if guest is not None:
             names.insert(0, (f"public.words.address:{guest}", budget.address_words))
-        granted: list[tuple[str, int]] = []
+        granted: list[Grant] = []
         for name, limit in names:
             if not limit:
                 continue
             cost = min(words, limit)
-            wait = await self._words.admit(name, cost, limit=limit)
-            if wait is not None:
-                for before, taken in granted:
-                    await self._words.give_back(before, taken)
+            taken = await self._words.take(name, cost, limit=limit)
+            if not isinstance(taken, Grant):
+                for before in granted:
+                    await self._words.give_back(before, before.units)
                 self._refused(caller, "words")
-                raise TooManyRequests("The words of a day are used up.", retry_after=wait)
-            granted.append((name, cost))
+                raise TooManyRequests("The words of a day are used up.", retry_after=taken)
+            granted.append(taken)
 
     def _refused(self, caller: Principal, limit: str) -> None:
         self._metrics.refused(limit)
