@@ -7,7 +7,7 @@ keeps one of them from using up the others' questions; the second bounds what al
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ttmark.shared.access.scopes import Principal
@@ -25,7 +25,6 @@ _MINUTE = 60.0
 _CHARACTERS_IN_A_WORD = 6
 _FEWEST_WORDS = 50
 _EVERYBODY = "everybody"
-Grant = Callable[[Principal, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
