@@ -82,7 +82,8 @@ def create_detection_app(
     ]
     if jobs is not None:
         job_metrics = JobMetrics(options.registry)
-        routes += job_routers(JobDesk(jobs, backend, job_metrics, options.audit, allowance), desk.run_long)
+        job_desk = JobDesk(jobs, backend, job_metrics, options.audit, allowance)
+        routes += job_routers(job_desk, desk.run_long, desk.shorten)
         work_of_jobs = [JobUpkeep(jobs, job_metrics).run]
         for _ in range(jobs.limits.workers):
             worker = JobWorker(

@@ -16,11 +16,13 @@ from ttmark.shared.http.auth import caller_with_scope
 from ttmark.shared.http.json_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON, RunLong
 
 
-def body_route(scope: Scope, run_long: RunLong) -> type[APIRoute]:
+def body_route(
+    scope: Scope, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
+) -> type[APIRoute]:
     """For `APIRouter(route_class=...)`: calls `endpoint(body, caller, request)` for callers with `scope`.
 
-    `run_long` validates long bodies. The endpoint gives a Response. Its signature describes the route as any
-    other does.
+    `run_long` validates long bodies, of which `shorten` first takes away what is refused anyway. The endpoint
+    gives a Response. Its signature describes the route as any other does.
     """
 
     class BodyRoute(APIRoute):
@@ -33,6 +35,7 @@ def body_route(scope: Scope, run_long: RunLong) -> type[APIRoute]:
                 if size <= LONG_BODY_BYTES:
                     body = _valid(adapter, request)
                 else:
+                    shorten(request.scope["state"].get(PARSED_JSON))
                     body = await run_long(request, size, lambda: _valid(adapter, request))
                 response: Response = await self.endpoint(body, caller, request)
                 return response

@@ -52,11 +52,12 @@ def detection_router(
         prefix="/v1/detect",
         tags=["detection"],
         responses=problems(404, *BODY_PROBLEMS),
-        route_class=body_route(Scope.DETECT, desk.run_long),
+        route_class=body_route(Scope.DETECT, desk.run_long, desk.shorten),
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        parts = await examiner.part(permitted(body, caller), backend.label)
+        body = await desk.within_limits(permitted(body, caller), caller, request)
+        parts = await examiner.part(body, backend.label)
         body = parts.visible
         question = asked(body, mode, caller, backend)
         if allowance is not None:

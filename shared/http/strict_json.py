@@ -1,13 +1,15 @@
 """Strict JSON: one meaning, whoever reads it, and no more work than its size suggests.
 
 Refused besides what is not JSON: NaN and Infinity (also by overflow, 1e999), duplicate keys (two parsers
-would disagree on which one counts), lone surrogates (no UTF-8 form), deep nesting, very many containers.
+would disagree on which one counts), lone surrogates (no UTF-8 form), deep nesting, very many
+containers or strings.
 """
 
 import json
 import math
 import re
-from itertools import accumulate
+from collections.abc import Callable
+from itertools import accumulate, islice
 from typing import Any, NoReturn
 
 from ttmark.shared.http.limits import HttpLimits
@@ -17,6 +19,10 @@ from ttmark.shared.http.service_errors import MalformedJson
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+# Each takes an object of its own while brackets are counted.
+_STRINGS_FOR_A_CONTAINER = 10
+_LONG_BYTES = 262_144
+_MOST_KNOWN = 16_384
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
@@ -33,6 +39,7 @@ def parse_json(body: bytes, limits: HttpLimits) -> Any:
             text,
             parse_constant=_refuse_constant,
             parse_float=_finite_float,
+            parse_int=_integers() if len(body) > _LONG_BYTES else None,
             object_pairs_hook=_unique_keys,
         )
     except UnicodeDecodeError:
@@ -47,13 +54,40 @@ def parse_json(body: bytes, limits: HttpLimits) -> Any:
 
 
 def _check_structure(body: bytes, limits: HttpLimits) -> None:
-    brackets = _STRING.sub(b"", body).translate(None, _NOT_BRACKETS)
+    beside: list[bytes] = []  # strings
+    end = 0
+    for string in islice(_STRING.finditer(body), _STRINGS_FOR_A_CONTAINER * limits.max_json_containers + 1):
+        beside.append(body[end : string.start()].translate(None, _NOT_BRACKETS))
+        end = string.end()
+    complete = b'"' not in body[end:]
+    if complete:
+        beside.append(body[end:].translate(None, _NOT_BRACKETS))
+    brackets = b"".join(beside)
     if brackets.count(b"[") + brackets.count(b"{") > limits.max_json_containers:
         raise MalformedJson(
             f"The JSON holds more arrays and objects than the limit of {limits.max_json_containers}."
         )
-    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > limits.max_json_depth:
+    paired = brackets[: 2 * limits.max_json_containers]  # more of them close nothing
+    if max(accumulate(map(_STEP.__getitem__, paired)), default=0) > limits.max_json_depth:
         raise MalformedJson(f"The JSON is nested deeper than the limit of {limits.max_json_depth} levels.")
+    if not complete:
+        most = _STRINGS_FOR_A_CONTAINER * limits.max_json_containers
+        raise MalformedJson(f"The JSON holds more strings than the limit of {most}.")
+
+
+def _integers() -> Callable[[str], int]:
+    """Reads integers, in Python, so that other threads run meanwhile; equal ones are mostly one object."""
+    known: dict[str, int] = {}
+
+    def integer(digits: str) -> int:
+        value = known.get(digits)
+        if value is None:
+            value = int(digits)
+            if len(known) < _MOST_KNOWN:
+                known[digits] = value
+        return value
+
+    return integer
 
 
 def _refuse_constant(_: str) -> NoReturn:
