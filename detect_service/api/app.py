@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_routers, public_key_router
 from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extract import extraction_router
@@ -106,7 +107,8 @@ def create_detection_app(
         signs = case_key is not None
         routes += public_routers(public, backend, metrics, options.audit, desk, examiner, signs_cases=signs)
         of_path[PUBLIC_PATH] = public_limits(public, options.limits)
-    options = replace(options, limits=replace(options.limits, of_path=of_path))
+    limits = replace(options.limits, of_path=of_path)
+    options = replace(options, limits=limits, body_scopes=body_scopes(routes))
     app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
     for router in routes:
         app.include_router(router)
