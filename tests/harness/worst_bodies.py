@@ -41,13 +41,6 @@ def _tiny(size: int) -> bytes:
     return b'{"inputs": [' + b",".join([b'{"text":"a"}'] * ((size - 64) // 13)) + b"]}"
 
 
-def _split(size: int) -> bytes:
-    """Documents that each may be as long as they are."""
-    text = _of(_range(97, 123), size - 4096)
-    parts = [{"text": text[start : start + 98_000]} for start in range(0, len(text), 98_000)]
-    return json.dumps({"inputs": parts}).encode()
-
-
 WORST_BODIES: dict[str, Callable[[int], bytes]] = {
     "white space": lambda size: _one(_of(" \u2003", size - 4096)),
     "spaces": lambda size: _one(" " * (size - 64)),
@@ -57,6 +50,9 @@ WORST_BODIES: dict[str, Callable[[int], bytes]] = {
     "words": lambda size: _one(_of(_range(97, 123) + "     ", size - 64)),
     "emoji": lambda size: _one(_of(_range(0x1F300, 0x1F600), size - 64)),
     "combining marks": lambda size: _one(_marked(size // 2)),
+    "escapes": lambda size: json.dumps(
+        {"inputs": [{"text": _of(_range(0x1F300, 0x1F600), size // 3 - 64)}]}
+    ).encode(),
     "Chinese": lambda size: _one(_of(_range(0x4E00, 0x9FA5), size - 64)),
     "base64": lambda size: _one(
         base64.b64encode(np.random.default_rng(1).bytes(size * 3 // 4 - 64)).decode()
@@ -65,4 +61,11 @@ WORST_BODIES: dict[str, Callable[[int], bytes]] = {
     "nested": _nested,
     "tiny documents": _tiny,
 }
-"""By name: bytes -> a JSON body of at most so many. All are over a limit of the service."""
+"""By name: bytes -> a JSON body of at most so many. 8 MiB of them are over a limit of the service."""
+
+
+def full_batch(size: int) -> bytes:
+    """A body of at most so many bytes whose documents each have about as many tokens as they may have."""
+    text = _of(_range(97, 123), size - 4096)
+    parts = [{"text": text[start : start + 98_000]} for start in range(0, len(text), 98_000)]
+    return json.dumps({"inputs": parts}).encode()

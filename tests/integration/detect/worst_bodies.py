@@ -1,16 +1,18 @@
 """What the worst bodies cost a detection service: CPU time, memory, and what others notice.
 
-    python tests/integration/detect/worst_bodies.py [--size 8388608] [--job] [--only NAME]
+    python -m tests.integration.detect.worst_bodies [--size 8388608] [--job] [--only NAME] [--with PREFIX]
 
 Starts a service of one process, with the memory that the manifests give it, and sends each of
-`tests/harness/worst_bodies.py` three times over four connections. Another tenant's small requests and
-`/healthz` are asked meanwhile, each by a process of its own. Prints one JSON object a body.
+`tests/harness/worst_bodies.py` five times. Small requests of another tenant and `/healthz`
+are asked meanwhile, each by a process of its own. Prints one JSON object a body. `--with` goes before the
+commands of service and probes: a scheduling priority, `chrt --rr 5`, where other work shares the cores.
 """
 
 import argparse
 import asyncio
 import json
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -74,6 +76,7 @@ class Measured:
     port: int
     tokens: dict[str, str]
     process: psutil.Process
+    priority: Sequence[str] = ()
 
     def post(self, body: bytes, path: str = "/v1/detect", tenant: str = "dear") -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.tokens[tenant]}", "Content-Type": "application/json"}
@@ -82,7 +85,8 @@ class Measured:
     @contextmanager
     def probing(self, method: str, path: str) -> Iterator[list[float]]:
         """Milliseconds of requests that are sent meanwhile, once it has ended."""
-        command = [sys.executable, "-c", PROBE, str(self.port), method, path, self.tokens["small"]]
+        command = [*self.priority, sys.executable, "-c", PROBE, str(self.port), method, path]
+        command.append(self.tokens["small"])
         probe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         times: list[float] = []
         try:
@@ -101,16 +105,16 @@ class Measured:
 
 
 @contextmanager
-def measured_service(folder: Path, **settings: str) -> Iterator[Measured]:
+def measured_service(folder: Path, priority: Sequence[str] = (), **settings: str) -> Iterator[Measured]:
     """A service that is warm and cannot have more than `MEMORY`."""
     tokens = asyncio.run(provision(folder, TextTokenizer.load(DEMO_MODEL_PATH)))
     port = free_port()
     environment = service_environment(folder, port) | {"TTMARK_LEDGER_FILE": "none"} | settings
-    limited = ["prlimit", f"--data={MEMORY}"]
+    limited = [*priority, "prlimit", f"--data={MEMORY}"]
     with running(
         [*limited, sys.executable, "-m", "ttmark.services", "serve", "detect"], port, environment
     ) as process:
-        service = Measured(port, tokens, psutil.Process(process.pid))
+        service = Measured(port, tokens, psutil.Process(process.pid), priority)
         with service.probing("POST", "/v1/detect"):
             time.sleep(2)
         yield service
@@ -121,15 +125,15 @@ def p99(times: Sequence[float]) -> float:
     return round(float(np.quantile(times, 0.99)), 1)
 
 
-def idle(service: Measured, seconds: float = 5) -> float:
-    """A small request's p99 while nothing else is asked."""
-    with service.probing("POST", "/v1/detect") as times:
+def idle(service: Measured, seconds: float = 10) -> dict[str, float]:
+    """p99 of `/healthz` and of a small request, asked together while nothing else is."""
+    with service.probing("GET", "/healthz") as health, service.probing("POST", "/v1/detect") as small:
         time.sleep(seconds)
-    return p99(times)
+    return {"health_p99": p99(health), "neighbour_p99": p99(small)}
 
 
 def cost(
-    service: Measured, name: str, size: int, send: Callable[[bytes], httpx.Response], *, times: int = 3
+    service: Measured, name: str, size: int, send: Callable[[bytes], httpx.Response], *, times: int = 5
 ) -> Cost:
     """Sends a body a few times and looks at the service meanwhile."""
     body = WORST_BODIES[name](size)
@@ -162,9 +166,11 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=8 * 2**20)
     parser.add_argument("--only", default="", help="bodies whose name holds this")
     parser.add_argument("--job", action="store_true", help="as a job")
+    parser.add_argument("--with", dest="priority", default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, measured_service(Path(name)) as service:
-        print(json.dumps({"idle_p99": idle(service)}), flush=True)
+    priority = shlex.split(options.priority)
+    with tempfile.TemporaryDirectory() as name, measured_service(Path(name), priority) as service:
+        print(json.dumps({"idle": idle(service)}), flush=True)
         path = "/v1/detect/jobs" if options.job else "/v1/detect"
         for body in WORST_BODIES:
             if options.only in body:
