@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, estimated_tokens, reading_cost, request_cost
 from ttmark.detect_service.document_limits import RefusedDocument, check_size, check_text, shorten
@@ -15,6 +16,7 @@ from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
 from ttmark.detect_service.key_selection import select_keys
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.json_body import LONG_BODY_BYTES
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
 from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.limits.rate_limit import Grant
@@ -26,6 +28,8 @@ T = TypeVar("T")
 _INLINE_BLOCKS = 5_000
 # Parsing a body of numbers, and whatever else looks at the whole of it once.
 _BLOCKS_IN_A_BYTE = 0.3
+# Of it the parsing alone, which is done whatever the request says.
+_BLOCKS_IN_A_PARSED_BYTE = 0.05
 _QUEUE_RETRY_SECONDS = 2.0
 
 
@@ -59,7 +63,8 @@ class WorkDesk:
     ) -> DetectionRequest:
         """The request without the documents that are over a limit; they are refused by what is read of them.
 
-        What is read is charged to the tenant's budget. Documents that cannot be too long are not looked at.
+        A long body and what is read of its texts are charged to the tenant's budget. What cannot be too long
+        is not looked at.
 
         Raises:
             ServiceError: as `select_keys`.
@@ -67,6 +72,9 @@ class WorkDesk:
             TooManyRequests: the tenant's budget is used up, or too much of its work waits.
             ClientDisconnect: the client has left, and the work was given up.
         """
+        size = body_size(request)
+        if size > LONG_BODY_BYTES:
+            await self._grant(caller, round(size * _BLOCKS_IN_A_PARSED_BYTE))
         most = self._backend.max_document_tokens
         inputs = list(body.inputs)
         unread: dict[int, int] = {}  # by document: bytes of a text that may be too long
