@@ -151,6 +151,29 @@ def test_the_depth_check_ignores_brackets_in_strings() -> None:
     assert parse_json(b'["[[[[", "\\"[[[[\\\\"]', HttpLimits(max_json_depth=1)) == ["[[[[", '"[[[[\\']
 
 
+def containers(value: Any) -> int:
+    """Arrays and objects of a parsed value."""
+    if isinstance(value, dict):
+        return 1 + sum(map(containers, value.values()))
+    return 1 + sum(map(containers, value)) if isinstance(value, list) else 0
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        st.text(alphabet='[]{}"\\a/'),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='[{"\\'), inner),
+        max_leaves=12,
+    )
+)
+def test_containers_are_counted_as_a_parser_counts_them(value: Any) -> None:
+    text, count = json.dumps([value]).encode(), containers([value])
+    assert parse_json(text, HttpLimits(max_json_depth=99, max_json_containers=max(count, 10))) == [value]
+    if count > 10:
+        with pytest.raises(MalformedJson, match="arrays and objects"):
+            parse_json(text, HttpLimits(max_json_depth=99, max_json_containers=count - 1))
+
+
 def test_brackets_are_counted_across_the_windows_of_long_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strict_json, "_WINDOW", 4)
     limits = HttpLimits(max_json_depth=2, max_json_containers=3)
