@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ttmark.shared.http.service_errors import TooLarge
+from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection import Document, DocumentError
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens
 
@@ -28,10 +29,10 @@ class RefusedDocument(Document):
 
 
 def size_of(document: Document) -> int:
-    """Token ids, or bytes of a text in UTF-8: a document has hardly more tokens than that."""
-    text = document.text
-    if text is None:
+    """Token ids, or bytes of a text in UTF-8 without manifests: a document has hardly more tokens."""
+    if document.text is None:
         return len(document.token_ids or ())
+    text = without_wrappers(document.text)
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -63,13 +64,19 @@ def shorten(body: Any, most: int) -> None:
             del ids[most + 1 :]
 
 
-def sized(documents: Sequence[Document], most: int) -> list[Document]:
-    """The documents, without those that their size alone refuses."""
+def sized(documents: Sequence[Document], most: int, *, alone: bool) -> list[Document]:
+    """The documents, without those that their size alone refuses.
+
+    Raises:
+        TooLarge: the only document is one of them, and `alone` says that it ends the request.
+    """
     kept: list[Document] = []
     for index, document in enumerate(documents):
         try:
             check_size(index, document, most)
         except TooLarge as error:
+            if alone and len(documents) == 1:
+                raise
             document = RefusedDocument.of(document, error)
         kept.append(document)
     return kept

@@ -56,9 +56,9 @@ def detection_router(
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        body = await desk.within_limits(permitted(body, caller), caller, request)
+        body = await desk.sized(permitted(body, caller), caller, request)
         parts = await examiner.part(body, backend.label)
-        body = parts.visible
+        body = await desk.within_limits(parts.visible, caller, request)
         question = asked(body, mode, caller, backend)
         if allowance is not None:
             await allowance.take(caller, question, partial(desk.run_long, request, body_size(request)))

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, estimated_tokens, reading_cost, request_cost
-from ttmark.detect_service.document_limits import RefusedDocument, check_size, check_text, shorten
+from ttmark.detect_service.document_limits import RefusedDocument, check_text, shorten, size_of, sized
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
@@ -58,65 +58,63 @@ class WorkDesk:
         """Takes away from parsed JSON what is over the limit of a document in any case."""
         shorten(body, self._backend.max_document_tokens)
 
-    async def within_limits(
-        self, body: DetectionRequest, caller: Principal, request: Request
-    ) -> DetectionRequest:
-        """The request without the documents that are over a limit; they are refused by what is read of them.
-
-        A long body and what is read of its texts are charged to the tenant's budget. What cannot be too long
-        is not looked at.
+    async def sized(self, body: DetectionRequest, caller: Principal, request: Request) -> DetectionRequest:
+        """The request without the documents that their size alone refuses; a long body has its price.
 
         Raises:
-            ServiceError: as `select_keys`.
-            TooLarge: the only document is over a limit.
-            TooManyRequests: the tenant's budget is used up, or too much of its work waits.
-            ClientDisconnect: the client has left, and the work was given up.
+            TooLarge: the only document is one of them.
+            TooManyRequests: the tenant's budget is used up.
         """
         size = body_size(request)
         if size > LONG_BODY_BYTES:
             await self._grant(caller, round(size * _BLOCKS_IN_A_PARSED_BYTE))
-        most = self._backend.max_document_tokens
-        inputs = list(body.inputs)
-        unread: dict[int, int] = {}  # by document: bytes of a text that may be too long
-
-        def refuse(index: int, error: TooLarge) -> None:
-            if len(inputs) == 1:
-                raise error
-            inputs[index] = RefusedDocument.of(inputs[index], error)
-
-        for index, document in enumerate(inputs):
-            try:
-                size = check_size(index, document, most)
-            except TooLarge as error:
-                refuse(index, error)
-                continue
-            if document.text is not None and size > most:
-                unread[index] = size
-        if unread:
-            keys = select_keys(body, caller.tenant, self._backend.keys, self._backend.tokenizers).keys
-            fingerprints = {key.profile.tokenizer_fingerprint for key in keys}
-            tokenizers = [one for one in map(self._backend.tokenizers.get, fingerprints) if one is not None]
-            grant = await self._grant(caller, reading_cost(most * len(unread) * len(tokenizers)))
-            read = 0
-
-            def read_all() -> dict[int, TooLarge]:
-                nonlocal read
-                refusals = {}
-                for index in unread:
-                    try:
-                        read += check_text(index, inputs[index].text or "", tokenizers, most)
-                    except TooLarge as error:
-                        read += most
-                        refusals[index] = error
-                return refusals
-
-            try:
-                for index, refusal in (await self.queued(caller, grant.units, request, read_all)).items():
-                    refuse(index, refusal)
-            finally:
-                if self._budget is not None:
-                    await self._budget.settle(grant, used=reading_cost(read))
+        inputs = sized(body.inputs, self._backend.max_document_tokens, alone=True)
         return body if inputs == body.inputs else body.model_copy(update={"inputs": inputs})
+
+    async def within_limits(
+        self, body: DetectionRequest, caller: Principal, request: Request
+    ) -> DetectionRequest:
+        """The request without the documents that have too many tokens; texts that cannot have are not read.
+
+        What is read is charged to the tenant's budget.
+
+        Raises:
+            ServiceError: as `select_keys`.
+            TooLarge: the only document has too many.
+            TooManyRequests: the tenant's budget is used up, or too much of its work waits.
+            ClientDisconnect: the client has left, and the work was given up.
+        """
+        most, inputs = self._backend.max_document_tokens, list(body.inputs)
+        unread = [
+            index
+            for index, document in enumerate(inputs)
+            if document.text is not None and size_of(document) > most
+        ]
+        if not unread:
+            return body
+        keys = select_keys(body, caller.tenant, self._backend.keys, self._backend.tokenizers).keys
+        fingerprints = {key.profile.tokenizer_fingerprint for key in keys}
+        tokenizers = [one for one in map(self._backend.tokenizers.get, fingerprints) if one is not None]
+        grant = await self._grant(caller, reading_cost(most * len(unread) * len(tokenizers)))
+        read = 0
+
+        def read_all() -> None:
+            nonlocal read
+            for index in unread:
+                try:
+                    read += check_text(index, inputs[index].text or "", tokenizers, most)
+                except TooLarge as error:
+                    read += most
+                    if len(inputs) == 1:
+                        raise
+                    inputs[index] = RefusedDocument.of(inputs[index], error)
+
+        try:
+            await self.queued(caller, grant.units, request, read_all)
+        finally:
+            if self._budget is not None:
+                await self._budget.settle(grant, used=reading_cost(read))
+        return body.model_copy(update={"inputs": inputs})
 
     async def done(
         self, mode: str, body: DetectionRequest, caller: Principal, request: Request, work: Callable[[], T]

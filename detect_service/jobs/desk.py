@@ -83,7 +83,8 @@ class JobDesk:
             expires_at=now + self._jobs.limits.keep_seconds,
         )
         # What is far too long is refused in the results, and neither looked at nor stored.
-        kept = body.model_copy(update={"inputs": sized(body.inputs, self._backend.max_document_tokens)})
+        inputs = sized(body.inputs, self._backend.max_document_tokens, alone=False)
+        kept = body.model_copy(update={"inputs": inputs})
         charge = partial(self._charge, kept, caller, run)
 
         async def make(status: JobStatus) -> None:
