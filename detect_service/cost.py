@@ -88,6 +88,11 @@ def request_cost(
     return round(total)
 
 
+def reading_cost(tokens: int) -> int:
+    """The work of reading so many tokens from texts, in hashed blocks."""
+    return round(tokens * _READ_TOKEN)
+
+
 def estimated_tokens(document: Document, most: int) -> int:
     """About how many tokens a document has, at most `most`: those of a text from its bytes in UTF-8."""
     if document.text is None:

@@ -9,7 +9,8 @@ from ttmark.detect_service.best_reading import best_reading
 from ttmark.detect_service.cost import check_cost, request_cost
 from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import Tokens
-from ttmark.detect_service.failures import is_fault, not_examined
+from ttmark.detect_service.document_limits import RefusedDocument, check_size, too_many_tokens
+from ttmark.detect_service.failures import is_fault, not_examined, refused
 from ttmark.detect_service.foreign_detector import foreign_findings
 from ttmark.detect_service.foreign_results import with_foreign
 from ttmark.detect_service.key_selection import KeySelection
@@ -25,9 +26,10 @@ from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DetectionRequest,
     DetectionResult,
-    Document,
+    DocumentError,
 )
 from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.tokenization import TooManyTokens
 from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.pauses import pause
 
@@ -57,10 +59,11 @@ class Examination:
         """The result of each document, with the evidence for it: None where no key had a version to try.
 
         Documents are examined together. Where that fails inside, each is examined by itself: those that fail
-        again are `not_examined`, and the others have the results that they have without them.
+        again are `not_examined`, and the others have the results that they have without them. So is one that
+        is too long, among others.
 
         Raises:
-            ServiceError: a document is too long, or there is more work than a request may ask for.
+            ServiceError: the only document is too long, or there is more work than a request may ask for.
         """
         count = len(self.request.inputs)
         try:
@@ -81,53 +84,64 @@ class Examination:
 
     def _examined(self, places: range) -> list[Outcome]:
         """The outcomes of the documents at some places."""
-        readings = [self._read(self.request.inputs[index]) for index in places]
+        outcomes: dict[int, Outcome] = {}
+        readings: dict[int, list[DocumentReader]] = {}
+        for index in places:
+            read = self._read(index)
+            if isinstance(read, DocumentError):
+                outcomes[index] = refused(self._name(index), read, self._kind), None
+            else:
+                readings[index] = read
+        readers = [reader for of_document in readings.values() for reader in of_document]
 
         def token_ids(key: HeldKey) -> list[Tokens]:
-            return [
-                self._checked(index, reader.token_ids(key))
-                for index, readers in zip(places, readings, strict=True)
-                for reader in readers
-            ]
+            return [reader.token_ids(key) for reader in readers]
 
-        self._check_cost(readings, token_ids)
-        for key in self.selection.foreign:
-            token_ids(key)
-        documents = [reader.document for readers in readings for reader in readers]
-        detector = detector_for(self.request, documents, self.selection.versions)
+        self._check_cost(readers, token_ids)
+        detector = detector_for(self.request, [one.document for one in readers], self.selection.versions)
         others = sum(len(key.detectable) for key in self.selection.foreign)
         findings = iter(best_findings(token_ids, self.selection.own, detector, others) or ())
-        outcomes = []
-        for index, readers in zip(places, readings, strict=True):
+        for index, of_document in readings.items():
             pause()
-            outcomes.append(self._outcome(index, readers, list(islice(findings, len(readers)))))
-        return outcomes
+            outcomes[index] = self._outcome(index, of_document, list(islice(findings, len(of_document))))
+        return [outcomes[index] for index in places]
 
-    def _read(self, document: Document) -> list[DocumentReader]:
+    def _read(self, index: int) -> list[DocumentReader] | DocumentError:
+        """Document number `index`, its tokens read under all keys; or why it is not, if there are others."""
         pause()
-        return DocumentReader.readings(
-            document, self.backend.tokenizers, self.backend.normalizer, normalize=self.request.normalize
-        )
+        document, most = self.request.inputs[index], self.backend.max_document_tokens
+        if isinstance(document, RefusedDocument):
+            return document.refusal
+        try:
+            check_size(index, document, most)
+            readings = DocumentReader.readings(
+                document,
+                self.backend.tokenizers,
+                self.backend.normalizer,
+                normalize=self.request.normalize,
+                most=most,
+            )
+            for reader in readings:
+                for key in self.selection.keys:
+                    reader.token_ids(key)
+        except (TooLarge, TooManyTokens) as error:
+            if isinstance(error, TooManyTokens):
+                error = too_many_tokens(index, most)
+            if len(self.request.inputs) == 1:
+                raise error from None
+            return DocumentError(code=error.code, message=error.message)
+        return readings
 
     def _check_cost(
-        self, readings: Sequence[Sequence[DocumentReader]], token_ids: Callable[[HeldKey], list[Tokens]]
+        self, readers: Sequence[DocumentReader], token_ids: Callable[[HeldKey], list[Tokens]]
     ) -> None:
         # Known now to the token; before the texts were read it was estimated.
         limit = self.backend.max_request_blocks
         if limit:
             keys = self.selection.keys
             lengths = {key.key_id: [tokens.size for tokens in token_ids(key)] for key in keys}
-            documents = [reader.document for readers in readings for reader in readers]
+            documents = [reader.document for reader in readers]
             check_cost(request_cost(self.request, documents, keys, lambda key: lengths[key.key_id]), limit)
-
-    def _checked(self, index: int, tokens: Tokens) -> Tokens:
-        pause()
-        limit = self.backend.max_document_tokens
-        if len(tokens) > limit:
-            raise TooLarge(
-                f"Document {index} has {len(tokens)} tokens; the limit is {limit}.", param=f"inputs[{index}]"
-            )
-        return tokens
 
     def _outcome(
         self, index: int, readers: Sequence[DocumentReader], of_readings: Sequence[Finding]

@@ -1,4 +1,4 @@
-"""A document that fails inside is answered with an error of its own; the log says where it failed."""
+"""A document that fails inside, or is over a limit, is answered with an error of its own."""
 
 import traceback
 
@@ -31,6 +31,14 @@ def not_examined(
     return kind(
         id=document_id, verdict="not_examined", message=NOT_EXAMINED, tokens=0, hypotheses=0, error=_WHY
     )
+
+
+def refused(
+    document_id: str, why: DocumentError, kind: type[DetectionResult] = DetectionResult
+) -> DetectionResult:
+    """The result of a document that is over a limit, beside others that are not."""
+    message = NOT_EXAMINED.model_copy(update={"explanation": why.message})
+    return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=why)
 
 
 def log_fault(error: BaseException) -> None:

@@ -41,6 +41,7 @@ class DocumentReader:
         document: what was sent.
         undo_tricks: whether the text is read as `TextNormalizer` gives it; positions are always those of the
             original.
+        most: the most tokens that are read; None: any.
     """
 
     def __init__(
@@ -50,8 +51,10 @@ class DocumentReader:
         normalized: NormalizedText | None,
         *,
         undo_tricks: bool,
+        most: int | None = None,
     ) -> None:
         self.document = document
+        self.most = most
         self.undo_tricks = undo_tricks
         self._tokenizers = tokenizers
         self._normalized = normalized
@@ -59,7 +62,13 @@ class DocumentReader:
 
     @classmethod
     def readings(
-        cls, document: Document, tokenizers: TokenizerSet, normalizer: TextNormalizer, *, normalize: bool
+        cls,
+        document: Document,
+        tokenizers: TokenizerSet,
+        normalizer: TextNormalizer,
+        *,
+        normalize: bool,
+        most: int | None = None,
     ) -> list[Self]:
         """The document as it was sent; with `normalize` also without tricks, where that is another text.
 
@@ -68,7 +77,7 @@ class DocumentReader:
         normalized = None if document.text is None else _normalized(normalizer, document.text)
         differs = normalized is not None and normalized.text != document.text
         both = (False, True) if normalize and differs else (False,)
-        return [cls(document, tokenizers, normalized, undo_tricks=undone) for undone in both]
+        return [cls(document, tokenizers, normalized, undo_tricks=undone, most=most) for undone in both]
 
     @property
     def _text(self) -> str:
@@ -83,7 +92,11 @@ class DocumentReader:
         return NormalizationReport(**self._normalized.counts._asdict(), undone=undone)
 
     def token_ids(self, key: HeldKey) -> NDArray[np.int64]:
-        """Token ids [tokens] of the document under the key's tokenizer."""
+        """Token ids [tokens] of the document under the key's tokenizer.
+
+        Raises:
+            TooManyTokens: a text has more than `most`.
+        """
         return self._reading(key).ids
 
     def characters(self, key: HeldKey, start: int, end: int) -> Span | None:
@@ -117,7 +130,8 @@ class DocumentReader:
         tokenizer = self._tokenizers.get(fingerprint)
         if tokenizer is None:  # callers choose keys by `in tokenizers` first
             raise KeyError(fingerprint)
-        return _Reading(np.array(tokenizer.encode(self._text), dtype=np.int64), self._text, tokenizer)
+        ids = tokenizer.encode(self._text, self.most)
+        return _Reading(np.array(ids, dtype=np.int64), self._text, tokenizer)
 
 
 def _normalized(normalizer: TextNormalizer, text: str) -> NormalizedText:

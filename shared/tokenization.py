@@ -14,6 +14,25 @@ from ttmark.shared.chunked_encoding import ChunkedEncoder, encode_whole
 TOKENIZER_FILE = "tokenizer.json"
 
 
+# More than the tokens of any text have on average: the longest words of a vocabulary have some 16.
+BYTES_OF_A_TOKEN = 16
+# Of a tokenizer whose texts cannot be cut: tokens more that a text may have in pieces, for each cut.
+_PIECE = 16_384
+_TOKENS_OF_A_CUT = 64
+
+
+class TooManyTokens(Exception):
+    """A text has more tokens than were asked for; reading it ended there.
+
+    Attributes:
+        read: tokens that were read.
+    """
+
+    def __init__(self, read: int) -> None:
+        super().__init__(f"more than {read} tokens")
+        self.read = read
+
+
 class TokenizerMissing(Exception):
     """A folder holds no usable `tokenizer.json`."""
 
@@ -50,16 +69,41 @@ class TextTokenizer:
         except Exception as error:  # the library raises bare Exception on a file that it cannot parse
             raise TokenizerMissing(f"{path} is not a tokenizer: {error}") from error
 
-    def encode(self, text: str) -> list[int]:
-        """Token ids of `text`, special tokens neither added nor needed."""
-        if self._chunks is not None:
-            return self._chunks.encode(text)
-        return encode_whole(self.backend, text).ids
+    def encode(self, text: str, most: int | None = None) -> list[int]:
+        """Token ids of `text`, special tokens neither added nor needed.
+
+        Raises:
+            TooManyTokens: it has more than `most`.
+        """
+        if self._chunks is None:
+            if most is not None:
+                self._check_pieces(text, most)
+            return _held(encode_whole(self.backend, text).ids, most)
+        ids: list[int] = []
+        for part in self._chunks.slices(text):
+            ids += self._chunks.encode(part)
+            _held(ids, most)
+        return ids
 
     def encode_with_offsets(self, text: str) -> EncodedText:
         """Token ids of `text` with the character span of each token."""
-        encoding = encode_whole(self.backend, text)
-        return EncodedText(encoding.ids, encoding.offsets)
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        start = 0
+        for part in [text] if self._chunks is None else self._chunks.slices(text):
+            encoding = encode_whole(self.backend, part)
+            ids += encoding.ids
+            offsets += [(start + first, start + last) for first, last in encoding.offsets]
+            start += len(part)
+        return EncodedText(ids, offsets)
+
+    def _check_pieces(self, text: str, most: int) -> None:
+        """Refuses a long text by the tokens of its pieces, each of which takes little memory."""
+        read = 0
+        for number, start in enumerate(range(0, len(text) if len(text) > _PIECE else 0, _PIECE)):
+            read += len(encode_whole(self.backend, text[start : start + _PIECE]).ids)
+            if read > most + _TOKENS_OF_A_CUT * number:
+                raise TooManyTokens(read)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of `ids`; special tokens are left out."""
@@ -86,3 +130,9 @@ class TextTokenizer:
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the canonical JSON: what a profile names its tokenizer by."""
         return hashlib.sha256(self.canonical()).hexdigest()
+
+
+def _held(ids: list[int], most: int | None) -> list[int]:
+    if most is not None and len(ids) > most:
+        raise TooManyTokens(len(ids))
+    return ids

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from fastapi import FastAPI
 
+from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_routers, public_key_router
 from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extract import extraction_router
@@ -82,7 +83,8 @@ def create_detection_app(
     ]
     if jobs is not None:
         job_metrics = JobMetrics(options.registry)
-        routes += job_routers(JobDesk(jobs, backend, job_metrics, options.audit, allowance), desk.run_long)
+        job_desk = JobDesk(jobs, backend, job_metrics, options.audit, allowance)
+        routes += job_routers(job_desk, desk.run_long, desk.shorten)
         work_of_jobs = [JobUpkeep(jobs, job_metrics).run]
         for _ in range(jobs.limits.workers):
             worker = JobWorker(
@@ -105,7 +107,8 @@ def create_detection_app(
         signs = case_key is not None
         routes += public_routers(public, backend, metrics, options.audit, desk, examiner, signs_cases=signs)
         of_path[PUBLIC_PATH] = public_limits(public, options.limits)
-    options = replace(options, limits=replace(options.limits, of_path=of_path))
+    limits = replace(options.limits, of_path=of_path)
+    options = replace(options, limits=limits, body_scopes=body_scopes(routes))
     app = create_app(options, title="TTMark detection", error_style="problem", readiness=readiness)
     for router in routes:
         app.include_router(router)

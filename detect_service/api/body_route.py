@@ -3,10 +3,10 @@
 What the framework looks up anew for each request is known of these: a tenth of the time of a short one.
 """
 
-from collections.abc import Callable, Coroutine
-from typing import Any, get_type_hints
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, ClassVar, get_type_hints
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
@@ -16,14 +16,24 @@ from ttmark.shared.http.auth import caller_with_scope
 from ttmark.shared.http.json_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON, RunLong
 
 
-def body_route(scope: Scope, run_long: RunLong) -> type[APIRoute]:
+class BodyRoute(APIRoute):
+    """A route whose callers need a scope."""
+
+    needs: ClassVar[Scope]
+
+
+def body_route(
+    scope: Scope, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
+) -> type[BodyRoute]:
     """For `APIRouter(route_class=...)`: calls `endpoint(body, caller, request)` for callers with `scope`.
 
-    `run_long` validates long bodies. The endpoint gives a Response. Its signature describes the route as any
-    other does.
+    `run_long` validates long bodies, of which `shorten` first takes away what is refused anyway. The endpoint
+    gives a Response. Its signature describes the route as any other does.
     """
 
-    class BodyRoute(APIRoute):
+    class Route(BodyRoute):
+        needs = scope
+
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             adapter = TypeAdapter(get_type_hints(self.endpoint)["body"])
 
@@ -33,13 +43,24 @@ def body_route(scope: Scope, run_long: RunLong) -> type[APIRoute]:
                 if size <= LONG_BODY_BYTES:
                     body = _valid(adapter, request)
                 else:
+                    shorten(request.scope["state"].get(PARSED_JSON))
                     body = await run_long(request, size, lambda: _valid(adapter, request))
                 response: Response = await self.endpoint(body, caller, request)
                 return response
 
             return handle
 
-    return BodyRoute
+    return Route
+
+
+def body_scopes(routers: Iterable[APIRouter]) -> dict[str, Scope]:
+    """What callers need for the routes with a body, by path."""
+    return {
+        route.path: route.needs
+        for router in routers
+        for route in router.routes
+        if isinstance(route, BodyRoute)
+    }
 
 
 def body_size(request: Request) -> int:

@@ -1,8 +1,8 @@
 """`/v1/detect/jobs`: thousands of documents that are answered in the background."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
@@ -22,9 +22,13 @@ JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 _PROBLEMS = (401, 403, 404, 422, 429, 503)
 
 
-def job_routers(desk: JobDesk, run_long: RunLong) -> Sequence[APIRouter]:
+def job_routers(
+    desk: JobDesk, run_long: RunLong, shorten: Callable[[Any], None] = lambda _: None
+) -> Sequence[APIRouter]:
     """The route that makes jobs, and those of a job; `run_long` does what is long off the event loop."""
-    making = APIRouter(prefix=JOBS_PATH, tags=["jobs"], route_class=body_route(Scope.DETECT, run_long))
+    making = APIRouter(
+        prefix=JOBS_PATH, tags=["jobs"], route_class=body_route(Scope.DETECT, run_long, shorten)
+    )
     jobs = APIRouter(prefix=JOBS_PATH, tags=["jobs"], responses=problems(*_PROBLEMS))
 
     @making.post(

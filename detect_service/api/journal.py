@@ -8,6 +8,7 @@ from ttmark.detect_service.api.detection_metrics import DetectionMetrics
 from ttmark.detect_service.options import route_of
 from ttmark.detect_service.pipeline import Finding
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.schemas.detection import DetectionResult
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
@@ -35,7 +36,10 @@ class Journal:
         self._keys = tuple(f"{key.key_id}/{version.version}" for key in keys for version in key.detectable)
 
     def document(self, result: DetectionResult, finding: Finding | None) -> None:
-        """One document was examined."""
+        """One document was examined, or refused."""
+        self._verdicts[result.verdict] += 1
+        if result.error is not None and result.error.code != InternalError.code:
+            return  # the caller's to mend: operators hear of documents that fail
         null_log10_p = finding.null_log10_p if finding else None
         if result.p_value is None and null_log10_p is not None and null_log10_p < _HALF:
             # Who reads /metrics must not learn what its own verdicts hide; the drift of the null is read off
@@ -43,7 +47,6 @@ class Journal:
             null_log10_p = None
         self._metrics.document(self._mode, result.verdict, result.tokens, result.hypotheses, null_log10_p)
         self._tokens += result.tokens
-        self._verdicts[result.verdict] += 1
 
     def close(self, caller: Principal, request_id: str, audit: AuditSink) -> None:
         """Writes the audit trail's event: no text, no secret."""

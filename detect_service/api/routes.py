@@ -52,12 +52,13 @@ def detection_router(
         prefix="/v1/detect",
         tags=["detection"],
         responses=problems(404, *BODY_PROBLEMS),
-        route_class=body_route(Scope.DETECT, desk.run_long),
+        route_class=body_route(Scope.DETECT, desk.run_long, desk.shorten),
     )
 
     async def answer(mode: str, body: DetectionRequest, caller: Principal, request: Request) -> Response:
-        parts = await examiner.part(permitted(body, caller), backend.label)
-        body = parts.visible
+        body = await desk.sized(permitted(body, caller), caller, request)
+        parts = await examiner.part(body, backend.label)
+        body = await desk.within_limits(parts.visible, caller, request)
         question = asked(body, mode, caller, backend)
         if allowance is not None:
             await allowance.take(caller, question, partial(desk.run_long, request, body_size(request)))

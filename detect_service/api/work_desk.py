@@ -2,19 +2,24 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.cost import check_cost, estimated_tokens, request_cost
+from ttmark.detect_service.cost import check_cost, estimated_tokens, reading_cost, request_cost
+from ttmark.detect_service.document_limits import RefusedDocument, check_text, shorten, size_of, sized
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
+from ttmark.detect_service.key_selection import select_keys
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.service_errors import TooManyRequests, TooMuchWork
+from ttmark.shared.http.json_body import LONG_BODY_BYTES
+from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
 from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.limits.rate_limit import Grant
 from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest
 
@@ -23,6 +28,8 @@ T = TypeVar("T")
 _INLINE_BLOCKS = 5_000
 # Parsing a body of numbers, and whatever else looks at the whole of it once.
 _BLOCKS_IN_A_BYTE = 0.3
+# Of it the parsing alone, which is done whatever the request says.
+_BLOCKS_IN_A_PARSED_BYTE = 0.05
 _QUEUE_RETRY_SECONDS = 2.0
 
 
@@ -47,6 +54,68 @@ class WorkDesk:
         self.queue = FairQueue(workers=limits.threads, most_jobs=limits.queued_requests, observer=metrics)
         metrics.watch(lambda: self.queue.depth)
 
+    def shorten(self, body: Any) -> None:
+        """Takes away from parsed JSON what is over the limit of a document in any case."""
+        shorten(body, self._backend.max_document_tokens)
+
+    async def sized(self, body: DetectionRequest, caller: Principal, request: Request) -> DetectionRequest:
+        """The request without the documents that their size alone refuses; a long body has its price.
+
+        Raises:
+            TooLarge: the only document is one of them.
+            TooManyRequests: the tenant's budget is used up.
+        """
+        size = body_size(request)
+        if size > LONG_BODY_BYTES:
+            await self._grant(caller, round(size * _BLOCKS_IN_A_PARSED_BYTE))
+        inputs = sized(body.inputs, self._backend.max_document_tokens, alone=True)
+        return body if inputs == body.inputs else body.model_copy(update={"inputs": inputs})
+
+    async def within_limits(
+        self, body: DetectionRequest, caller: Principal, request: Request
+    ) -> DetectionRequest:
+        """The request without the documents that have too many tokens; texts that cannot have are not read.
+
+        What is read is charged to the tenant's budget.
+
+        Raises:
+            ServiceError: as `select_keys`.
+            TooLarge: the only document has too many.
+            TooManyRequests: the tenant's budget is used up, or too much of its work waits.
+            ClientDisconnect: the client has left, and the work was given up.
+        """
+        most, inputs = self._backend.max_document_tokens, list(body.inputs)
+        unread = [
+            index
+            for index, document in enumerate(inputs)
+            if document.text is not None and size_of(document) > most
+        ]
+        if not unread:
+            return body
+        keys = select_keys(body, caller.tenant, self._backend.keys, self._backend.tokenizers).keys
+        fingerprints = {key.profile.tokenizer_fingerprint for key in keys}
+        tokenizers = [one for one in map(self._backend.tokenizers.get, fingerprints) if one is not None]
+        grant = await self._grant(caller, reading_cost(most * len(unread) * len(tokenizers)))
+        read = 0
+
+        def read_all() -> None:
+            nonlocal read
+            for index in unread:
+                try:
+                    read += check_text(index, inputs[index].text or "", tokenizers, most)
+                except TooLarge as error:
+                    read += most
+                    if len(inputs) == 1:
+                        raise
+                    inputs[index] = RefusedDocument.of(inputs[index], error)
+
+        try:
+            await self.queued(caller, grant.units, request, read_all)
+        finally:
+            if self._budget is not None:
+                await self._budget.settle(grant, used=reading_cost(read))
+        return body.model_copy(update={"inputs": inputs})
+
     async def done(
         self, mode: str, body: DetectionRequest, caller: Principal, request: Request, work: Callable[[], T]
     ) -> T:
@@ -68,15 +137,7 @@ class WorkDesk:
     ) -> T:
         blocks = self._estimate(body, caller.tenant)
         check_cost(blocks, self._backend.max_request_blocks)
-        if self._budget is not None:
-            wait = await self._budget.take(caller.line, blocks)
-            if wait is not None:
-                self._metrics.refused("budget")
-                raise TooManyRequests(
-                    f"This request is estimated at {blocks} hashed blocks of work, and the tenant's limit of "
-                    f"{self._budget.per_minute} a minute is used up.",
-                    retry_after=wait,
-                )
+        await self._grant(caller, blocks)
         self._metrics.admitted(mode, blocks)
         return work() if blocks <= _INLINE_BLOCKS else await self.queued(caller, blocks, request, work)
 
@@ -114,6 +175,19 @@ class WorkDesk:
         finally:
             doing.cancel()
             leaving.cancel()
+
+    async def _grant(self, caller: Principal, blocks: int) -> Grant:
+        if self._budget is None:
+            return Grant("", blocks)
+        taken = await self._budget.take(caller.line, blocks)
+        if not isinstance(taken, Grant):
+            self._metrics.refused("budget")
+            raise TooManyRequests(
+                f"This request is estimated at {blocks} hashed blocks of work, and the tenant's limit of "
+                f"{self._budget.per_minute} a minute is used up.",
+                retry_after=taken,
+            )
+        return taken
 
     def _estimate(self, body: DetectionRequest, tenant: str) -> int:
         # Keys that are refused later are left out: the answer says what is wrong with them.

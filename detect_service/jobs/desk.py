@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.document_limits import sized
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TooManyJobs
 from ttmark.detect_service.jobs.jobs import Jobs, status_of
@@ -81,10 +82,13 @@ class JobDesk:
             created_at=now,
             expires_at=now + self._jobs.limits.keep_seconds,
         )
-        charge = partial(self._charge, body, caller, run)
+        # What is far too long is refused in the results, and neither looked at nor stored.
+        inputs = sized(body.inputs, self._backend.max_document_tokens, alone=False)
+        kept = body.model_copy(update={"inputs": inputs})
+        charge = partial(self._charge, kept, caller, run)
 
         async def make(status: JobStatus) -> None:
-            await self._make(status, body, caller, run)
+            await self._make(status, kept, caller, run)
             self._metrics.jobs.labels("created").inc()
             self._tell("job.create", caller, request_id, status.id)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import orjson
 from pydantic import BaseModel, ConfigDict
 
+from ttmark.detect_service.document_limits import RefusedDocument
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobOptions, JobResult
 from ttmark.shared.vault.confidential import Confidential
@@ -58,7 +59,7 @@ class JobSeal(Confidential):
             RecordTampered: it is not what was sealed.
         """
         plain = self._key.open(sealed, self._name(b"documents", part))
-        return [Document.model_construct(**document) for document in orjson.loads(plain)]
+        return [RefusedDocument.stored(document) for document in orjson.loads(plain)]
 
     def results(self, part: int, results: list[JobResult]) -> bytes:
         """Seals the results of a part: their lines of JSON."""

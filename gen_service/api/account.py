@@ -19,6 +19,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import PolicyDenied
 from ttmark.shared.limits.allowances import TokenAllowance
+from ttmark.shared.limits.rate_limit import NOTHING, Grant
 from ttmark.shared.schemas.sampling import PromptTokensDetails, Usage
 from ttmark.shared.schemas.watermark_block import ManifestNote
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
@@ -49,13 +50,12 @@ class Accounting:
         Raises:
             ServiceError: the caller's allowance does not suffice.
         """
-        if self.allowance is not None:
-            await self.allowance.take(caller, plan.most_tokens)
+        grant = NOTHING if self.allowance is None else await self.allowance.take(caller, plan.most_tokens)
         self.metrics.tokens(prompt=plan.prompt_tokens)
         self.metrics.policy(plan.marking.rule, "marked" if plan.marking.marking else "unmarked")
         use = _key_use(plan, caller, request)
         self.audit(use)
-        return Account(self, plan, caller, use)
+        return Account(self, plan, caller, use, grant)
 
     def denied(self, denial: PolicyDenied, caller: Principal, request: Request) -> None:
         """Records that the marking policy refused a request."""
@@ -76,12 +76,15 @@ class Accounting:
 class Account:
     """One request's."""
 
-    def __init__(self, books: Accounting, plan: Plan, caller: Principal, use: AuditEvent) -> None:
+    def __init__(
+        self, books: Accounting, plan: Plan, caller: Principal, use: AuditEvent, grant: Grant
+    ) -> None:
         self._outcomes = Outcomes(len(plan.requests))
         self._books = books
         self._plan = plan
         self._caller = caller
         self._use = use
+        self._grant = grant
 
     async def follow(
         self, deltas: AsyncGenerator[IndexedDelta | None, None]
@@ -171,7 +174,7 @@ class Account:
     def _settle(self, tokens: int) -> None:
         plan, allowance = self._plan, self._books.allowance
         if allowance is not None:
-            allowance.settle(self._caller, granted=plan.most_tokens, used=plan.prompt_tokens + tokens)
+            allowance.settle(self._grant, used=plan.prompt_tokens + tokens)
         self._books.audit(replace(self._use, action="key.generated", tokens=tokens))
 
 

@@ -1,5 +1,7 @@
 """The generation service as an ASGI application."""
 
+from dataclasses import replace
+
 from fastapi import FastAPI
 from opentelemetry.trace import NoOpTracerProvider
 
@@ -10,7 +12,7 @@ from ttmark.gen_service.api.event_schema import describe_events
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.observer import Observer
 from ttmark.gen_service.api.pipeline import Pipeline
-from ttmark.gen_service.api.routes import EVENT_PAYLOADS, generation_router
+from ttmark.gen_service.api.routes import BODY_SCOPES, EVENT_PAYLOADS, generation_router
 from ttmark.gen_service.api.verification import Verifier
 from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.http.app import AppOptions, create_app
@@ -39,6 +41,7 @@ def create_generation_app(
     def readiness() -> Readiness:
         return _readiness(backend, default_keys)
 
+    options = replace(options, body_scopes=BODY_SCOPES)
     app = create_app(options, title="TTMark generation", error_style="openai", readiness=readiness)
     app.state.readiness = readiness
     metrics = GenerationMetrics(options.registry, backend.models, backend.policy.rule_names)

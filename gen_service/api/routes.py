@@ -69,6 +69,11 @@ RESPONSES_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
 
+BODY_SCOPES = dict.fromkeys(("/v1/completions", "/v1/chat/completions", "/v1/responses"), Scope.GENERATE) | {
+    "/v1/watermark/verify": Scope.DETECT_EVIDENCE
+}
+"""What callers need before their body is read."""
+
 
 def generation_router(backend: GenerationBackend, pipeline: Pipeline, verifier: Verifier) -> APIRouter:
     """All routes that need a token."""

@@ -2,6 +2,7 @@
 
 import typer
 
+from ttmark.services.allocator import bound_arenas
 from ttmark.services.extras import needs
 from ttmark.services.runtime import listen
 from ttmark.services.settings import DetectionSettings, GenerationSettings
@@ -35,6 +36,7 @@ def detect() -> None:
     settings = DetectionSettings()
     KeyStoreSettings().check()
     listener = listen(settings.host, settings.detect_port, "TTMARK_HOST and TTMARK_DETECT_PORT")
+    bound_arenas()
     from ttmark.services.detect import build_detection_service
     from ttmark.services.server import connection_limits, serve
 

@@ -1,6 +1,6 @@
 """The FastAPI application that both services are built from."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
+from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware
 from ttmark.shared.http.error_format import ErrorRenderer, ErrorStyle, InvalidFields, error_renderer
 from ttmark.shared.http.guests import Guests
@@ -60,6 +61,7 @@ class AppOptions:
         cors_origins: web pages from these origins may call the service; `*` stands for all of them.
         audit: hears of each use of a key.
         run_long: parses long bodies off the event loop. None parses them on it.
+        body_scopes: what callers need, by path, before their body is read.
         guests: who is let in without a token, and where. None: nobody.
     """
 
@@ -72,6 +74,7 @@ class AppOptions:
     cors_origins: Collection[str] = ()
     audit: AuditSink = log_audit
     run_long: RunLong | None = None
+    body_scopes: Mapping[str, AccessScope] = field(default_factory=dict)
     guests: Guests | None = None
 
 
@@ -107,7 +110,13 @@ def create_app(
                 render=render,
                 guests=options.guests,
             ),
-            Middleware(JsonBodyMiddleware, limits=options.limits, render=render, run_long=options.run_long),
+            Middleware(
+                JsonBodyMiddleware,
+                limits=options.limits,
+                render=render,
+                run_long=options.run_long,
+                scopes=options.body_scopes,
+            ),
         ],
     )
     _install_error_handlers(app, render)

@@ -1,23 +1,26 @@
 """Request bodies: read within limits, and strict JSON or a 4xx, before any route sees them.
 
 Compressed bodies are refused: without decompression there are no bombs. Of each tenant few long bodies are
-taken in at a time, and the others wait unread: nobody else is served while one is read and parsed.
+taken in at a time, and the others wait unread but for their beginning. Who has a turn sends at a least rate.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 from weakref import WeakValueDictionary
 
 from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ttmark.shared.access.scopes import Scope as AccessScope
+from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.error_format import ErrorRenderer
+from ttmark.shared.http.incoming_body import IncomingBody
 from ttmark.shared.http.limits import HttpLimits
-from ttmark.shared.http.service_errors import RequestTimeout, ServiceError, TooLarge, UnsupportedMediaType
+from ttmark.shared.http.service_errors import ServiceError, UnsupportedMediaType
 from ttmark.shared.http.strict_json import parse_json
 
 PARSED_JSON = "parsed_json"
@@ -32,12 +35,21 @@ _JSON_TYPE = re.compile(r"application/(?:json|[\w.+-]+\+json)", re.IGNORECASE)
 
 
 class JsonBodyMiddleware:
-    """Reads the body, refuses it or hands it on, whole and parsed; an empty body passes."""
+    """Reads the body, refuses it or hands it on, whole and parsed; an empty body passes.
+
+    `scopes` says what the callers of some paths need: without it, their bodies are not read.
+    """
 
     def __init__(
-        self, app: ASGIApp, limits: HttpLimits, render: ErrorRenderer, run_long: RunLong | None = None
+        self,
+        app: ASGIApp,
+        limits: HttpLimits,
+        render: ErrorRenderer,
+        run_long: RunLong | None = None,
+        scopes: Mapping[str, AccessScope] | None = None,
     ) -> None:
         self.app = app
+        self.scopes = scopes or {}
         self.run_long = run_long
         self.limits = limits
         self.render = render
@@ -48,38 +60,46 @@ class JsonBodyMiddleware:
             await self.app(scope, receive, send)
             return
         try:
-            async with self._turn(scope):
-                body = await self._read(scope, receive)
+            self._check_scope(scope)
+            body = await self._taken_in(scope, receive)
         except ServiceError as error:
             await self.render(error, scope)(scope, receive, send)
             return
         await self.app(scope, _replay(body, receive), send)
 
+    def _check_scope(self, scope: Scope) -> None:
+        needed, caller = self.scopes.get(scope["path"]), scope["state"].get("principal")
+        if needed is not None and caller is not None:
+            check_scope(caller, needed)
+
+    async def _taken_in(self, scope: Scope, receive: Receive) -> bytes:
+        """The body, which is parsed; a tenant's turn is taken once more has come than a short one has."""
+        limits = self.limits.of(scope["path"])
+        headers = Headers(scope=scope)
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            raise UnsupportedMediaType("Send the body uncompressed: Content-Encoding is not supported.")
+        incoming = IncomingBody(headers, receive, limits)
+        await incoming.read(LONG_BODY_BYTES)
+        if incoming.complete and incoming.size <= LONG_BODY_BYTES:
+            return await self._parsed(incoming.content(), scope, receive, limits)
+        async with self._turn(scope):
+            await incoming.read(limits.max_body_bytes, limits.least_body_rate)
+            return await self._parsed(incoming.content(), scope, receive, limits)
+
     def _turn(self, scope: Scope) -> AbstractAsyncContextManager[None]:
-        """A tenant's turn to send a long body, or one whose length it does not say."""
-        declared = Headers(scope=scope).get("content-length", "")
+        """A tenant's turn to send the rest of a long body."""
         caller = scope["state"].get("principal")
-        if caller is None or (declared.isdecimal() and int(declared[:20]) <= LONG_BODY_BYTES):
+        if caller is None:
             return nullcontext()
         turns = self._turns.get(caller.line)
         if turns is None:
             turns = self._turns[caller.line] = asyncio.Semaphore(_LONG_BODIES_AT_ONCE)
         return turns
 
-    async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        limits = self.limits.of(scope["path"])
-        headers = Headers(scope=scope)
-        encoding = headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("", "identity"):
-            raise UnsupportedMediaType("Send the body uncompressed: Content-Encoding is not supported.")
-        try:
-            async with asyncio.timeout(limits.body_seconds):
-                body = await _read_within(headers, receive, limits.max_body_bytes)
-        except TimeoutError:
-            seconds = limits.body_seconds
-            raise RequestTimeout(f"The body did not arrive within {seconds:g} seconds.") from None
+    async def _parsed(self, body: bytes, scope: Scope, receive: Receive, limits: HttpLimits) -> bytes:
         if body:
-            media_type = headers.get("content-type", "").partition(";")[0].strip()
+            media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip()
             if not _JSON_TYPE.fullmatch(media_type):
                 raise UnsupportedMediaType("The body must be JSON: send Content-Type: application/json.")
             scope["state"][BODY_BYTES] = len(body)
@@ -90,26 +110,6 @@ class JsonBodyMiddleware:
                     Request(scope, receive), len(body), lambda: parse_json(body, limits)
                 )
         return body
-
-
-async def _read_within(headers: Headers, receive: Receive, limit: int) -> bytes:
-    error = TooLarge(f"The body is larger than the limit of {limit} bytes.")
-    declared = headers.get("content-length", "0")
-    if declared.isdecimal() and int(declared[:20]) > limit:
-        raise error
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
-            raise error
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -11,6 +11,8 @@ class HttpLimits:
     Attributes:
         max_body_bytes: size of a body; more is a 413.
         body_seconds: time a client may take to send its body; more is a 408.
+        least_body_rate: bytes a second at which the rest of a long body has to arrive once it is its sender's
+            turn; less is a 408.
         max_json_depth: nesting of arrays and objects; more is a 400.
         max_json_containers: number of arrays and objects; more is a 400. A body full of empty ones takes the
             parser a hundred times longer than its size suggests.
@@ -19,6 +21,7 @@ class HttpLimits:
 
     max_body_bytes: int = 2 * 1024 * 1024
     body_seconds: float = 30.0
+    least_body_rate: int = 65_536
     max_json_depth: int = 32
     max_json_containers: int = 10_000
     of_path: Mapping[str, "HttpLimits"] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.near_duplicates import Content, NearDuplicateThrottle, Sketch
+from ttmark.shared.limits.rate_limit import Grant
 from ttmark.shared.limits.refusal_words import refusal_words
 from ttmark.shared.limits.usage_limits import UsageLimits
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
@@ -38,12 +39,13 @@ class Allowance:
         """One request: None, or the seconds after which to try again."""
         return await self._usage.admit(caller, Usage.REQUESTS)
 
-    async def _grant(self, caller: Principal, usage: Usage, amount: int) -> None:
-        wait = await self._usage.admit(caller, usage, amount)
-        if wait is not None:
+    async def _grant(self, caller: Principal, usage: Usage, amount: int) -> Grant:
+        taken = await self._usage.take(caller, usage, amount)
+        if not isinstance(taken, Grant):
             raise TooManyRequests(
-                f"The access token's limit of {usage} per minute is reached.", retry_after=wait
+                f"The access token's limit of {usage} per minute is reached.", retry_after=taken
             )
+        return taken
 
     def _refused(self, caller: Principal, limit: str) -> None:
         self._metrics.refused(limit)
@@ -61,19 +63,17 @@ class TokenAllowance(Allowance):
         super().__init__(service, counters, defaults, metrics, audit)
         self._settling: set[asyncio.Task[None]] = set()
 
-    async def take(self, caller: Principal, tokens: int) -> None:
+    async def take(self, caller: Principal, tokens: int) -> Grant:
         """Grants the most tokens that a request can come to.
 
         Raises:
             TooManyRequests: the minute's are used up.
         """
-        await self._grant(caller, Usage.TOKENS, tokens)
+        return await self._grant(caller, Usage.TOKENS, tokens)
 
-    def settle(self, caller: Principal, *, granted: int, used: int) -> None:
+    def settle(self, grant: Grant, *, used: int) -> None:
         """Gives back in the background what was not used: the request may be cancelled already."""
-        task = asyncio.create_task(
-            self._usage.settle(caller, Usage.TOKENS, granted=granted, used=used), name="settle-tokens"
-        )
+        task = asyncio.create_task(self._usage.settle(grant, used=used), name="settle-tokens")
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
 

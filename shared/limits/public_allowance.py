@@ -7,7 +7,7 @@ keeps one of them from using up the others' questions; the second bounds what al
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ttmark.shared.access.scopes import Principal
@@ -16,7 +16,7 @@ from ttmark.shared.limits.allowances import AskedDocuments, Run, sketched
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.rate_limit import RateLimiter
+from ttmark.shared.limits.rate_limit import Grant, RateLimiter
 from ttmark.shared.limits.variants import VariantRule
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 
@@ -25,7 +25,6 @@ _MINUTE = 60.0
 _CHARACTERS_IN_A_WORD = 6
 _FEWEST_WORDS = 50
 _EVERYBODY = "everybody"
-Grant = Callable[[Principal, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,18 +130,18 @@ class PublicAllowance:
         ]
         if guest is not None:
             names.insert(0, (f"public.words.address:{guest}", budget.address_words))
-        granted: list[tuple[str, int]] = []
+        granted: list[Grant] = []
         for name, limit in names:
             if not limit:
                 continue
             cost = min(words, limit)
-            wait = await self._words.admit(name, cost, limit=limit)
-            if wait is not None:
-                for before, taken in granted:
-                    await self._words.give_back(before, taken)
+            taken = await self._words.take(name, cost, limit=limit)
+            if not isinstance(taken, Grant):
+                for before in granted:
+                    await self._words.give_back(before, before.units)
                 self._refused(caller, "words")
-                raise TooManyRequests("The words of a day are used up.", retry_after=wait)
-            granted.append((name, cost))
+                raise TooManyRequests("The words of a day are used up.", retry_after=taken)
+            granted.append(taken)
 
     def _refused(self, caller: Principal, limit: str) -> None:
         self._metrics.refused(limit)

@@ -2,8 +2,21 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ttmark.shared.limits.counters import Counters
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Units that were granted, and the counter of the window that they were taken from."""
+
+    counter: str
+    units: int
+
+
+NOTHING = Grant("", 0)
+"""What is granted where nothing is limited."""
 
 
 class RateLimiter:
@@ -23,7 +36,12 @@ class RateLimiter:
         self._now = now
 
     async def admit(self, caller: str, cost: int = 1, *, limit: int) -> float | None:
-        """None when `cost` units (at most `limit`) are granted, else the seconds after which to try again.
+        """None when `cost` units are granted, else the seconds after which to try again. Raises as `take`."""
+        taken = await self.take(caller, cost, limit=limit)
+        return None if isinstance(taken, Grant) else taken
+
+    async def take(self, caller: str, cost: int = 1, *, limit: int) -> Grant | float:
+        """A grant of `cost` units (at most `limit`), or the seconds after which to try again.
 
         Raises:
             ValueError: the cost alone is above the limit, or the limit is not positive.
@@ -37,18 +55,25 @@ class RateLimiter:
         used, before = sums[current] - cost, sums[previous]
         weight = 1 - elapsed / self._window
         if used + cost + before * weight <= limit:
-            return None
-        await self._counters.add({current: -cost}, lifetime_seconds=2 * self._window)
+            return Grant(current, cost)
+        await self._subtract(current, cost)
         return self._wait(used, before, limit - cost, elapsed)
 
-    async def give_back(self, caller: str, units: int) -> None:
-        """Takes back units that were granted and not used.
+    async def give_back(self, grant: Grant, units: int) -> None:
+        """Takes back units of a grant that were not used, in the window that they were taken from.
 
         Raises:
             StoreUnavailable: the counters cannot be reached.
         """
-        name = self._name(caller, self._now() // self._window)
-        await self._counters.add({name: -units}, lifetime_seconds=2 * self._window)
+        if 0 < units <= grant.units:
+            await self._subtract(grant.counter, units)
+
+    async def _subtract(self, counter: str, units: int) -> None:
+        """Never below zero: the counter may be forgotten, or another store's by now."""
+        lifetime = 2 * self._window
+        left = (await self._counters.add({counter: -units}, lifetime_seconds=lifetime))[counter]
+        if left < 0:
+            await self._counters.add({counter: min(units, -left)}, lifetime_seconds=lifetime)
 
     @staticmethod
     def _name(caller: str, index: float) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.access.token_limits import TokenLimits, Usage
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.rate_limit import RateLimiter
+from ttmark.shared.limits.rate_limit import NOTHING, Grant, RateLimiter
 
 _WINDOW_SECONDS = 60.0
 
@@ -34,7 +34,12 @@ class UsageLimits:
         self._refused = refused
 
     async def admit(self, caller: Principal, usage: Usage, amount: int = 1) -> float | None:
-        """None when `amount` is granted, else the seconds after which to try again.
+        """None when `amount` is granted, else the seconds after which to try again. Raises as `take`."""
+        taken = await self.take(caller, usage, amount)
+        return None if isinstance(taken, Grant) else taken
+
+    async def take(self, caller: Principal, usage: Usage, amount: int) -> Grant | float:
+        """A grant of `amount`, or the seconds after which to try again.
 
         What asks for more than a whole minute's limit counts as that limit: it is admitted when
         nothing else was used lately.
@@ -44,22 +49,19 @@ class UsageLimits:
         """
         limit = self._limit(caller, usage)
         if not limit:
-            return None
-        wait = await self._limiter.admit(self._name(caller, usage), min(amount, limit), limit=limit)
-        if wait is not None:
+            return NOTHING
+        taken = await self._limiter.take(self._name(caller, usage), min(amount, limit), limit=limit)
+        if not isinstance(taken, Grant):
             self._refused(caller, usage)
-        return wait
+        return taken
 
-    async def settle(self, caller: Principal, usage: Usage, *, granted: int, used: int) -> None:
+    async def settle(self, grant: Grant, *, used: int) -> None:
         """Gives back what was granted and not used.
 
         Raises:
             StoreUnavailable: the counters cannot be reached.
         """
-        limit = self._limit(caller, usage)
-        unused = min(granted, limit) - used if limit else 0
-        if unused > 0:
-            await self._limiter.give_back(self._name(caller, usage), unused)
+        await self._limiter.give_back(grant, grant.units - used)
 
     def _limit(self, caller: Principal, usage: Usage) -> int | None:
         own = caller.limits.of(usage)

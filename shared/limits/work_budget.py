@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.rate_limit import RateLimiter
+from ttmark.shared.limits.rate_limit import Grant, RateLimiter
 
 _WINDOW_SECONDS = 60.0
 
@@ -25,14 +25,22 @@ class WorkBudget:
         self._service = service
         self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
 
-    async def take(self, tenant: str, units: int) -> float | None:
-        """None when the work is granted, else the seconds after which to try again.
+    async def take(self, tenant: str, units: int) -> Grant | float:
+        """The work that is granted, or the seconds after which to try again.
 
         More than a whole minute's budget counts as that: it is granted when nothing else was used lately.
 
         Raises:
             StoreUnavailable: the counters cannot be reached.
         """
-        return await self._limiter.admit(
+        return await self._limiter.take(
             f"{self._service}.work:{tenant}", min(units, self.per_minute), limit=self.per_minute
         )
+
+    async def settle(self, grant: Grant, *, used: int) -> None:
+        """Gives back work that was granted and not done.
+
+        Raises:
+            StoreUnavailable: the counters cannot be reached.
+        """
+        await self._limiter.give_back(grant, grant.units - used)

@@ -155,11 +155,11 @@ class DetectionResult(AnswerModel):
 
     id: str
     verdict: Verdict = Field(
-        description="`not_examined` says nothing about the document: an error on our side ended its "
-        "examination. The other documents have their results."
+        description="`not_examined` says nothing about the document: it is over a limit, or an error on our "
+        "side ended its examination. The other documents have their results."
     )
     error: DocumentError | None = Field(
-        default=None, exclude_if=is_none, description="With `not_examined`: what went wrong."
+        default=None, exclude_if=is_none, description="With `not_examined`: which limit, or what went wrong."
     )
     basis: str = Field(
         default=Basis.WATERMARK,

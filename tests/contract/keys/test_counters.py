@@ -8,7 +8,7 @@ from typing import Any
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.access.token_limits import TokenLimits, Usage
 from ttmark.shared.limits.counters import Counters, FallbackCounters, LocalCounters
-from ttmark.shared.limits.rate_limit import RateLimiter
+from ttmark.shared.limits.rate_limit import Grant, RateLimiter
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.limits.usage_limits import UsageLimits
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
@@ -143,11 +143,37 @@ async def test_local_counters_keep_to_their_number_and_forget_the_least_used_fir
 
 async def test_units_that_are_given_back_can_be_used_again(counters: Counters) -> None:
     limit = limiter(counters, lambda: 6000.0)
-    assert await limit.admit("token", 10) is None
+    grant = await limit.take("token", 10, limit=10)
+    assert isinstance(grant, Grant)
     assert await limit.admit("token", 4) is not None
-    await limit.give_back("token", 4)
+    await limit.give_back(grant, 4)
     assert await limit.admit("token", 4) is None
     assert await limit.admit("token", 1) is not None
+
+
+async def test_a_limit_of_a_thousand_grants_no_more_by_giving_back_in_the_next_minute(
+    counters: Counters,
+) -> None:
+    now = 6000.0
+    limit = limiter(counters, lambda: now)
+    held, granted = [], 0
+    for _ in range(12):  # each minute what the one before was granted comes back, unused
+        now += 60
+        before, held = held, []
+        for grant in before:
+            await limit.give_back(grant, grant.units)
+        while isinstance(grant := await limit.take("token", 100, limit=1000), Grant):
+            held.append(grant)
+            granted = max(granted, sum(one.units for one in held))
+    assert granted <= 1000
+
+
+async def test_what_is_given_back_where_it_was_not_taken_grants_nothing(counters: Counters) -> None:
+    limit = limiter(counters, lambda: 6000.0)
+    grant = await limiter(LocalCounters(), lambda: 6000.0).take("token", 10, limit=10)
+    assert isinstance(grant, Grant)
+    await limit.give_back(grant, 10)
+    assert [await limit.admit("token") for _ in range(15)].count(None) == 10
 
 
 async def test_a_token_s_own_limits_replace_the_service_s(counters: Counters) -> None:
@@ -175,10 +201,12 @@ async def test_what_a_completion_did_not_use_is_granted_again(counters: Counters
     limits = UsageLimits("gen", counters, TokenLimits(tokens_per_minute=100), now=lambda: 6000.0)
     caller = Principal("token", "acme", frozenset({Scope.GENERATE}))
     # More than the whole limit is admitted alone, and counts as the limit.
-    assert await limits.admit(caller, Usage.TOKENS, 5000) is None
+    first = await limits.take(caller, Usage.TOKENS, 5000)
+    assert isinstance(first, Grant)
     assert await limits.admit(caller, Usage.TOKENS, 1) is not None
-    await limits.settle(caller, Usage.TOKENS, granted=5000, used=40)
-    assert await limits.admit(caller, Usage.TOKENS, 60) is None
+    await limits.settle(first, used=40)
+    second = await limits.take(caller, Usage.TOKENS, 60)
+    assert isinstance(second, Grant)
     assert await limits.admit(caller, Usage.TOKENS, 1) is not None
-    await limits.settle(caller, Usage.TOKENS, granted=60, used=60)
+    await limits.settle(second, used=60)
     assert await limits.admit(caller, Usage.TOKENS, 1) is not None

@@ -106,7 +106,7 @@ def test_every_row_gets_one_row_whatever_it_holds(source: Path, examiner: Examin
         (None, "watermarked", "a-one", None),
     ]
     assert all(error for _, _, _, error in kinds[3:9])
-    assert kinds[8][3] == "Document 0 has 5001 tokens; the limit is 5000."
+    assert kinds[8][3] == "The document has more tokens than the limit of 5000."
     assert (kinds[9][0], kinds[9][3]) == ("caf\u00e9 \U0001f600", None)
     assert rows[10:20] == [{**row, "row": row["row"] + 10} for row in rows[:10]]
 

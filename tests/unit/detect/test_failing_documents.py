@@ -195,11 +195,11 @@ async def test_a_fault_of_the_throttle_costs_no_answer_and_is_no_way_around_it(
     assert refused[-1] == 429
 
 
-async def test_a_refusal_beside_it_names_the_right_document(desk: Desk, break_at: Break) -> None:
+async def test_a_document_that_is_too_long_beside_it_is_set_apart_too(desk: Desk, break_at: Break) -> None:
     break_at("detect_service.normalization:TextNormalizer.normalize")
     response = await desk.ask(["a", FAILING, "b" * 6_000, "c"])
-    assert response.status_code == 413
-    assert response.json()["param"] == "inputs[2]"
+    errors = [(result.get("error") or {}).get("code") for result in response.json()["results"]]
+    assert errors == [None, "internal_error", "request_too_large", None]
 
 
 @pytest.mark.parametrize("error", [Abandoned(), KeyboardInterrupt()])

@@ -236,7 +236,7 @@ async def test_a_document_that_fails_inside_has_an_error_and_is_counted(
     verdicts = [
         event.verdicts for event in desk.events if event.route == "/v1/detect/jobs" and event.verdicts
     ]
-    assert verdicts == [{"watermarked": 1, "not_examined": 2}, {"watermarked": 1}]
+    assert verdicts == [{"watermarked": 1, "not_examined": 3}, {"watermarked": 1}]
 
 
 async def test_only_the_tenant_sees_a_job_and_without_evidence_only_its_maker(service, desk: Desk) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.shared.http import HttpLimits
+from ttmark.shared.http import HttpLimits, strict_json
 from ttmark.shared.http.service_errors import MalformedJson
 from ttmark.shared.http.strict_json import parse_json
 
@@ -149,6 +149,53 @@ def test_no_body_raises_anything_but_malformed_json(body: bytes) -> None:
 
 def test_the_depth_check_ignores_brackets_in_strings() -> None:
     assert parse_json(b'["[[[[", "\\"[[[[\\\\"]', HttpLimits(max_json_depth=1)) == ["[[[[", '"[[[[\\']
+
+
+def containers(value: Any) -> int:
+    """Arrays and objects of a parsed value."""
+    if isinstance(value, dict):
+        return 1 + sum(map(containers, value.values()))
+    return 1 + sum(map(containers, value)) if isinstance(value, list) else 0
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        st.text(alphabet='[]{}"\\a/'),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='[{"\\'), inner),
+        max_leaves=12,
+    )
+)
+def test_containers_are_counted_as_a_parser_counts_them(value: Any) -> None:
+    text, count = json.dumps([value]).encode(), containers([value])
+    assert parse_json(text, HttpLimits(max_json_depth=99, max_json_containers=max(count, 10))) == [value]
+    if count > 10:
+        with pytest.raises(MalformedJson, match="arrays and objects"):
+            parse_json(text, HttpLimits(max_json_depth=99, max_json_containers=count - 1))
+
+
+def test_brackets_are_counted_across_the_windows_of_long_strings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strict_json, "_WINDOW", 4)
+    limits = HttpLimits(max_json_depth=2, max_json_containers=3)
+    for inside in ("[[[[[[", "\\\\", '\\"[[[', "[" * 9 + '\\"' + "]" * 9, '\\\\\\"{', "abc", "abcd", "ab\\n"):
+        assert parse_json(f'[["{inside}", "{inside}"], []]'.encode(), limits)
+        with pytest.raises(MalformedJson, match="arrays and objects"):
+            parse_json(f'["{inside}", [], [], []]'.encode(), limits)
+        with pytest.raises(MalformedJson, match="deeper"):
+            parse_json(f'["{inside}", [[]]]'.encode(), limits)
+
+
+def test_very_many_strings_are_refused_before_they_are_made() -> None:
+    with pytest.raises(MalformedJson, match="more strings than the limit of 50"):
+        parse_json(b"[" + b",".join([b'"a"'] * 51) + b"]", HttpLimits(max_json_containers=5))
+    assert len(parse_json(b"[" + b",".join([b'"a"'] * 50) + b"]", HttpLimits(max_json_containers=5))) == 50
+
+
+def test_equal_numbers_of_a_long_body_are_one_object() -> None:
+    body = b"[" + b",".join([b"300", b"-7", b"12345678901234567890"] * 30_000) + b"]"
+    found = parse_json(body, HttpLimits())
+    assert found == [300, -7, 12345678901234567890] * 30_000
+    assert len(set(map(id, found))) == 3
 
 
 @pytest.mark.parametrize("body", [b'["' + b'\\"' * 1_000_000, b"[" * 2_000_000, b'["' + b"\\" * 1_999_999])

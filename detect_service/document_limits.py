@@ -1,0 +1,102 @@
+"""How long a document may be: refused by its size, which costs nothing, or read up to the limit."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ttmark.shared.http.service_errors import TooLarge
+from ttmark.shared.manifests.wrapper import without_wrappers
+from ttmark.shared.schemas.detection import Document, DocumentError
+from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens
+
+
+class RefusedDocument(Document):
+    """Stands in a request for a document that is over a limit, and holds none of it."""
+
+    refusal: DocumentError
+
+    @classmethod
+    def stored(cls, fields: dict[str, Any]) -> Document:
+        """A document, or one that was refused, from its fields."""
+        if "refusal" in fields:
+            return cls.model_validate(fields)
+        return Document.model_construct(**fields)
+
+    @classmethod
+    def of(cls, document: Document, error: TooLarge) -> "RefusedDocument":
+        """In place of a document, with the error that it gets."""
+        why = DocumentError(code=error.code, message=error.message)
+        return cls(id=document.id, text="", refusal=why)
+
+
+def size_of(document: Document) -> int:
+    """Token ids, or bytes of a text in UTF-8 without manifests: a document has hardly more tokens."""
+    if document.text is None:
+        return len(document.token_ids or ())
+    text = without_wrappers(document.text)
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def check_size(index: int, document: Document, most: int) -> int:
+    """Holds a document to `most` tokens by its size alone, which is returned.
+
+    Raises:
+        TooLarge: its token ids are more, or its bytes are more than so many tokens have.
+    """
+    size = size_of(document)
+    if document.text is None:
+        if size > most:
+            raise too_many_tokens(index, most)
+    elif size > most * BYTES_OF_A_TOKEN:
+        raise TooLarge(
+            f"The document has {size} bytes; the limit is {most * BYTES_OF_A_TOKEN}, "
+            f"{BYTES_OF_A_TOKEN} for each of {most} tokens.",
+            param=f"inputs[{index}]",
+        )
+    return size
+
+
+def shorten(body: Any, most: int) -> None:
+    """Cuts longer lists of token ids in parsed JSON to one more than `most`, without a look at the rest."""
+    inputs = body.get("inputs") if isinstance(body, dict) else None
+    for document in inputs if isinstance(inputs, list) else ():
+        ids = document.get("token_ids") if isinstance(document, dict) else None
+        if isinstance(ids, list):
+            del ids[most + 1 :]
+
+
+def sized(documents: Sequence[Document], most: int, *, alone: bool) -> list[Document]:
+    """The documents, without those that their size alone refuses.
+
+    Raises:
+        TooLarge: the only document is one of them, and `alone` says that it ends the request.
+    """
+    kept: list[Document] = []
+    for index, document in enumerate(documents):
+        try:
+            check_size(index, document, most)
+        except TooLarge as error:
+            if alone and len(documents) == 1:
+                raise
+            document = RefusedDocument.of(document, error)
+        kept.append(document)
+    return kept
+
+
+def check_text(index: int, text: str, tokenizers: Iterable[TextTokenizer], most: int) -> int:
+    """Reads a text up to `most` tokens; how many it has, under all tokenizers together.
+
+    Raises:
+        TooLarge: it has more under one of them.
+    """
+    read = 0
+    for tokenizer in tokenizers:
+        try:
+            read += len(tokenizer.encode(text, most))
+        except TooManyTokens:
+            raise too_many_tokens(index, most) from None
+    return read
+
+
+def too_many_tokens(index: int, most: int) -> TooLarge:
+    """The refusal of document number `index`."""
+    return TooLarge(f"The document has more tokens than the limit of {most}.", param=f"inputs[{index}]")

@@ -1,0 +1,183 @@
+"""What the worst bodies cost a detection service: CPU time, memory, and what others notice.
+
+    python -m tests.integration.detect.worst_bodies [--size 8388608] [--job] [--only NAME] [--with PREFIX]
+
+Starts a service of one process, with the memory that the manifests give it, and sends each of
+`tests/harness/worst_bodies.py` five times. Small requests of another tenant and `/healthz`
+are asked meanwhile, each by a process of its own. Prints one JSON object a body. `--with` goes before the
+commands of service and probes: a scheduling priority, `chrt --rr 5`, where other work shares the cores.
+"""
+
+import argparse
+import asyncio
+import json
+import resource
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psutil
+
+from tests.harness.worst_bodies import WORST_BODIES
+from tests.integration.detect.neighbours import cpu, provision
+from tests.integration.detect.service_figures import free_port, running, service_environment
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.shared.tokenization import TextTokenizer
+
+MEMORY = 2 * 2**30  # deploy/kubernetes/base/detection.yaml
+# Asks until its standard input ends; in a process of its own, which nothing here can hold up.
+PROBE = """
+import http.client, json, sys, threading, time
+port, method, path, token = sys.argv[1:]
+stop = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+connection, times = http.client.HTTPConnection("127.0.0.1", int(port), timeout=120), []
+headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+words = "a river that runs through the old town and under its bridges before it comes to the sea ".split()
+while not stop.is_set():
+    text = " ".join(words[(i * 7 + len(times) * 3) % len(words)] + str(len(times)) for i in range(60))
+    body = json.dumps({"inputs": [{"text": text}]}) if method == "POST" else None
+    begun = time.perf_counter()
+    connection.request(method, path, body, headers)
+    answer = connection.getresponse()
+    answer.read()
+    assert answer.status == 200, answer.status
+    times.append(time.perf_counter() - begun)
+    stop.wait(0.02)
+print(json.dumps(times))
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one body: what the service used for it, per body, and what others noticed, in milliseconds."""
+
+    body: str
+    status: int
+    detail: str
+    cpu_seconds: float
+    grown_mib: float
+    health_p99: float
+    neighbour_p99: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A service with little memory."""
+
+    port: int
+    tokens: dict[str, str]
+    process: psutil.Process
+    priority: Sequence[str] = ()
+
+    def post(self, body: bytes, path: str = "/v1/detect", tenant: str = "dear") -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.tokens[tenant]}", "Content-Type": "application/json"}
+        return httpx.post(f"http://127.0.0.1:{self.port}{path}", content=body, headers=headers, timeout=280)
+
+    @contextmanager
+    def probing(self, method: str, path: str) -> Iterator[list[float]]:
+        """Milliseconds of requests that are sent meanwhile, once it has ended."""
+        command = [*self.priority, sys.executable, "-c", PROBE, str(self.port), method, path]
+        command.append(self.tokens["small"])
+        probe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        times: list[float] = []
+        try:
+            yield times
+        finally:
+            times += [1000 * one for one in json.loads(probe.communicate("")[0])]
+
+    def peak(self) -> int:
+        """The most memory that was resident since `forget_peak`."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+    def forget_peak(self) -> None:
+        """Begins anew."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5", encoding="utf-8")
+
+
+@contextmanager
+def measured_service(folder: Path, priority: Sequence[str] = (), **settings: str) -> Iterator[Measured]:
+    """A service that is warm and cannot have more than `MEMORY`."""
+    tokens = asyncio.run(provision(folder, TextTokenizer.load(DEMO_MODEL_PATH)))
+    port = free_port()
+    environment = service_environment(folder, port) | {"TTMARK_LEDGER_FILE": "none"} | settings
+    limited = [*priority, "prlimit", f"--data={MEMORY}"]
+    with running(
+        [*limited, sys.executable, "-m", "ttmark.services", "serve", "detect"], port, environment
+    ) as process:
+        service = Measured(port, tokens, psutil.Process(process.pid), priority)
+        with service.probing("POST", "/v1/detect"):
+            time.sleep(2)
+        yield service
+
+
+def p99(times: Sequence[float]) -> float:
+    """The 99th percentile."""
+    return round(float(np.quantile(times, 0.99)), 1)
+
+
+def idle(service: Measured, seconds: float = 10) -> dict[str, float]:
+    """p99 of `/healthz` and of a small request, asked together while nothing else is."""
+    with service.probing("GET", "/healthz") as health, service.probing("POST", "/v1/detect") as small:
+        time.sleep(seconds)
+    return {"health_p99": p99(health), "neighbour_p99": p99(small)}
+
+
+def cost(
+    service: Measured, name: str, size: int, send: Callable[[bytes], httpx.Response], *, times: int = 5
+) -> Cost:
+    """Sends a body a few times and looks at the service meanwhile."""
+    body = WORST_BODIES[name](size)
+    with service.probing("GET", "/healthz") as health, service.probing("POST", "/v1/detect") as neighbour:
+        time.sleep(1)
+        service.forget_peak()
+        memory, before, began = service.process.memory_info().rss, cpu(service.process), time.perf_counter()
+        for _ in range(times):
+            answer = send(body)
+        spent, seconds, peak = cpu(service.process) - before, time.perf_counter() - began, service.peak()
+        # What the probes cost meanwhile is not the body's.
+        before, began = cpu(service.process), time.perf_counter()
+        time.sleep(2)
+        beside = (cpu(service.process) - before) / (time.perf_counter() - began)
+    detail = answer.json().get("detail", "")
+    return Cost(
+        name,
+        answer.status_code,
+        detail,
+        round((spent - beside * seconds) / times, 2),
+        round((peak - memory) / 2**20, 1),
+        p99(health),
+        p99(neighbour),
+    )
+
+
+def main() -> None:
+    """Prints what each costs."""
+    parser = argparse.ArgumentParser(description="What the worst bodies cost.")
+    parser.add_argument("--size", type=int, default=8 * 2**20)
+    parser.add_argument("--only", default="", help="bodies whose name holds this")
+    parser.add_argument("--job", action="store_true", help="as a job")
+    parser.add_argument("--with", dest="priority", default="")
+    options = parser.parse_args()
+    priority = shlex.split(options.priority)
+    with tempfile.TemporaryDirectory() as name, measured_service(Path(name), priority) as service:
+        print(json.dumps({"idle": idle(service)}), flush=True)
+        path = "/v1/detect/jobs" if options.job else "/v1/detect"
+        for body in WORST_BODIES:
+            if options.only in body:
+                found = cost(service, body, options.size, lambda one: service.post(one, path))
+                print(json.dumps(asdict(found)), flush=True)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    main()
