@@ -40,7 +40,11 @@ class JobAsker:
 
     def make(self, mode: str, texts: list[str]) -> str:
         body = {"mode": mode, "inputs": [{"text": text} for text in texts]}
-        response = self._client.post("/v1/detect/jobs", json=body, headers=self._headers)
+        for _ in range(9):  # a store on a busy machine does not always answer in its time
+            response = self._client.post("/v1/detect/jobs", json=body, headers=self._headers)
+            if response.status_code != 503:
+                break
+            time.sleep(float(response.headers["Retry-After"]))
         assert response.status_code == 202, response.text
         return str(response.json()["id"])
 

@@ -45,7 +45,7 @@ def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(
         jobs = [dear.make("localized", long) for _ in range(DEAR_JOBS)]
         time.sleep(2)
         busy = [small.seconds(texts) for _ in range(ROUNDS)]
-        assert {dear.status(job)["status"] for job in jobs} != {"finished"}
+        left = {dear.status(job)["status"] for job in jobs} - {"finished"}
     kind = store_url.partition(":")[0]
     measured = f"{kind}: {statistics.median(idle):.1f} s alone, {max(busy):.1f} s at most beside it"
     print(measured, [round(seconds, 2) for seconds in idle], [round(seconds, 2) for seconds in busy])
@@ -55,3 +55,4 @@ def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(
         measured,
     )
     assert max(busy) <= MOST_GROWTH * statistics.median(idle)
+    assert left  # there was work all the time
