@@ -40,6 +40,11 @@ class JobSettings(Settings):
     jobs_per_tenant: Amount = Field(
         default=16, description="Jobs of a tenant, until they are deleted or their time is over."
     )
+    jobs_tenant_bytes: Amount = Field(
+        default=32 * 2**20,
+        description="What documents and results of a tenant's jobs may take in the store, over all replicas; "
+        "at most half of TTMARK_JOBS_BYTES.",
+    )
     jobs_bytes: Amount = Field(
         default=64 * 2**20,
         description="What documents and results of all jobs may take in the store, over all replicas.",
@@ -52,7 +57,8 @@ class JobSettings(Settings):
         default=1,
         ge=0,
         le=1_000,
-        description="Parts of jobs that this replica works on at the same time; 0: it leaves them to others.",
+        description="Parts of one tenant's jobs that this replica works on at the same time; 0: it leaves "
+        "them to others.",
     )
     job_lease_seconds: Seconds = Field(
         default=30.0,
@@ -82,7 +88,9 @@ class JobSettings(Settings):
         return JobLimits(
             documents=self.job_documents,
             body_bytes=self.job_bytes,
-            store=StoreLimits(self.jobs_per_tenant, self.jobs_bytes),
+            store=StoreLimits(
+                self.jobs_per_tenant, min(self.jobs_tenant_bytes, self.jobs_bytes // 2), self.jobs_bytes
+            ),
             keep_seconds=self.job_keep_seconds,
             workers=self.job_workers,
         )

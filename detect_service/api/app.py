@@ -22,10 +22,12 @@ from ttmark.detect_service.console import console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
+from ttmark.detect_service.jobs.calls import JobCalls
 from ttmark.detect_service.jobs.desk import JobDesk
+from ttmark.detect_service.jobs.expiry import JobExpiry
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.jobs import Jobs
-from ttmark.detect_service.jobs.upkeep import JobUpkeep
+from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
@@ -85,23 +87,14 @@ def create_detection_app(
         job_metrics = JobMetrics(options.registry)
         job_desk = JobDesk(jobs, backend, job_metrics, options.audit, allowance)
         routes += job_routers(job_desk, desk.run_long, desk.shorten)
-        work_of_jobs = [JobUpkeep(jobs, job_metrics).run]
-        for _ in range(jobs.limits.workers):
-            worker = JobWorker(
-                jobs,
-                backend,
-                desk.queue,
-                job_metrics,
-                metrics,
-                options.audit,
-                examiner=examiner,
-                ready=lambda: all(readiness().checks.values()),
+        work_of_jobs = [JobExpiry(jobs, job_metrics).run, JobCalls(jobs, job_metrics).run]
+        if jobs.limits.workers:
+            part_work = PartWork(
+                jobs, backend, desk.queue, job_metrics, metrics, options.audit, examiner=examiner
             )
+            worker = JobWorker(jobs, part_work, job_metrics, ready=lambda: all(readiness().checks.values()))
             work_of_jobs.append(worker.run)
-        options = replace(
-            options,
-            lifespan=beside(options.lifespan, work_of_jobs),
-        )
+        options = replace(options, lifespan=beside(options.lifespan, work_of_jobs))
         of_path[JOBS_PATH] = _limits_of(jobs, options.limits)
     if public is not None:
         signs = case_key is not None

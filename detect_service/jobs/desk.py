@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.document_limits import sized
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
-from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TooManyJobs
+from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TenantFull, TooManyJobs, room
 from ttmark.detect_service.jobs.jobs import Jobs, status_of
 from ttmark.detect_service.jobs.sealing import JobHead, JobSeal, OpenJob, open_head, seal_head
 from ttmark.detect_service.once.once import Asked, Once
@@ -129,6 +129,12 @@ class JobDesk:
         try:
             sealed, seal = await seal_head(self._jobs.kek, status.id, head)
             parts: list[bytes] = await run(lambda: _sealed_parts(seal, body.inputs, size))
+            needed = room(status.documents, sum(map(len, parts)))
+            if needed > store.tenant_size:
+                raise TooLarge(
+                    f"The job needs {needed} bytes, and all jobs of a tenant may take {store.tenant_size}. "
+                    "Divide it."
+                )
             job = JobRecord(status.id, caller.tenant, sealed, status.documents, len(parts), status.expires_at)
             await self._jobs.store.create(job, parts, store)
         except TooManyJobs:
@@ -137,10 +143,16 @@ class JobDesk:
                 "is no longer needed.",
                 retry_after=_RETRY_SECONDS,
             ) from None
-        except JobStoreFull:
+        except TenantFull:
             raise TooManyRequests(
-                f"All jobs together may take {store.size} bytes, and with this one they would take more.",
+                f"The tenant's jobs may take {store.tenant_size} bytes, and with this one, which needs "
+                f"{needed}, they would take more. Delete one that is no longer needed.",
                 retry_after=_RETRY_SECONDS,
+            ) from None
+        except JobStoreFull:
+            self._metrics.jobs.labels("no_room").inc()
+            raise TooManyRequests(
+                "There is no room for this job at the moment.", retry_after=_RETRY_SECONDS
             ) from None
         except KeyStoreError:
             raise _away() from None

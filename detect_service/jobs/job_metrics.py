@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-EVENTS = ("created", "deleted", "expired", "refused")
+EVENTS = ("created", "deleted", "expired", "refused", "no_room")
 DOCUMENT_OUTCOMES = ("answered", "failed")
 CALL_OUTCOMES = ("taken", "failed", "given_up")
 

@@ -5,7 +5,7 @@ worker was killed, another worker gets it. The first answer of a part counts and
 each document is answered once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,8 +16,21 @@ class TooManyJobs(Exception):
     """The tenant has as many jobs as it may."""
 
 
+class TenantFull(Exception):
+    """The documents and results of the tenant's jobs would take more room than they may."""
+
+
 class JobStoreFull(Exception):
-    """The documents and results of all jobs would take more room than they may."""
+    """The jobs of all tenants leave no room for this one."""
+
+
+RESULT_BYTES = 1_024
+"""Room that is kept for a document's result from the start: most results are smaller, sealed and as JSON."""
+
+
+def room(documents: int, sealed: int) -> int:
+    """Bytes that count for documents without an answer, which take so many bytes sealed."""
+    return sealed + RESULT_BYTES * documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +62,7 @@ class Claim:
 
     Attributes:
         documents: sealed.
-        attempt: how often it was claimed, this time included.
+        attempt: how often it was claimed and not released, this time included.
         handle: names the claim in the store.
     """
 
@@ -89,14 +102,17 @@ class DueCall:
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """Limits that hold over all replicas.
+    """Limits that hold over all replicas. Bytes are those of sealed documents and results, and `room`.
 
     Attributes:
         jobs: of a tenant, until they expire or are deleted.
-        size: bytes of all jobs, sealed.
+        tenant_size: bytes of a tenant's jobs.
+        size: bytes of all jobs. What is free after a job was made is at least what its tenant then holds, so
+            that tenants that take all they can still leave room to the next one.
     """
 
     jobs: int
+    tenant_size: int
     size: int
 
 
@@ -117,20 +133,20 @@ class JobStore(Protocol):
         Of several at once under one id, be they sealed differently, one is kept as a whole.
 
         Raises:
-            TooManyJobs, JobStoreFull: nothing was kept.
+            TooManyJobs, TenantFull, JobStoreFull: nothing was kept.
         """
 
     async def get(self, tenant: str, job_id: str) -> JobRecord | None:
         """The tenant's job, or None."""
 
-    async def claim(self, worker: str) -> Claim | None:
-        """A part that nobody has; of the tenants the one that was served least recently goes first."""
+    async def claim(self, worker: str, besides: Collection[str] = ()) -> Claim | None:
+        """A part that nobody has, of any tenant but these; who was served least recently goes first."""
 
     async def renew(self, claim: Claim) -> bool:
         """Begins the lease anew; False where another worker has the part by now, or the job is gone."""
 
     async def release(self, claim: Claim) -> None:
-        """Gives the part to whoever claims it next."""
+        """Gives the part to whoever claims it next, as if it had not been claimed."""
 
     async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
         """Keeps the part's results and forgets its documents; False: it has results, or the job is gone."""
@@ -144,8 +160,10 @@ class JobStore(Protocol):
     async def expire(self, now: float) -> int:
         """Forgets the jobs whose time has come; how many."""
 
-    async def next_call(self, now: float, *, pause_seconds: float) -> DueCall | None:
-        """A finished job of which somebody is to be told now.
+    async def next_call(
+        self, now: float, *, pause_seconds: float, besides: Collection[str] = ()
+    ) -> DueCall | None:
+        """A finished job, of any tenant but these, of which somebody is to be told now.
 
         It is due again `pause_seconds` later, after each further attempt twice as long, until `called`.
         """

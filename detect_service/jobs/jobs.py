@@ -20,13 +20,13 @@ class JobLimits:
         body_bytes: of the request that makes one.
         store: over all replicas.
         keep_seconds: how long a job is kept after it was made, and again after it was finished.
-        workers: parts that this process works on at the same time; 0: it leaves them to others.
+        workers: parts of one tenant that this process works on at the same time; 0: none, of nobody.
         part_documents: documents that are worked on, sealed and answered together.
     """
 
     documents: int = 10_000
     body_bytes: int = 16 * 2**20
-    store: StoreLimits = field(default_factory=lambda: StoreLimits(jobs=16, size=64 * 2**20))
+    store: StoreLimits = field(default_factory=lambda: StoreLimits(16, 32 * 2**20, 64 * 2**20))
     keep_seconds: float = 86_400.0
     workers: int = 1
     part_documents: int = 32

@@ -2,22 +2,26 @@
 
 `{ttmark}:job:<id>` is the job's record, beside it `:documents` and `:results`, by part. `{ttmark}:jobs:*` are
 the tenants with the time at which each was served, their streams, when jobs expire, when calls are due, and
-two sums. Nothing of this expires by itself: Redis would evict it when its memory is full.
+sums: bytes, also of each tenant, and documents. Nothing of this expires by itself: Redis would evict it when
+its memory is full.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import cast
 
 from ttmark.detect_service.jobs import redis_scripts as scripts
 from ttmark.detect_service.jobs.job_store import (
+    RESULT_BYTES,
     Claim,
     DueCall,
     JobRecord,
     JobStoreFull,
     PartAnswer,
     StoreLimits,
+    TenantFull,
     TooManyJobs,
+    room,
 )
 from ttmark.detect_service.once.redis_keys import RedisKeys
 from ttmark.detect_service.once.request_keys import RequestKeys
@@ -32,7 +36,7 @@ _BYTES, _WAITING = f"{_JOBS}:bytes", f"{_JOBS}:waiting"
 _BYTES_IN_A_COMMAND = 2**20
 # How long a job may take to be written before what there is of it is forgotten.
 _WRITING_SECONDS = 300.0
-_GIVEN_BACK_MILLISECONDS = 10**9
+_REFUSALS = {b"jobs": TooManyJobs, b"tenant": TenantFull, b"bytes": JobStoreFull}
 
 
 class RedisJobs:
@@ -48,20 +52,16 @@ class RedisJobs:
 
     async def create(self, job: JobRecord, parts: Sequence[bytes], limits: StoreLimits) -> None:
         """Reserves the room, writes the parts, then lets workers see them."""
-        size = sum(map(len, parts))
+        size = room(job.documents, sum(map(len, parts)))
         name, documents = _job(job.job_id), f"{_job(job.job_id)}:documents"
-        names = [name, _of(job.tenant), _EXPIRY, _BYTES, documents]
+        names = [name, _of(job.tenant), _EXPIRY, _BYTES, documents, _bytes_of(job.tenant)]
         values: list[str | bytes | int] = [job.job_id, job.tenant, job.head, job.documents, job.parts]
         forgotten_at = str(self._now() + _WRITING_SECONDS)
-        reserve = script_command(
-            scripts.RESERVE, names, *values, size, limits.jobs, limits.size, forgotten_at
-        )
-        refusal = await self._redis.ask(reserve)
-        if refusal == b"jobs":
-            raise TooManyJobs
-        if refusal == b"bytes":
-            raise JobStoreFull
-        if refusal is None:
+        values += [size, RESULT_BYTES, limits.jobs, limits.tenant_size, limits.size, forgotten_at]
+        answer = await self._redis.ask(script_command(scripts.RESERVE, names, *values))
+        if answer in _REFUSALS:
+            raise _REFUSALS[answer]
+        if answer is None:
             for some in _pieces(parts):
                 await self._redis.ask(script_command(scripts.WRITE, [name, documents], job.head, *some))
         names = [name, _stream(job.tenant), _TENANTS, _EXPIRY, _WAITING]
@@ -73,9 +73,9 @@ class RedisJobs:
         job = await self._record(job_id)
         return job if job is not None and job.tenant == tenant else None
 
-    async def claim(self, worker: str) -> Claim | None:
+    async def claim(self, worker: str, besides: Collection[str] = ()) -> Claim | None:
         for tenant in await self._redis.ask(("ZRANGE", _TENANTS, 0, -1)):
-            while True:
+            while tenant.decode() not in besides:
                 command = script_command(
                     scripts.CLAIM,
                     [_stream(tenant.decode()), _TENANTS],
@@ -105,20 +105,19 @@ class RedisJobs:
         return Claim(job, part, documents, attempts, f"{worker} {entry.decode()}")
 
     async def renew(self, claim: Claim) -> bool:
-        return await self._lease(claim, 0)
+        return await self._lease(claim, scripts.RENEW)
 
     async def release(self, claim: Claim) -> None:
-        await self._lease(claim, _GIVEN_BACK_MILLISECONDS)
+        await self._lease(claim, scripts.RELEASE)
 
-    async def _lease(self, claim: Claim, idle: int) -> bool:
-        worker, entry = claim.handle.split(" ")
+    async def _lease(self, claim: Claim, script: str) -> bool:
         names = [_stream(claim.job.tenant), _job(claim.job.job_id)]
-        return bool(await self._redis.ask(script_command(scripts.LEASE, names, worker, entry, idle)))
+        return bool(await self._redis.ask(script_command(script, names, *claim.handle.split(" "))))
 
     async def answer(self, claim: Claim, answer: PartAnswer) -> bool:
         job, entry = _job(claim.job.job_id), claim.handle.split(" ")[1]
         names = [job, f"{job}:documents", f"{job}:results", _stream(claim.job.tenant), _TENANTS, _EXPIRY]
-        names += [_BYTES, _WAITING, _CALLS]
+        names += [_BYTES, _WAITING, _CALLS, _bytes_of(claim.job.tenant)]
         command = script_command(
             scripts.ANSWER,
             names,
@@ -148,19 +147,22 @@ class RedisJobs:
     async def _forget(self, tenant: str, job_id: str) -> bool:
         job = _job(job_id)
         names = [job, f"{job}:documents", f"{job}:results", _of(tenant), _EXPIRY, _CALLS, _BYTES, _WAITING]
+        names += [_bytes_of(tenant)]
         return bool(await self._redis.confirmed(script_command(scripts.FORGET, names, job_id)))
 
-    async def next_call(self, now: float, *, pause_seconds: float) -> DueCall | None:
-        due = await self._redis.ask(("ZRANGEBYSCORE", _CALLS, "-inf", str(now), "LIMIT", 0, 1))
-        if not due:
-            return None
-        job_id = due[0].decode()
-        names = [_CALLS, _job(job_id)]
-        attempt = await self._redis.ask(
-            script_command(scripts.CALL, names, job_id, str(now), str(pause_seconds))
-        )
-        job = await self._record(job_id)
-        return DueCall(job, attempt) if attempt and job else None
+    async def next_call(
+        self, now: float, *, pause_seconds: float, besides: Collection[str] = ()
+    ) -> DueCall | None:
+        for name in await self._redis.ask(("ZRANGEBYSCORE", _CALLS, "-inf", str(now))):
+            job_id = name.decode()
+            job = await self._record(job_id)
+            if job is None or job.tenant in besides:
+                continue
+            names = [_CALLS, _job(job_id)]
+            call = script_command(scripts.CALL, names, job_id, str(now), str(pause_seconds))
+            if attempt := await self._redis.ask(call):
+                return DueCall(job, attempt)
+        return None
 
     async def called(self, job_id: str) -> None:
         await self._redis.ask(("ZREM", _CALLS, job_id))
@@ -210,6 +212,10 @@ def _job(job_id: str) -> str:
 
 def _of(tenant: str) -> str:
     return f"{_JOBS}:of:{tenant}"
+
+
+def _bytes_of(tenant: str) -> str:
+    return f"{_JOBS}:bytes:{tenant}"
 
 
 def _stream(tenant: str) -> str:

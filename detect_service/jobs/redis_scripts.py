@@ -1,21 +1,32 @@
 """The changes of `RedisJobs`, each a script that Redis runs as a whole."""
 
-# KEYS: job, jobs of the tenant, expiry, bytes, documents of the job. ARGV: id, tenant, head, documents,
-# parts, size, most jobs, most bytes, when what is written so far may be forgotten. Gives why not, or nothing.
+# Jobs of an earlier release count for all jobs and not for their tenant, whose sum never falls below 0.
+_ADD_BYTES = """
+local function add_bytes(all, of_tenant, change)
+  redis.call('INCRBY', all, change)
+  if redis.call('INCRBY', of_tenant, change) <= 0 then redis.call('DEL', of_tenant) end
+end
+"""
+
+# KEYS: job, jobs of the tenant, expiry, bytes, documents of the job, bytes of the tenant. ARGV: id, tenant,
+# head, documents, parts, size, room for a result, most jobs, most bytes of the tenant, most bytes, when what
+# is written so far may be forgotten. Gives why not, or nothing.
 # What another request has written under this id and has not started is given up for this one.
-RESERVE = """
+RESERVE = f"""{_ADD_BYTES}
 local was = redis.call('HMGET', KEYS[1], 'expires_at', 'bytes', 'head')
 if was[1] then return 'there' end
 if was[3] == ARGV[3] then return nil end
-if not was[2] and redis.call('SCARD', KEYS[2]) >= tonumber(ARGV[7]) then return 'jobs' end
+if not was[2] and redis.call('SCARD', KEYS[2]) >= tonumber(ARGV[8]) then return 'jobs' end
 local more = ARGV[6] - (was[2] or 0)
-if tonumber(redis.call('GET', KEYS[4]) or '0') + more > tonumber(ARGV[8]) then return 'bytes' end
+local of_tenant = (redis.call('GET', KEYS[6]) or 0) + more
+if of_tenant > tonumber(ARGV[9]) then return 'tenant' end
+if (redis.call('GET', KEYS[4]) or 0) + more + of_tenant > tonumber(ARGV[10]) then return 'bytes' end
 redis.call('DEL', KEYS[5])
 redis.call('HSET', KEYS[1], 'tenant', ARGV[2], 'head', ARGV[3], 'documents', ARGV[4], 'parts', ARGV[5],
-           'answered', 0, 'failed', 0, 'done', 0, 'bytes', ARGV[6])
+           'answered', 0, 'failed', 0, 'done', 0, 'bytes', ARGV[6], 'room', ARGV[7])
 redis.call('SADD', KEYS[2], ARGV[1])
-redis.call('ZADD', KEYS[3], ARGV[9], ARGV[1])
-redis.call('INCRBY', KEYS[4], more)
+redis.call('ZADD', KEYS[3], ARGV[11], ARGV[1])
+add_bytes(KEYS[4], KEYS[6], more)
 return nil
 """
 
@@ -74,26 +85,38 @@ end
 # KEYS: stream, tenants. ARGV: entry, tenant.
 DROP = f"{_REMOVE_ENTRY} remove(KEYS[1], KEYS[2], ARGV[1], ARGV[2])"
 
-# KEYS: stream, job. ARGV: worker, entry, milliseconds since the claim from now on.
-LEASE = """
+_IF_HELD = """
 local pending = redis.pcall('XPENDING', KEYS[1], 'workers', ARGV[2], ARGV[2], 1)
 if pending.err or not pending[1] or pending[1][2] ~= ARGV[1] then return 0 end
 if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
-redis.call('XCLAIM', KEYS[1], 'workers', ARGV[1], 0, ARGV[2], 'IDLE', ARGV[3], 'JUSTID')
+"""
+
+# KEYS: stream, job. ARGV: worker, entry.
+RENEW = f"""{_IF_HELD}
+redis.call('XCLAIM', KEYS[1], 'workers', ARGV[1], 0, ARGV[2], 'IDLE', 0, 'JUSTID')
 return 1
 """
 
-# KEYS: job, its documents, its results, stream, tenants, expiry, bytes, waiting, calls. ARGV: part, entry,
-# results, answered, failed, now, when the job expires if it is finished, whether to call then, id, tenant.
-ANSWER = f"""{_REMOVE_ENTRY}
+# KEYS: stream, job. ARGV: worker, entry. Nobody's for so long that every lease of it has run out.
+RELEASE = f"""{_IF_HELD}
+redis.call('XCLAIM', KEYS[1], 'workers', 'nobody', 0, ARGV[2], 'IDLE', 1000000000,
+           'RETRYCOUNT', pending[1][4] - 1, 'JUSTID')
+return 1
+"""
+
+# KEYS: job, its documents, its results, stream, tenants, expiry, bytes, waiting, calls, bytes of the tenant.
+# ARGV: part, entry, results, answered, failed, now, when the job expires if it is finished, whether to call
+# then, id, tenant.
+ANSWER = f"""{_REMOVE_ENTRY}{_ADD_BYTES}
 local first = 0
 if redis.call('HEXISTS', KEYS[1], 'expires_at') == 1
     and redis.call('HSETNX', KEYS[3], ARGV[1], ARGV[3]) == 1 then
   first = 1
-  local change = #ARGV[3] - redis.call('HSTRLEN', KEYS[2], ARGV[1])
+  local room = (redis.call('HGET', KEYS[1], 'room') or 0) * ARGV[4]
+  local change = #ARGV[3] - redis.call('HSTRLEN', KEYS[2], ARGV[1]) - room
   redis.call('HDEL', KEYS[2], ARGV[1])
   redis.call('HINCRBY', KEYS[1], 'bytes', change)
-  redis.call('INCRBY', KEYS[7], change)
+  add_bytes(KEYS[7], KEYS[10], change)
   redis.call('HINCRBY', KEYS[1], 'answered', ARGV[4])
   redis.call('HINCRBY', KEYS[1], 'failed', ARGV[5])
   redis.call('INCRBY', KEYS[8], -ARGV[4])
@@ -107,15 +130,16 @@ remove(KEYS[4], KEYS[5], ARGV[2], ARGV[10])
 return first
 """
 
-# KEYS: job, its documents, its results, jobs of the tenant, expiry, calls, bytes, waiting. ARGV: id.
-FORGET = """
+# KEYS: job, its documents, its results, jobs of the tenant, expiry, calls, bytes, waiting, bytes of the
+# tenant. ARGV: id.
+FORGET = f"""{_ADD_BYTES}
 local was = redis.call('HMGET', KEYS[1], 'bytes', 'documents', 'answered', 'expires_at')
 redis.call('ZREM', KEYS[5], ARGV[1])
 redis.call('ZREM', KEYS[6], ARGV[1])
 redis.call('SREM', KEYS[4], ARGV[1])
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
 if not was[1] then return 0 end
-redis.call('INCRBY', KEYS[7], -was[1])
+add_bytes(KEYS[7], KEYS[9], -was[1])
 if was[4] then redis.call('INCRBY', KEYS[8], was[3] - was[2]) end
 return 1
 """

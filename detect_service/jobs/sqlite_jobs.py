@@ -1,18 +1,22 @@
 """Detection jobs in a SQLite file."""
 
+import json
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from ttmark.detect_service.jobs.job_store import (
+    RESULT_BYTES,
     Claim,
     DueCall,
     JobRecord,
     JobStoreFull,
     PartAnswer,
     StoreLimits,
+    TenantFull,
     TooManyJobs,
+    room,
 )
 from ttmark.detect_service.once import sqlite_keys
 from ttmark.detect_service.once.request_keys import RequestKeys
@@ -38,11 +42,19 @@ CREATE TABLE IF NOT EXISTS parts (
     "PRAGMA secure_delete = ON",  # a text that is forgotten leaves no bytes in the file
 )
 _COLUMNS = "jobs.job_id, tenant, head, jobs.documents, parts, expires_at, answered, failed, finished_at"
-_SIZE = "SELECT TOTAL(LENGTH(documents)) + TOTAL(LENGTH(results)) FROM parts"
+_SIZES = f"""
+SELECT tenant, SUM((documents - answered) * {RESULT_BYTES} + (
+    SELECT TOTAL(LENGTH(parts.documents)) + TOTAL(LENGTH(results)) FROM parts WHERE parts.job_id = jobs.job_id
+)) FROM jobs GROUP BY tenant
+"""  # noqa: S608 - of constants
+_BESIDES = "tenant NOT IN (SELECT value FROM json_each(?))"
 _NEXT_JOB = f"""
-SELECT {_COLUMNS} FROM jobs WHERE EXISTS (
+SELECT {_COLUMNS} FROM jobs WHERE {_BESIDES} AND EXISTS (
     SELECT 1 FROM parts WHERE parts.job_id = jobs.job_id AND results IS NULL AND leased_until <= ?
 ) ORDER BY (SELECT MAX(served) FROM jobs AS other WHERE other.tenant = jobs.tenant), number LIMIT 1
+"""  # noqa: S608 - of constants
+_NEXT_CALL = f"""
+SELECT job_id, call_attempts FROM jobs WHERE {_BESIDES} AND call_at <= ? ORDER BY call_at LIMIT 1
 """  # noqa: S608 - of constants
 _NEXT_PART = """
 SELECT part, documents, attempts FROM parts WHERE job_id = ? AND results IS NULL AND leased_until <= ?
@@ -67,7 +79,12 @@ class SqliteJobs:
             of_tenant = "SELECT COUNT(*) FROM jobs WHERE tenant = ?"
             if connection.execute(of_tenant, (job.tenant,)).fetchone()[0] >= limits.jobs:
                 raise TooManyJobs
-            if connection.execute(_SIZE).fetchone()[0] + sum(map(len, parts)) > limits.size:
+            sizes = dict(connection.execute(_SIZES))
+            more = room(job.documents, sum(map(len, parts)))
+            tenant_size = sizes.get(job.tenant, 0) + more
+            if tenant_size > limits.tenant_size:
+                raise TenantFull
+            if sum(sizes.values()) + more + tenant_size > limits.size:
                 raise JobStoreFull
             connection.execute(
                 "INSERT INTO jobs (job_id, tenant, head, documents, parts, expires_at)"
@@ -84,10 +101,10 @@ class SqliteJobs:
     async def get(self, tenant: str, job_id: str) -> JobRecord | None:
         return await self._file.run(lambda connection: _job(connection, job_id, tenant))
 
-    async def claim(self, worker: str) -> Claim | None:
+    async def claim(self, worker: str, besides: Collection[str] = ()) -> Claim | None:
         def take(connection: sqlite3.Connection) -> Claim | None:
             now = self._now()
-            found = connection.execute(_NEXT_JOB, (now,)).fetchone()
+            found = connection.execute(_NEXT_JOB, (_listed(besides), now)).fetchone()
             if found is None:
                 return None
             job = JobRecord(*found)
@@ -103,13 +120,13 @@ class SqliteJobs:
         return await self._file.change(take)
 
     async def renew(self, claim: Claim) -> bool:
-        return await self._lease(claim, self._now() + self.lease_seconds)
+        return await self._lease(claim, "leased_until = ?", self._now() + self.lease_seconds)
 
     async def release(self, claim: Claim) -> None:
-        await self._lease(claim, 0.0)
+        await self._lease(claim, "worker = NULL, attempts = attempts - 1, leased_until = ?", 0.0)
 
-    async def _lease(self, claim: Claim, until: float) -> bool:
-        statement = f"UPDATE parts SET leased_until = ? WHERE {_HELD}"  # noqa: S608 - of constants
+    async def _lease(self, claim: Claim, change: str, until: float) -> bool:
+        statement = f"UPDATE parts SET {change} WHERE {_HELD}"  # noqa: S608 - of constants
         values = (until, claim.job.job_id, claim.part, claim.handle)
         return await self._file.run(lambda connection: connection.execute(statement, values).rowcount == 1)
 
@@ -152,10 +169,11 @@ class SqliteJobs:
         statement = "DELETE FROM jobs WHERE expires_at <= ?"
         return await self._file.change(lambda connection: connection.execute(statement, (now,)).rowcount)
 
-    async def next_call(self, now: float, *, pause_seconds: float) -> DueCall | None:
+    async def next_call(
+        self, now: float, *, pause_seconds: float, besides: Collection[str] = ()
+    ) -> DueCall | None:
         def take(connection: sqlite3.Connection) -> DueCall | None:
-            due = "SELECT job_id, call_attempts FROM jobs WHERE call_at <= ? ORDER BY call_at LIMIT 1"
-            found = connection.execute(due, (now,)).fetchone()
+            found = connection.execute(_NEXT_CALL, (_listed(besides), now)).fetchone()
             if found is None:
                 return None
             job_id, attempts = found
@@ -178,6 +196,10 @@ class SqliteJobs:
 
     async def close(self) -> None:
         await self._file.close()
+
+
+def _listed(tenants: Collection[str]) -> str:
+    return json.dumps(list(tenants))
 
 
 def _job(connection: sqlite3.Connection, job_id: str, tenant: str | None = None) -> JobRecord | None:

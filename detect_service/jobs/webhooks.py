@@ -3,6 +3,7 @@
 See https://www.standardwebhooks.com: receivers check the signature with any of its libraries.
 """
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -15,7 +16,7 @@ from ttmark.shared.vault.confidential import Confidential
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what secrets begin with
 _PORTS = {"http": 80, "https": 443}
-_SECONDS = 10.0
+_CALL_SECONDS = 10.0
 
 
 def secret_of(text: str) -> bytes:
@@ -44,6 +45,7 @@ class Webhooks(Confidential):
 
     Args:
         hosts: `name` for the usual port of http or https, `name:port` for another one.
+        seconds: of a call, from looking up the host's name to the last byte of the answer's head.
         transport: replaces the network, for tests.
     """
 
@@ -52,11 +54,13 @@ class Webhooks(Confidential):
         hosts: Collection[str],
         secret: bytes,
         *,
+        seconds: float = _CALL_SECONDS,
         transport: httpx.AsyncBaseTransport | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._secret = secret
+        self._seconds = seconds
         self._transport = transport
         self._now = now
 
@@ -73,7 +77,7 @@ class Webhooks(Confidential):
         return (f"{name}:{port}" if port != _PORTS[url.scheme] else name) in self._hosts
 
     async def call(self, address: str, message_id: str, body: bytes) -> bool:
-        """Whether the address took the message: any status of 200 to 299 within ten seconds."""
+        """Whether the address took the message: any status of 200 to 299 within `seconds`."""
         if not self.allows(address):
             return False
         timestamp = int(self._now())
@@ -85,11 +89,12 @@ class Webhooks(Confidential):
         }
         try:
             async with (
+                asyncio.timeout(self._seconds),  # the client's limit begins anew with each byte
                 httpx.AsyncClient(
-                    timeout=_SECONDS, follow_redirects=False, trust_env=False, transport=self._transport
+                    timeout=self._seconds, follow_redirects=False, trust_env=False, transport=self._transport
                 ) as client,
                 client.stream("POST", address, content=body, headers=headers) as response,
             ):
                 return response.is_success
-        except httpx.HTTPError:
+        except (httpx.HTTPError, TimeoutError):
             return False

@@ -1,20 +1,31 @@
 """Texts that a command is given as files or on standard input."""
 
+import errno
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from ttmark.services.runtime import StartupError, in_one_line
 
 STANDARD_INPUT = "-"
+MOST_BYTES = 256 * 2**20
+"""What is read of a file: a device or a pipe may never end."""
+_BLOCK_BYTES = 2**20
 
 
 def bytes_of(name: str) -> bytes:
     """The content of a file, or of standard input for `-`.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: the file cannot be read, or has more than MOST_BYTES.
     """
-    return sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+    content = bytearray()
+    with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            content += block
+            if len(content) > MOST_BYTES:
+                raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES // 2**20} MiB")
+    return bytes(content)
 
 
 def read_bytes(name: str) -> bytes:

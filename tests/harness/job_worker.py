@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from prometheus_client import CollectorRegistry
@@ -14,6 +14,7 @@ from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, JobStore, PartAnswer
+from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.services.jobs import open_jobs
@@ -45,10 +46,8 @@ async def _work(parts: int, moment: Moment | None) -> None:
     queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry, MODES))
     metrics, detection = JobMetrics(registry), DetectionMetrics(registry)
     async with access:
-        worker = JobWorker(
-            jobs, backend, queue, metrics, detection, no_audit, ready=lambda: access.cache.ready
-        )
-        await worker.run()
+        part_work = PartWork(jobs, backend, queue, metrics, detection, no_audit)
+        await JobWorker(jobs, part_work, metrics, ready=lambda: access.cache.ready).run()
 
 
 def _end_at(store: JobStore, parts: int, moment: Moment) -> None:
@@ -59,9 +58,9 @@ def _end_at(store: JobStore, parts: int, moment: Moment) -> None:
         if where == moment and count > parts:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    async def counted_claim(worker: str) -> Claim | None:
+    async def counted_claim(worker: str, besides: Collection[str] = ()) -> Claim | None:
         nonlocal claimed
-        found = await claim(worker)
+        found = await claim(worker, besides)
         claimed += found is not None
         reached("claimed", claimed)
         return found

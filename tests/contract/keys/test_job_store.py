@@ -13,12 +13,14 @@ from ttmark.detect_service.jobs.job_store import (
     JobStoreFull,
     PartAnswer,
     StoreLimits,
+    TenantFull,
     TooManyJobs,
+    room,
 )
 from ttmark.services.jobs import open_job_store
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
-LIMITS = StoreLimits(jobs=3, size=10_000_000)
+LIMITS = StoreLimits(jobs=3, tenant_size=5_000_000, size=10_000_000)
 LEASE_SECONDS = 0.3
 NEVER = 4e9
 
@@ -55,6 +57,11 @@ async def make(store: JobStore, *made: JobRecord) -> None:
         await store.create(one, contents(one.parts), LIMITS)
 
 
+async def make_within(store: JobStore, limits: StoreLimits, *made: JobRecord) -> None:
+    for one in made:
+        await store.create(one, contents(one.parts), limits)
+
+
 async def drained(store: JobStore, worker: str = "w") -> list[tuple[str, int]]:
     """Answers all that can be claimed: job and part of each, in order."""
     done = []
@@ -88,7 +95,7 @@ async def test_repeating_a_creation_changes_nothing(jobs: JobStore) -> None:
 
 
 async def test_of_creations_at_once_under_one_id_one_is_kept_whole(jobs: JobStore, other: JobStore) -> None:
-    limits = StoreLimits(jobs=1, size=1_000_000)
+    limits = StoreLimits(jobs=1, tenant_size=1_000_000, size=2_000_000)
 
     def create(store: JobStore, number: int) -> Awaitable[None]:
         head = b"%d" % number
@@ -105,7 +112,8 @@ async def test_of_creations_at_once_under_one_id_one_is_kept_whole(jobs: JobStor
     assert await other.claim("w") is None
     assert await jobs.waiting() == 6
     await jobs.delete("a", "j1")
-    await jobs.create(job(), [b"x" * 999_999, b"x"], limits)  # into all of the room, which was given back
+    left = 1_000_000 - room(6, 0)
+    await jobs.create(job(), [b"x" * (left - 1), b"x"], limits)  # into all of the room, which was given back
 
 
 async def test_parts_come_with_their_documents_and_each_goes_to_one_worker(
@@ -178,6 +186,35 @@ async def test_a_released_part_is_free_at_once(jobs: JobStore, other: JobStore) 
     assert await jobs.answer(claim, answer())
 
 
+async def test_a_released_part_is_as_new_and_one_whose_worker_died_is_not(jobs: JobStore) -> None:
+    await make(jobs, job(parts=1))
+    for worker in ("w1", "w2", "w3"):
+        claim = await claimed(jobs, worker)
+        assert claim.attempt == 1
+        await jobs.release(claim)
+        await jobs.release(claim)  # says nothing new
+    dead = await claimed(jobs, "dead")
+    await asyncio.sleep(2 * LEASE_SECONDS)
+    again = await claimed(jobs, "w")
+    assert (dead.attempt, again.attempt) == (1, 2)
+    await jobs.release(dead)  # is another worker's by now
+    assert await jobs.claim("v") is None
+    await jobs.release(again)
+    assert not await jobs.renew(again)
+    assert (await claimed(jobs, "v")).attempt == 2
+
+
+async def test_tenants_that_are_passed_over_hold_up_no_other(jobs: JobStore) -> None:
+    await make(jobs, job("j1", "a"), job("j2", "b", parts=1))
+    first = await claimed(jobs)
+    assert first.job.tenant == "a"
+    second = await jobs.claim("w", ["a"])
+    assert second is not None
+    assert second.job.tenant == "b"
+    assert await jobs.claim("w", {"a", "b"}) is None
+    assert await jobs.claim("w", ["b"]) is not None
+
+
 async def test_tenants_take_turns_whoever_came_first(jobs: JobStore) -> None:
     await make(jobs, job("j1", "a"), job("j2", "a"), job("j3", "b", parts=2))
     order = [name for name, _ in await drained(jobs)]
@@ -220,21 +257,57 @@ async def test_a_tenant_has_so_many_jobs_and_another_one_its_own(jobs: JobStore)
     await make(jobs, job("j4"))
 
 
-async def test_what_all_jobs_hold_is_limited_and_given_back(jobs: JobStore) -> None:
-    limits = StoreLimits(jobs=9, size=700)
-    await jobs.create(job("j1"), contents(), limits)
-    await jobs.create(job("j2", "b"), contents(), limits)
-    with pytest.raises(JobStoreFull):
-        await jobs.create(job("j3"), contents(), limits)
-    assert await jobs.answer(await claimed(jobs), answer(b"x" * 50))
-    with pytest.raises(JobStoreFull):
-        await jobs.create(job("j3"), contents(), limits)
-    assert await jobs.answer(await claimed(jobs), answer(b""))
-    assert await jobs.answer(await claimed(jobs), answer(b"x" * 50))
-    await jobs.create(job("j3"), contents(), limits)
-    await jobs.delete("b", "j2")
+async def test_what_a_tenant_holds_is_limited_and_given_back(jobs: JobStore) -> None:
+    one = room(6, 300)
+    limits = StoreLimits(jobs=9, tenant_size=2 * one, size=100 * one)
+    await make_within(jobs, limits, job("j1"), job("j2"))
+    with pytest.raises(TenantFull):
+        await make_within(jobs, limits, job("j3"))
+    await make_within(jobs, limits, job("j4", "b"), job("j5", "b"))
+    while (claim := await jobs.claim("w")) is not None:
+        assert await jobs.answer(claim, answer(b"x" * (one // 3)))
+    with pytest.raises(TenantFull):
+        await make_within(jobs, limits, job("j3"))
     await jobs.delete("a", "j1")
-    await jobs.create(job("j4"), contents(), limits)
+    await make_within(jobs, limits, job("j3"))
+    await jobs.delete("a", "j3")
+    assert await jobs.expire(NEVER + 1) == 3
+    await make_within(jobs, limits, job("j1"), job("j2"))
+    with pytest.raises(TenantFull):
+        await make_within(jobs, limits, job("j3"))
+
+
+async def test_small_results_leave_room_and_large_ones_take_it(jobs: JobStore) -> None:
+    one = room(2, 100)
+    limits = StoreLimits(jobs=9, tenant_size=2 * one, size=100 * one)
+    await make_within(jobs, limits, job("j1", parts=1), job("j2", parts=1))
+    assert await jobs.answer(await claimed(jobs), answer(b""))
+    await make_within(jobs, limits, job("j3", parts=1))
+    assert await jobs.answer(await claimed(jobs), answer(b"x" * 3 * one))
+    assert await jobs.answer(await claimed(jobs), answer(b""))
+    with pytest.raises(TenantFull):
+        await make_within(jobs, limits, job("j4", parts=1))
+
+
+async def test_tenants_that_take_all_they_can_leave_room_for_the_next_one(jobs: JobStore) -> None:
+    one = room(2, 100)
+    limits = StoreLimits(jobs=99, tenant_size=16 * one, size=32 * one)
+    made = {}
+    for tenant in "abcde":
+        full = None
+        for number in range(99):
+            try:
+                await make_within(jobs, limits, job(f"{tenant}{number}", tenant, parts=1))
+            except (TenantFull, JobStoreFull) as error:
+                full = type(error)
+                break
+        made[tenant] = (number, full)
+    assert made.pop("a") == (16, TenantFull)
+    assert made == {
+        tenant: (number, JobStoreFull) for tenant, number in zip("bcde", (8, 4, 2, 1), strict=True)
+    }
+    await jobs.delete("a", "a0")
+    await make_within(jobs, limits, job("f0", "f", parts=1))
 
 
 async def test_a_call_is_due_when_the_job_is_finished_and_again_after_growing_pauses(
@@ -254,6 +327,17 @@ async def test_a_call_is_due_when_the_job_is_finished_and_again_after_growing_pa
         assert await other.next_call(later - 0.5, pause_seconds=10) is None
     await jobs.called("j1")
     assert await jobs.next_call(1e9, pause_seconds=10) is None
+
+
+async def test_calls_of_tenants_that_are_passed_over_stay_due(jobs: JobStore) -> None:
+    await make(jobs, job("j1", parts=1), job("j2", parts=1), job("j3", "b", parts=1))
+    while (claim := await jobs.claim("w")) is not None:
+        await jobs.answer(claim, answer(calls=True))
+    due = await jobs.next_call(8.0, pause_seconds=10, besides=["a"])
+    assert due is not None
+    assert (due.job.job_id, due.attempt) == ("j3", 1)
+    assert await jobs.next_call(8.0, pause_seconds=10, besides=["a"]) is None
+    assert await jobs.next_call(8.0, pause_seconds=10, besides=["b"]) is not None
 
 
 async def test_many_workers_answer_each_part_once(jobs: JobStore, other: JobStore) -> None:

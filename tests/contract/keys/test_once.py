@@ -23,7 +23,7 @@ from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailabl
 
 KEK = KeyEncryptionKey(bytes(32))
 MINE = Principal("t1", "a", frozenset())
-LIMITS = StoreLimits(jobs=9, size=10_000_000)
+LIMITS = StoreLimits(jobs=9, tenant_size=5_000_000, size=10_000_000)
 
 
 @dataclass

@@ -89,7 +89,9 @@ async def open_desk(service: Any, folder: Path, jobs_of_tenant: int = 16) -> Asy
         AppOptions(authenticate=authenticate, registry=CollectorRegistry(), audit=events.append),
         readiness=lambda: Readiness({}),
         allowance=allowance,  # type: ignore[arg-type]
-        jobs=Jobs(jobs, kek, authenticate, JobLimits(store=StoreLimits(jobs_of_tenant, 2**20), workers=0)),
+        jobs=Jobs(
+            jobs, kek, authenticate, JobLimits(store=StoreLimits(jobs_of_tenant, 2**20, 2**21), workers=0)
+        ),
         case_key=KEY,
         kept_cases=KeptCases(cases, kek, 2.0, CaseRoom(20_000, 50_000), 5_000),
     )

@@ -10,12 +10,12 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from ttmark.detect_service.jobs.calls import MOST_CALLS, JobCalls
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.sealing import JobHead, seal_head
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.jobs.upkeep import MOST_CALLS, JobUpkeep
 from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_jobs import JobSettings
@@ -110,24 +110,24 @@ async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path)
     webhooks = Webhooks(HOSTS, SECRET, transport=httpx.MockTransport(answer), now=lambda: now)
     store = SqliteJobs(tmp_path / "jobs.db", lease_seconds=30)
     registry = CollectorRegistry()
-    upkeep = JobUpkeep(Jobs(store, kek, nobody, webhooks=webhooks), JobMetrics(registry), now=lambda: now)
+    calls = JobCalls(Jobs(store, kek, nobody, webhooks=webhooks), JobMetrics(registry), now=lambda: now)
 
     async def finished(job_id: str) -> None:
         options = JobOptions(mode="direct", webhook=ADDRESS)
         head = JobHead(token_id="t", created_at=1.0, part_documents=1, options=options)
         sealed, _ = await seal_head(kek, job_id, head)
-        await store.create(JobRecord(job_id, "a", sealed, 1, 1, 4e9), [b"x"], StoreLimits(9, 1_000))
+        await store.create(JobRecord(job_id, "a", sealed, 1, 1, 4e9), [b"x"], StoreLimits(9, 10_000, 20_000))
         claim = await store.claim("w")
         assert claim is not None
         await store.answer(claim, PartAnswer(b"r", 1, 0, now, 4e9, calls=True))
 
     await finished("j1")
-    assert await upkeep.call_once()
-    assert not await upkeep.call_once()
+    assert await calls.call_once()
+    assert not await calls.call_once()
     now, status = now + 11, 204
-    assert await upkeep.call_once()
+    assert await calls.call_once()
     now += 1e6
-    assert not await upkeep.call_once()
+    assert not await calls.call_once()
     assert len(heard) == 2
     body = heard[1].content
     assert json.loads(body)["type"] == "job.finished"
@@ -142,7 +142,7 @@ async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path)
     status = 500
     heard.clear()
     for _ in range(MOST_CALLS + 3):
-        await upkeep.call_once()
+        await calls.call_once()
         now += 1e5
     assert len(heard) == MOST_CALLS
     counts = [

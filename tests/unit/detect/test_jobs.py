@@ -21,8 +21,9 @@ from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import StoreLimits
 from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
+from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS, PartWork
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.jobs.worker import MOST_ATTEMPTS, JobWorker
+from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
@@ -92,7 +93,7 @@ def open_desk(service, tmp_path: Path) -> Open:
 
         registry = CollectorRegistry()
         store = SqliteJobs(tmp_path / "jobs.db", lease_seconds=30)
-        job_limits = replace(JobLimits(part_documents=4, workers=0), **limits)
+        job_limits = replace(JobLimits(part_documents=4), **limits)
         jobs = Jobs(store, KeyEncryptionKey(bytes(32)), current, job_limits)
         app = create_detection_app(
             backend,
@@ -102,15 +103,9 @@ def open_desk(service, tmp_path: Path) -> Open:
         )
         other = CollectorRegistry()
         queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other, MODES))
-        worker = JobWorker(
-            jobs,
-            backend,
-            queue,
-            JobMetrics(other),
-            DetectionMetrics(other),
-            events.append,
-            ready=lambda: True,
-        )
+        metrics = JobMetrics(other)
+        parts = PartWork(jobs, backend, queue, metrics, DetectionMetrics(other), events.append)
+        worker = JobWorker(jobs, parts, metrics, ready=lambda: True)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://jobs") as client:
             yield Desk(client, worker, store, tmp_path / "jobs.db", events, callers, registry, other)
         await store.close()
@@ -319,24 +314,53 @@ async def test_a_job_may_have_more_documents_than_other_bodies_have_objects(open
         assert (await desk.ask("GET", f"/{job}")).json()["documents"] == 12_000
 
 
-async def test_jobs_of_a_tenant_and_room_are_limited(open_desk: Open) -> None:
-    async with open_desk(store=StoreLimits(jobs=1, size=2_000)) as desk:
-        job = await desk.make(["a"])
-        refused = await desk.ask("POST", "", json={"mode": "direct", "inputs": [{"text": "a"}]})
-        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
-        await desk.ask("DELETE", f"/{job}")
-        large = await desk.ask("POST", "", json={"mode": "direct", "inputs": [{"text": "a" * 3_000}]})
-        assert (large.status_code, "2000 bytes" in large.text) == (429, True)
-        assert desk.registry.get_sample_value("ttmark_jobs_total", {"event": "refused"}) == 2
+async def test_jobs_of_a_tenant_and_their_room_are_limited(open_desk: Open) -> None:
+    async with open_desk(store=StoreLimits(jobs=2, tenant_size=4_000, size=10_000)) as desk:
+
+        async def refused(text: str) -> tuple[int, str | None, str]:
+            response = await desk.ask("POST", "", json={"mode": "direct", "inputs": [{"text": text}]})
+            return response.status_code, response.headers.get("Retry-After"), response.json()["detail"]
+
+        jobs = [await desk.make(["a"]) for _ in range(2)]
+        status, wait, words = await refused("a")
+        assert (status, wait, "2 jobs" in words) == (429, "60", True)
+        await desk.ask("DELETE", f"/{jobs[0]}")
+        status, wait, words = await refused("a" * 2_000)
+        assert (status, wait, "4000 bytes" in words) == (429, "60", True)
+        status, wait, words = await refused("a" * 4_000)
+        assert (status, wait, "Divide it." in words) == (413, None, True)
+        assert desk.registry.get_sample_value("ttmark_jobs_total", {"event": "refused"}) == 3
+        assert desk.registry.get_sample_value("ttmark_jobs_total", {"event": "no_room"}) == 0
+
+
+async def test_four_jobs_of_one_tenant_leave_room_for_those_of_another(open_desk: Open) -> None:
+    limits = StoreLimits(jobs=16, tenant_size=32_000, size=64_000)
+    async with open_desk(store=limits) as desk:
+        for _ in range(4):
+            body = {"mode": "direct", "inputs": [{"text": " " * 14_000}]}
+            last = await desk.ask("POST", "", json=body)
+        assert last.status_code == 429
+        assert await desk.make(["a"] * 10, "stranger")
+
+
+async def test_a_store_that_is_full_is_told_without_a_word_about_other_tenants(open_desk: Open) -> None:
+    async with open_desk(store=StoreLimits(jobs=16, tenant_size=32_000, size=32_000)) as desk:
+        await desk.make(["a" * 14_000])
+        body = {"mode": "direct", "inputs": [{"text": "a" * 14_000}]}
+        full = await desk.ask("POST", "", "stranger", json=body)
+        assert (full.status_code, full.headers["Retry-After"]) == (429, "60")
+        assert full.json()["detail"] == "There is no room for this job at the moment."
+        assert desk.registry.get_sample_value("ttmark_jobs_total", {"event": "no_room"}) == 1
 
 
 async def test_a_part_whose_workers_keep_dying_is_answered_with_errors(desk: Desk) -> None:
     job = await desk.make(["a"] * 6)
+    desk.store.lease_seconds = 0.0
     for _ in range(MOST_ATTEMPTS):
         claim = await desk.store.claim("dies")
         assert claim is not None
         assert claim.part == 0
-        await desk.store.release(claim)
+    desk.store.lease_seconds = 30.0
     await desk.work()
     rows = (await desk.results(job))["results"]
     assert [row.get("error", {}).get("code") for row in rows] == ["internal_error"] * 4 + [None] * 2
@@ -353,7 +377,7 @@ async def test_a_worker_that_is_stopped_gives_its_part_back(
 
     job = await desk.make(["a"])
     with monkeypatch.context() as patch:
-        patch.setattr(desk.worker, "_work", never)
+        patch.setattr(PartWork, "do", never)
         working = asyncio.create_task(desk.worker.run())
         await asyncio.wait_for(begun.wait(), 30)
         working.cancel()
@@ -373,7 +397,7 @@ async def test_a_deleted_job_ends_while_it_is_worked_on(desk: Desk, monkeypatch:
             ended.set()
 
     job = await desk.make(["a"])
-    monkeypatch.setattr(desk.worker, "_work", never)
+    monkeypatch.setattr(PartWork, "do", never)
     monkeypatch.setattr(desk.store, "lease_seconds", 0.3)
     working: Awaitable[bool] = asyncio.create_task(desk.worker.work_once())
     await asyncio.wait_for(begun.wait(), 30)

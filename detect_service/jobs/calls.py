@@ -1,55 +1,30 @@
-"""What jobs need beside their work: calls of webhooks, an end, and somebody who watches how many wait."""
+"""Tells who asked for it that a job is finished."""
 
-import asyncio
 import time
-from collections.abc import Callable
-
-import structlog
+from collections.abc import Callable, Collection
 
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_store import DueCall
 from ttmark.detect_service.jobs.jobs import Jobs, status_of
 from ttmark.detect_service.jobs.sealing import open_head
+from ttmark.detect_service.jobs.turns import Turns
 
 # Attempts come after 10, 20, 40, ... seconds; the last one 21 minutes after the one before.
 MOST_CALLS = 9
 _PAUSE_SECONDS = 10.0
-_CALL_SECONDS = 1.0
-_EXPIRE_SECONDS = 30.0
-_FAILED_SECONDS = 5.0
 
 
-class JobUpkeep:
-    """Every replica does it; each call and each end is one replica's."""
+class JobCalls:
+    """Calls webhooks, one of each tenant at a time. Every replica does it; each call is one replica's."""
 
     def __init__(self, jobs: Jobs, metrics: JobMetrics, *, now: Callable[[], float] = time.time) -> None:
         self._jobs = jobs
         self._metrics = metrics
         self._now = now
-        self._log = structlog.get_logger("ttmark.jobs")
 
     async def run(self) -> None:
         """Goes on until it is cancelled."""
-        expired_at = -_EXPIRE_SECONDS
-        while True:
-            try:
-                if time.monotonic() - expired_at >= _EXPIRE_SECONDS:
-                    expired_at = time.monotonic()
-                    await self.expire()
-                if not await self.call_once():
-                    await asyncio.sleep(_CALL_SECONDS)
-            except Exception as error:
-                self._log.warning("job_upkeep_failed", error=type(error).__name__)
-                await asyncio.sleep(_FAILED_SECONDS)
-
-    async def expire(self) -> None:
-        """Forgets jobs and idempotency keys whose time has come, and counts what waits.
-
-        Raises:
-            StoreUnavailable: the store is away.
-        """
-        self._metrics.jobs.labels("expired").inc(await self._jobs.store.expire(self._now()))
-        await self._jobs.store.keys.expire(self._now())
-        self._metrics.waiting.set(await self._jobs.store.waiting())
+        await Turns("job_call", self._due, self._call).run()
 
     async def call_once(self) -> bool:
         """Tells of one finished job, if one is due.
@@ -57,9 +32,16 @@ class JobUpkeep:
         Raises:
             KeyStoreError: the store is away, or the job does not open.
         """
-        due = await self._jobs.store.next_call(self._now(), pause_seconds=_PAUSE_SECONDS)
+        due = await self._due()
         if due is None:
             return False
+        await self._call(due)
+        return True
+
+    async def _due(self, besides: Collection[str] = ()) -> DueCall | None:
+        return await self._jobs.store.next_call(self._now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
+
+    async def _call(self, due: DueCall) -> None:
         job_id = due.job.job_id
         opened = await open_head(self._jobs.kek, job_id, due.job.head)
         address, webhooks = opened.head.options.webhook, self._jobs.webhooks
@@ -71,4 +53,3 @@ class JobUpkeep:
         self._metrics.calls.labels(outcome).inc()
         if outcome != "failed":
             await self._jobs.store.called(job_id)
-        return True

@@ -1,0 +1,162 @@
+"""The work on one part of a job: open it, examine its documents, answer."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from ttmark.detect_service.api.detection_metrics import DetectionMetrics
+from ttmark.detect_service.api.journal import Journal
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.detection import detect
+from ttmark.detect_service.examination import Finish
+from ttmark.detect_service.failures import log_fault
+from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
+from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.jobs.sealing import JobHead, open_head
+from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.manifests.metadata import with_manifests_of
+from ttmark.detect_service.questions import permitted
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import check_scope
+from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document, DocumentError
+from ttmark.shared.schemas.jobs import JobResult
+from ttmark.shared.vault.audit import AuditSink
+from ttmark.shared.vault.key_store_errors import InvalidToken
+
+ROUTE = "/v1/detect/jobs"
+# A part whose workers died so often is answered with errors: one of its documents may be why.
+MOST_ATTEMPTS = 5
+_FULL_SECONDS = 1.0
+_REFUSED_DOCUMENT = (413, 422)
+
+
+class PartWork:
+    """What a worker does with its parts.
+
+    Args:
+        queue: where the work is done, in the background.
+        examiner: verifies manifests; None: they are found and not examined.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        backend: DetectionBackend,
+        queue: FairQueue,
+        metrics: JobMetrics,
+        detection: DetectionMetrics,
+        audit: AuditSink,
+        *,
+        examiner: ManifestExaminer | None = None,
+    ) -> None:
+        self._jobs = jobs
+        self._backend = backend
+        self._queue = queue
+        self._metrics = metrics
+        self._detection = detection
+        self._audit = audit
+        self._examiner = examiner or ManifestExaminer(None)
+
+    async def do(self, claim: Claim) -> None:
+        """Examines the documents of a part and writes the answers.
+
+        Raises:
+            KeyStoreError: a store is away, or the part does not open.
+        """
+        opened = await open_head(self._jobs.kek, claim.job.job_id, claim.job.head)
+        documents = opened.seal.open_documents(claim.part, claim.documents)
+        if claim.attempt > MOST_ATTEMPTS:
+            died = InternalError("The processes that examined this document and those beside it ended.")
+            outcomes: Sequence[DetectionResult | ServiceError] = [died] * len(documents)
+        else:
+            outcomes = await self._outcomes(claim, opened.head, documents)
+        first = claim.part * opened.head.part_documents
+        results = [
+            _result(index, document, outcome)
+            for index, (document, outcome) in enumerate(zip(documents, outcomes, strict=True), first)
+        ]
+        failed = sum(result.error is not None for result in results)
+        now = time.time()
+        answer = PartAnswer(
+            results=opened.seal.results(claim.part, results),
+            answered=len(results),
+            failed=failed,
+            now=now,
+            expires_at=now + self._jobs.limits.keep_seconds,
+            calls=opened.head.options.webhook is not None,
+        )
+        if await self._jobs.store.answer(claim, answer):
+            self._metrics.documents.labels("answered").inc(len(results) - failed)
+            self._metrics.documents.labels("failed").inc(failed)
+
+    async def _outcomes(
+        self, claim: Claim, head: JobHead, documents: list[Document]
+    ) -> Sequence[DetectionResult | ServiceError]:
+        try:
+            caller = await self._jobs.current(head.token_id)
+            check_scope(caller, Scope.DETECT)
+            request = permitted(head.options.request(documents), caller)
+        except InvalidToken:
+            error = Unauthorized("The access token that made this job is no longer valid.")
+            return [error] * len(documents)
+        except ServiceError as error:
+            return [error] * len(documents)
+        journal = Journal(head.options.mode, self._detection, ROUTE)
+        parts = await self._examiner.part(request, self._backend.label)
+        manifests = await self._examiner.examined(parts.texts)
+
+        def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
+            return with_manifests_of(index, result, parts, manifests)
+
+        outcomes = await self._examined(parts.visible, caller, claim.job.job_id, journal, finish)
+        journal.close(caller, claim.job.job_id, self._audit)
+        return outcomes
+
+    async def _examined(
+        self, request: DetectionRequest, caller: Principal, job_id: str, journal: Journal, finish: Finish
+    ) -> list[DetectionResult | ServiceError]:
+        """An outcome for each document; one that is refused is found by halving."""
+        documents = request.inputs
+        cost = sum(len(document.text or document.token_ids or ()) for document in documents)
+        try:
+            return list(
+                await self._queue.run(
+                    caller.tenant,
+                    cost,
+                    lambda: detect(request, caller, self._backend, job_id, journal, finish).results,
+                    background=True,
+                )
+            )
+        except QueueFull:
+            await asyncio.sleep(_FULL_SECONDS)
+            return await self._examined(request, caller, job_id, journal, finish)
+        except ServiceError as error:
+            if error.status not in _REFUSED_DOCUMENT or len(documents) == 1:
+                return [error] * len(documents)
+        except Exception as error:  # of the part: what fails for a document is an outcome of its own
+            log_fault(error)
+            return [InternalError("Something went wrong on our side.")] * len(documents)
+        middle = len(documents) // 2
+        outcomes = []
+        for first, some in ((0, documents[:middle]), (middle, documents[middle:])):
+            half = request.model_copy(update={"inputs": some})
+            outcomes += await self._examined(half, caller, job_id, journal, _from(first, finish))
+        return outcomes
+
+
+def _from(first: int, finish: Finish) -> Finish:
+    """`finish` for the documents from number `first` on."""
+    return lambda index, result, skipped_keys: finish(first + index, result, skipped_keys)
+
+
+def _result(index: int, document: Document, outcome: DetectionResult | ServiceError) -> JobResult:
+    name = document.id or str(index)
+    if isinstance(outcome, ServiceError):
+        error = DocumentError(code=outcome.code, message=outcome.message)
+        return JobResult(index=index, id=name, error=error)
+    if outcome.error is not None:
+        return JobResult(index=index, id=name, error=outcome.error)
+    return JobResult(index=index, id=name, result=outcome)

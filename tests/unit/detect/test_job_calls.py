@@ -1,0 +1,180 @@
+"""Receivers of webhooks that answer for ever: neither other calls nor the end of jobs wait for them."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from ttmark.detect_service.jobs.calls import JobCalls
+from ttmark.detect_service.jobs.expiry import JobExpiry
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
+from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.jobs.sealing import JobHead, seal_head
+from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
+from ttmark.detect_service.jobs.turns import TENANTS_AT_ONCE
+from ttmark.detect_service.jobs.webhooks import Webhooks
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.schemas.jobs import JobOptions
+from ttmark.shared.vault.kek import KeyEncryptionKey
+
+KEK = KeyEncryptionKey(bytes(32))
+DEADLINE = 1.5
+DRIP_SECONDS = 0.2  # well within any limit for a single read
+PATIENCE = 20.0
+
+
+class Receiver:
+    """Counts calls; drips the head of an answer for ever, or takes the message."""
+
+    def __init__(self, *, drips: bool) -> None:
+        self._drips = drips
+        self.calls = self.open = self.most_open = 0
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[str]:
+        """Its host and port."""
+        async with await asyncio.start_server(self._answer, "127.0.0.1", 0) as server:
+            yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.calls += 1
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next(line for line in head.lower().splitlines() if line.startswith(b"content-length"))
+            await reader.readexactly(int(length.split(b":")[1]))
+            writer.write(b"HTTP/1.1 204 No Content\r\n")
+            while self._drips and not await _left_within(DRIP_SECONDS, reader):
+                writer.write(b"X")
+            writer.write(b"\r\n")
+        finally:
+            self.open -= 1
+            writer.close()
+
+
+async def _left_within(seconds: float, reader: asyncio.StreamReader) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await reader.read()
+            return True
+    return False
+
+
+@pytest.fixture
+async def dripping() -> AsyncIterator[tuple[Receiver, str]]:
+    receiver = Receiver(drips=True)
+    async with receiver.listening() as host:
+        yield receiver, host
+
+
+@pytest.fixture
+async def good() -> AsyncIterator[tuple[Receiver, str]]:
+    receiver = Receiver(drips=False)
+    async with receiver.listening() as host:
+        yield receiver, host
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteJobs]:
+    store = SqliteJobs(tmp_path / "jobs.db", lease_seconds=30)
+    yield store
+    await store.close()
+
+
+def jobs_of(store: SqliteJobs, *hosts: str) -> Jobs:
+    async def nobody(_: str) -> Principal:
+        raise AssertionError
+
+    return Jobs(store, KEK, nobody, webhooks=Webhooks(hosts, bytes(32), seconds=DEADLINE))
+
+
+async def finish(store: SqliteJobs, job_id: str, tenant: str, host: str, *, expires_at: float = 4e9) -> None:
+    """Makes a job of one document and answers it."""
+    options = JobOptions(mode="direct", webhook=f"http://{host}/finished")
+    head = JobHead(token_id="t", created_at=1.0, part_documents=1, options=options)
+    sealed, _ = await seal_head(KEK, job_id, head)
+    job = JobRecord(job_id, tenant, sealed, 1, 1, 4e9)
+    await store.create(job, [b"x"], StoreLimits(99, 10**6, 10**8))
+    claim = await store.claim("w")
+    assert claim is not None
+    await store.answer(claim, PartAnswer(b"r", 1, 0, time.time(), expires_at, calls=True))
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        came = condition()
+        if came if isinstance(came, bool) else await came:
+            return
+        assert time.monotonic() < deadline, "it did not come to pass"
+        await asyncio.sleep(0.02)
+
+
+async def test_a_call_has_one_deadline_from_its_start_to_the_last_byte(
+    dripping: tuple[Receiver, str],
+) -> None:
+    receiver, host = dripping
+    webhooks = Webhooks([host], bytes(32), seconds=DEADLINE)
+    began = time.monotonic()
+    async with asyncio.timeout(PATIENCE):
+        assert not await webhooks.call(f"http://{host}/finished", "j1", b"{}")
+    assert DEADLINE <= time.monotonic() - began < PATIENCE / 2
+    assert receiver.calls == 1
+    await eventually(lambda: receiver.open == 0)
+
+
+async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_of_jobs(
+    store: SqliteJobs, dripping: tuple[Receiver, str], good: tuple[Receiver, str]
+) -> None:
+    (bad, bad_host), (taker, good_host) = dripping, good
+    registry = CollectorRegistry()
+    jobs, metrics = jobs_of(store, bad_host, good_host), JobMetrics(registry)
+    for number in range(3 * TENANTS_AT_ONCE):
+        await finish(store, f"a{number}", "a", bad_host)
+    await finish(store, "b1", "b", good_host)
+    await finish(store, "c1", "c", good_host, expires_at=time.time() - 1)
+    works = [
+        asyncio.create_task(work) for work in (JobCalls(jobs, metrics).run(), JobExpiry(jobs, metrics).run())
+    ]
+    try:
+        began = time.monotonic()
+        await eventually(lambda: taker.calls == 1)
+
+        async def is_gone() -> bool:
+            return await store.get("c", "c1") is None
+
+        await eventually(is_gone)
+        assert time.monotonic() - began < PATIENCE / 2
+        await eventually(lambda: bad.calls >= 3)
+        assert bad.most_open == 1
+    finally:
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+    await eventually(lambda: bad.open == 0)
+
+
+async def test_several_tenants_are_called_at_once_and_those_beyond_soon(
+    store: SqliteJobs, dripping: tuple[Receiver, str], good: tuple[Receiver, str]
+) -> None:
+    (bad, bad_host), (taker, good_host) = dripping, good
+    jobs = jobs_of(store, bad_host, good_host)
+    for number in range(TENANTS_AT_ONCE + 2):
+        await finish(store, f"job{number}", f"tenant{number}", bad_host)
+    await finish(store, "b1", "b", good_host)
+    calling = asyncio.create_task(JobCalls(jobs, JobMetrics(CollectorRegistry())).run())
+    try:
+        await eventually(lambda: bad.open == TENANTS_AT_ONCE)
+        assert taker.calls == 0
+        await eventually(lambda: taker.calls == 1)
+        assert bad.most_open == TENANTS_AT_ONCE
+    finally:
+        calling.cancel()
+        await asyncio.gather(calling, return_exceptions=True)
+    await eventually(lambda: bad.open == 0)
