@@ -49,7 +49,7 @@ class Generator(Protocol):
         """
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+        """Log-probability (nats) of each token of a text after those before it [tokens]; cancelling ends the work.
 
         Raises:
             Overloaded, Draining, ContextTooLong, OutOfTime, SequenceFailed, EngineDied: as `generate`.

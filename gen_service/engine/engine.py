@@ -137,7 +137,7 @@ class Engine:
         )
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+        """Log-probability (nats) of each token of a text after those before it [tokens]; cancelling ends the work.
 
         What the first token is without a prompt the model does not say: it counts as certain.
 
@@ -153,7 +153,7 @@ class Engine:
         async with aclosing(self._submit(reading)) as stream:
             async for _ in stream:
                 pass
-        return reading.probabilities.values
+        return reading.logprobs.values
 
     def cost_curve(self, most_rows: int, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
         """What a pass costs by its rows, measured; for an engine that has nothing in hand."""

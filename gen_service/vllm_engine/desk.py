@@ -148,7 +148,7 @@ class Desk:
 
     def finish(self, reading: Reading) -> None:
         """A text was read to its end."""
-        self._report.readings[reading.ticket] = reading.probabilities.values
+        self._report.readings[reading.ticket] = reading.logprobs.values
 
     def step_begins(self) -> None:
         """A forward is about to run."""

@@ -144,7 +144,7 @@ class VllmEngine:
         return DeltaStream(self._submit(request, tokens, more, whole_prompt=request.repeatable).mailbox)
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+        """Log-probability (nats) of each token of a text after those before it [tokens]; cancelling ends the work.
 
         What the first token is without a prompt the model does not say: it counts as certain.
 
@@ -161,9 +161,9 @@ class VllmEngine:
         async with aclosing(DeltaStream(job.mailbox)) as stream:
             async for _ in stream:
                 pass
-        if job.probabilities is None:
-            raise AssertionError("a reading ended without its probabilities")
-        return job.probabilities
+        if job.logprobs is None:
+            raise AssertionError("a reading ended without its log-probabilities")
+        return job.logprobs
 
     def _submit(
         self, request: GenerationRequest | ReadingRequest, tokens: list[int], more: int, *, whole_prompt: bool

@@ -201,7 +201,7 @@ class Host:
             for name in [name for name in report.outcomes if name in self.jobs]:
                 self._deliver(self.jobs[name], report.outcomes[name])
             for name in [name for name in report.readings if name in self.jobs]:
-                self.jobs[name].probabilities = report.readings[name]
+                self.jobs[name].logprobs = report.readings[name]
                 self._deliver(self.jobs[name], Delta((), "", "stop"))
             self._outbox.send()
 

@@ -22,7 +22,7 @@ class Job:
         most_tokens: that it may make.
         whole_prompt: whether nothing is taken from the prefix cache.
         started: whether it has had a place in a step.
-        probabilities: of the tokens of a text that was read.
+        logprobs: of the tokens of a text that was read.
     """
 
     ticket: Ticket
@@ -32,7 +32,7 @@ class Job:
     whole_prompt: bool
     arrived: float = field(default_factory=time.monotonic)
     started: bool = False
-    probabilities: NDArray[np.float64] | None = None
+    logprobs: NDArray[np.float64] | None = None
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
 

@@ -79,7 +79,7 @@ class FakeGenerator:
             if self.failure is not None:
                 raise self.failure
             finished = True
-            return np.full(len(request.text_ids), 0.5)
+            return np.full(len(request.text_ids), -np.log(2))
         finally:
             self.running -= 1
             self.cancelled += not finished
