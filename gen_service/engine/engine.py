@@ -54,10 +54,15 @@ class Engine:
             step_rows=settings.step_rows,
             prefill_chunk=settings.prefill_chunk,
             cuts=Cuts(settings.prefill_chunk, exact=settings.reproducible) if settings.prefix_cache else None,
+            reading_share=settings.reading_share,
         )
         self._decoder = Decoder(self._branch_limit(scheduler))
         self._stepper = Stepper(self._runner, scheduler, self._decoder)
-        self._worker = Worker(self._stepper, max_requests=settings.max_sequences + settings.max_waiting)
+        self._worker = Worker(
+            self._stepper,
+            max_requests=settings.max_sequences + settings.max_waiting,
+            reading_share=settings.reading_share,
+        )
 
     @classmethod
     def load(cls, model: str, settings: EngineSettings) -> "Engine":

@@ -46,6 +46,7 @@ class VllmEngine:
         self._host = Host(
             config,
             max_requests=settings.max_sequences + settings.max_waiting,
+            reading_share=settings.reading_share,
             request_seconds=settings.request_seconds,
         )
         self._host.on_report = self._record

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 
+from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.engine.stream import Mailbox
 from ttmark.gen_service.vllm_engine.desk import TICKET
 from ttmark.gen_service.vllm_engine.ticket import Ticket
@@ -40,6 +41,11 @@ class Job:
     def tenant(self) -> str:
         """Whose it is."""
         return self.ticket.request.tenant
+
+    @property
+    def reading(self) -> bool:
+        """Whether a text is read, and nothing written."""
+        return isinstance(self.ticket.request, ReadingRequest)
 
     def parameters(self) -> SamplingParams:
         """What vLLM is told: to go on until it is told to stop, and the ticket's name."""
