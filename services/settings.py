@@ -147,7 +147,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         gt=0,
         le=1,
         description="What texts that are only read, by `POST /v1/readings` and by verification, may take "
-        "from texts that are written: rows of computation for each of theirs, and as many places beside them.",
+        "beside texts that are written: rows of computation for each of theirs, and a share of the places.",
     )
     max_branches: AtOnce = Field(
         default=8,

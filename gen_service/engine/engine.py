@@ -40,6 +40,7 @@ class Engine:
         self.vocab_size = loaded.vocab_size
         self.tokenizer = loaded.tokenizer
         self.eos_token_ids = loaded.eos_token_ids
+        self.start_token_id = loaded.start_token_id
         self._settings = settings
         self._prompt_cut = PROMPT_CUT if settings.reproducible else settings.prefill_chunk
         self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, settings)
@@ -142,7 +143,7 @@ class Engine:
         )
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """Log-probability (nats) of each token of a text after those before it [tokens]; cancelling ends the work.
+        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
 
         What the first token is without a prompt the model does not say: it counts as certain.
 

@@ -53,8 +53,8 @@ class EngineMetrics:
         )
         self.rows = counter(
             "ttmark_engine_rows",
-            "Rows computed: of prompts, of candidates that are probed, of tokens that are kept, of texts that "
-            "are read.",
+            "Rows computed: of prompts, of candidates that are probed, of tokens that are kept, "
+            "of texts that are read.",
             ["model", "kind"],
         )
         self.seconds = counter(

@@ -81,7 +81,7 @@ class ReadingLine(Generic[J]):
         return True
 
     def give_way(self) -> J | None:
-        """The youngest gives its cache rows up, and is read again when there is room; None if there is none."""
+        """The youngest gives up its cache rows and is read again when there is room; None: there is none."""
         if not self.running:
             return None
         reading = self.running.pop()

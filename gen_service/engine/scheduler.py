@@ -145,9 +145,9 @@ class Scheduler(Generic[J]):
                 passed_over.append(sequence)
                 continue
             work = sequence.next_work(self._prefill_chunk, self._step_rows)
-            if plan.works and rows + work.rows > self._step_rows:
-                passed_over.append(sequence)
-            elif sequence in self.readings.running and not self.readings.may_read(work):
+            if (plan.works and rows + work.rows > self._step_rows) or (
+                sequence in self.readings.running and not self.readings.may_read(work)
+            ):
                 passed_over.append(sequence)
             elif self._make_room(sequence, work.cached, plan):
                 plan.works[sequence] = work

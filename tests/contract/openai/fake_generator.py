@@ -44,6 +44,7 @@ class FakeGenerator:
         self.tokenizer = byte_tokenizer()
         self.vocab_size = self.tokenizer.vocab_size
         self.eos_token_ids = frozenset({self.vocab_size - 1})
+        self.start_token_id: int | None = self.vocab_size - 1
         self.reset()
 
     def reset(self) -> None:
