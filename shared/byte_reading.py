@@ -55,7 +55,7 @@ class ByteReading:
         Raises:
             InvalidReading: the spans are not the whole text in order, or a log-probability is none.
         """
-        first, last, said = _whole(starts), _whole(ends), _nats(logprobs)
+        first, last, said = _whole(starts), _whole(ends), checked_logprobs(logprobs)
         if not len(first) == len(last) == len(said):
             raise InvalidReading("length")
         if (size and (not len(last) or last[-1] != size)) or (len(last) and last[-1] > size):
@@ -65,9 +65,7 @@ class ByteReading:
             raise InvalidReading("gap")
         if np.any(first < begins) or np.any(first >= last):
             raise InvalidReading("overlap")
-        if np.any(said > _ROUNDING):
-            raise InvalidReading("positive")
-        return cls(last, np.clip(said, LEAST_LOGPROB, 0.0))
+        return cls(last, said)
 
     @classmethod
     def of_tokens(cls, ends: Ints, logprobs: Floats) -> Self:
@@ -113,13 +111,24 @@ def _whole(values: ArrayLike) -> Ints:
     return found.astype(np.int64)
 
 
-def _nats(values: Sequence[float | None] | Floats) -> Floats:
+def checked_logprobs(values: Sequence[float | None] | Floats) -> Floats:
+    """Log-probabilities (nats) that somebody else has sent [tokens], at least `LEAST_LOGPROB`, at most 0.
+
+    None for the first is taken for certainty: a model says nothing of a token that nothing stands before.
+
+    Raises:
+        InvalidReading: one is none.
+    """
+    known = [0.0, *values[1:]] if len(values) and values[0] is None else values
     try:
-        said = np.array([0.0, *values[1:]] if len(values) and values[0] is None else values, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError):
+        said = np.asarray(known)
+    except (ValueError, OverflowError):
         raise InvalidReading("not_numbers") from None
-    if said.ndim != 1:
+    if said.ndim != 1 or (len(said) and said.dtype.kind not in "fi"):
         raise InvalidReading("not_numbers")
+    said = said.astype(np.float64)
     if not np.isfinite(said).all():
         raise InvalidReading("not_finite")
-    return said
+    if np.any(said > _ROUNDING):
+        raise InvalidReading("positive")
+    return np.clip(said, LEAST_LOGPROB, 0.0)

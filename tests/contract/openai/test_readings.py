@@ -1,4 +1,4 @@
-"""`POST /v1/readings`: what it says of texts, its scope, limits and errors, and what a client that leaves ends."""
+"""`POST /v1/readings`: what it says of texts, scope, limits, errors, and what a client that leaves ends."""
 
 import asyncio
 import hashlib
@@ -133,7 +133,9 @@ def test_more_tokens_than_a_request_may_have_read_are_refused(
         (SequenceFailed("NaN"), 500, "generation_failed"),
     ],
 )
-def test_trouble_of_the_engine_is_an_http_error(fake: Any, trouble: Exception, status: int, code: str) -> None:
+def test_trouble_of_the_engine_is_an_http_error(
+    fake: Any, trouble: Exception, status: int, code: str
+) -> None:
     fake.generator.refusal = trouble
     answer = post(fake)
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)

@@ -22,7 +22,9 @@ TEXTS = st.text(st.sampled_from("ab é漢字😀́ "), min_size=1, max_size=40)
 
 def partition(size: int) -> st.SearchStrategy[list[int]]:
     """Where the parts of a text of `size` bytes end."""
-    return st.sets(st.integers(1, size - 1) if size > 1 else st.nothing()).map(lambda cuts: [*sorted(cuts), size])
+    return st.sets(st.integers(1, size - 1) if size > 1 else st.nothing()).map(
+        lambda cuts: [*sorted(cuts), size]
+    )
 
 
 @st.composite
@@ -65,9 +67,9 @@ GOOD = {"starts": [0, 2, 5], "ends": [2, 5, 9], "logprobs": [-1.0, -2.0, -0.5], 
         ({"logprobs": [-1.0, -math.inf, -0.5]}, "not_finite"),
         ({"logprobs": [-1.0, math.inf, -0.5]}, "not_finite"),
         ({"logprobs": [-1.0, 0.1, -0.5]}, "positive"),
-        ({"logprobs": [-1.0, None, -0.5]}, "not_finite"),
-        ({"logprobs": [None, None, -0.5]}, "not_finite"),
-        ({"logprobs": ["a", "b", "c"]}, "not_numbers"),
+        ({"logprobs": [-1.0, None, -0.5]}, "not_numbers"),
+        ({"logprobs": [None, None, -0.5]}, "not_numbers"),
+        ({"logprobs": ["-1", "-2", "-3"]}, "not_numbers"),
         ({"logprobs": [-1.0, [-2.0], -0.5]}, "not_numbers"),
         ({"logprobs": [[-1.0], [-2.0], [-0.5]]}, "not_numbers"),
         ({"logprobs": [-1.0, -(10**400), -0.5]}, "not_numbers"),
@@ -89,7 +91,9 @@ GOOD = {"starts": [0, 2, 5], "ends": [2, 5, 9], "logprobs": [-1.0, -2.0, -0.5], 
         ({"ends": None}, "not_numbers"),
     ],
 )
-def test_a_reading_that_cannot_be_of_the_text_is_refused_as_a_whole(change: dict[str, Any], fault: str) -> None:
+def test_a_reading_that_cannot_be_of_the_text_is_refused_as_a_whole(
+    change: dict[str, Any], fault: str
+) -> None:
     ByteReading.checked(**GOOD)
     with pytest.raises(InvalidReading) as refused:
         ByteReading.checked(**GOOD | change)
