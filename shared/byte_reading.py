@@ -131,4 +131,5 @@ def checked_logprobs(values: Sequence[float | None] | Floats) -> Floats:
         raise InvalidReading("not_finite")
     if np.any(said > _ROUNDING):
         raise InvalidReading("positive")
-    return np.clip(said, LEAST_LOGPROB, 0.0)
+    nats: Floats = np.clip(said, LEAST_LOGPROB, 0.0)
+    return nats
