@@ -11,7 +11,7 @@ import orjson
 
 from ttmark.detect_service.model_reader.circuit_breaker import CircuitBreaker
 from ttmark.detect_service.model_reader.dialect import Dialect, Question
-from ttmark.detect_service.model_reader.errors import ReaderDown, ReaderError, ReaderRefused
+from ttmark.detect_service.model_reader.errors import ReaderDown, ReaderElsewhere, ReaderError, ReaderRefused
 from ttmark.detect_service.model_reader.local_address import check_address, local_address
 from ttmark.shared.byte_reading import ByteReading, InvalidReading
 from ttmark.shared.vault.confidential import Confidential
@@ -49,7 +49,10 @@ class ReaderClient(Confidential):
         tls: ssl.SSLContext | None = None,
         breaker: CircuitBreaker | None = None,
     ) -> None:
-        self._url = httpx.URL(address.rstrip("/") + "/")
+        try:
+            self._url = httpx.URL(address.rstrip("/") + "/")
+        except httpx.InvalidURL as error:
+            raise ReaderElsewhere("the reader's address is none") from error
         if not anywhere:
             check_address(self._url)
         self._dialect = dialect

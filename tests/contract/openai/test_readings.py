@@ -11,6 +11,9 @@ import httpx
 import numpy as np
 import pytest
 
+from ttmark.detect_service.model_reader.client import ReaderClient
+from ttmark.detect_service.model_reader.errors import ReaderDown
+from ttmark.detect_service.model_reader.ttmark_dialect import TtmarkDialect
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading
@@ -81,6 +84,23 @@ def test_without_a_token_that_begins_a_text_nothing_is_said_of_the_first_part(
         [None],
     ]
     assert [request.prompt_ids for request in fake.generator.readings] == [()]
+
+
+async def test_the_detection_service_s_client_gets_the_readings(real: Any) -> None:
+    long = "the quick brown fox jumps over the lazy dog and " * 30
+    client = ReaderClient(real.url, TtmarkDialect("tiny"), token="reader", timeout_seconds=20)
+    readings = await client.read([*TEXTS, long])
+    stranger = ReaderClient(real.url, TtmarkDialect("tiny"), token="author")
+    with pytest.raises(ReaderDown):
+        await stranger.read(TEXTS)
+    for each in (client, stranger):
+        await each.aclose()
+    said = post(real, texts=[*TEXTS, long]).json()["readings"]
+    for text, reading, expected in zip([*TEXTS, long], readings, said, strict=True):
+        size = len(text.encode())
+        assert reading.ends.tolist() == expected["ends"]
+        bits = reading.surprise(np.array([[0, size]]))[0]
+        assert bits == pytest.approx(-sum(expected["logprobs"]) / np.log(2), rel=1e-4)
 
 
 @pytest.mark.parametrize("token", ["author", "detector", "keyless"])

@@ -331,7 +331,14 @@ def test_loopback_and_private_addresses_are_inside(address: str, inside: bool) -
 
 @pytest.mark.parametrize(
     "address",
-    ["http://8.8.8.8:80", "https://[2001:4860:4860::8888]", "ftp://127.0.0.1", "http://", "127.0.0.1"],
+    [
+        "http://8.8.8.8:80",
+        "https://[2001:4860:4860::8888]",
+        "ftp://127.0.0.1",
+        "http://",
+        "http://[::1",
+        "127.0.0.1",
+    ],
 )
 def test_a_reader_outside_is_refused_at_once(address: str) -> None:
     with pytest.raises(ReaderElsewhere):
