@@ -36,7 +36,7 @@ async def test_rows_candidates_and_times_add_up(tiny_model: Path) -> None:
     started = time.perf_counter()
     engine.start()
     try:
-        reading = engine.read(ReadingRequest("id", (), tuple(range(1, 31)), FilterParams()))
+        reading = engine.read(ReadingRequest("id", (), tuple(range(1, 101)), FilterParams()))
         await asyncio.gather(reading, *(complete(engine, seed) for seed in range(COMPLETIONS)))
     finally:
         engine.stop(5)
@@ -51,7 +51,7 @@ async def test_rows_candidates_and_times_add_up(tiny_model: Path) -> None:
     assert rows["prefill"] == COMPLETIONS * len(PROMPT)
     # The last block is not cached; every other token is, once.
     assert COMPLETIONS * (TOKENS - 2) <= rows["commit"] <= COMPLETIONS * TOKENS
-    assert rows["reading"] == 29
+    assert rows["reading"] == 99
     assert rows["probe"] == value("ttmark_engine_candidates_sum")
     assert sum(rows.values()) == value("ttmark_engine_step_rows_sum")
     assert value("ttmark_engine_queue_seconds_count") == COMPLETIONS + 1
