@@ -173,7 +173,9 @@ LIES: dict[str, Answer] = {
     "a vast number": says('{"readings": [' + "9" * 10_000 + "]}"),
     "nothing": says(""),
     "packed": says(b"\x1f\x8b" + bytes(100), Content_Encoding="gzip"),
-    "more than it can have to say": says(b" " * 2_000_000),
+    "more than it can have to say": lambda handler, body: handler.say(
+        json.dumps({"readings": [honest_reading(text) for text in body["texts"]]}) + " " * 2_000_000
+    ),
 }
 
 
