@@ -202,3 +202,10 @@ async def test_a_plain_reading_is_the_log_softmax_of_the_model_and_the_same_bits
         logits = model.logits(request.prompt_ids, request.text_ids)
         said = torch.log_softmax(logits.double(), dim=-1).numpy()
         np.testing.assert_allclose(first, said[np.arange(len(said)), request.text_ids], atol=1e-4)
+
+
+async def test_a_text_that_was_read_leaves_nothing_in_the_cache(start_engine: StartEngine) -> None:
+    engine = start_engine()
+    await engine.read(reading(200))
+    await engine.read(reading(2))  # the step after the first one's end
+    assert (engine.stats.prefix_tokens, engine.stats.cached_tokens) == (0, 0)
