@@ -142,6 +142,13 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     )
     max_concurrency: AtOnce = Field(default=32, description="Sequences that run at the same time.")
     max_queue: Amount = Field(default=128, description="Requests that may wait before 429 is answered.")
+    reading_share: float = Field(
+        default=0.2,
+        gt=0,
+        le=1,
+        description="What texts that are only read, by `POST /v1/readings` and by verification, may take "
+        "beside texts that are written: rows of computation for each of theirs, and a share of the places.",
+    )
     max_branches: AtOnce = Field(
         default=8,
         description="Candidates of a block level that are probed together; more cost rows, on a CPU time.",

@@ -12,6 +12,7 @@ from ttmark.gen_service.api.event_schema import describe_events
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
 from ttmark.gen_service.api.observer import Observer
 from ttmark.gen_service.api.pipeline import Pipeline
+from ttmark.gen_service.api.readings import Reader
 from ttmark.gen_service.api.routes import BODY_SCOPES, EVENT_PAYLOADS, generation_router
 from ttmark.gen_service.api.verification import Verifier
 from ttmark.gen_service.playground.router import playground_router
@@ -52,7 +53,8 @@ def create_generation_app(
     observer = Observer(metrics, tracer)
     pipeline = Pipeline(backend, observer, accounting)
     verifier = Verifier(backend, observer, metrics, options.audit, allowance, throttle)
-    app.include_router(generation_router(backend, pipeline, verifier))
+    reader = Reader(backend, metrics, options.audit, allowance)
+    app.include_router(generation_router(backend, pipeline, verifier, reader))
     if console_url is not None:
         app.include_router(playground_router(console_url))
     describe_events(app, *EVENT_PAYLOADS)

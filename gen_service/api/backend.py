@@ -76,11 +76,13 @@ class RequestLimits:
     Attributes:
         max_completions: prompts times completions of each.
         max_verified_blocks: blocks that a verification hashes under all keys; 4 million are about a second.
+        max_read_tokens: tokens of the texts of a request for readings, together.
         keep_alive_seconds: silence after which a stream sends a comment, so that proxies keep it open.
     """
 
     max_completions: int = 64
     max_verified_blocks: int = 20_000_000
+    max_read_tokens: int = 131_072
     keep_alive_seconds: float = 10.0
 
 

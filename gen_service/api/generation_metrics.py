@@ -15,6 +15,7 @@ _DECADES_BUCKETS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 5
 _LENGTHS_FROM = (50, 100, 200, 400)
 LENGTHS = ("0-49", "50-99", "100-199", "200-399", "400-")
 DETECTABILITIES: tuple[Detectability, ...] = ("strong", "weak", "none")
+READINGS = ("read", "cancelled", "failed", "rejected")
 OUTCOMES = frozenset({"stop", "length", "cancelled", "failed", "rejected"})
 REASONS = frozenset(
     {"warm_up", "repeated_context", "greedy", "odd_end", "disabled", "too_short", "confined", "policy"}
@@ -67,6 +68,14 @@ class GenerationMetrics:
             "Completions by length in tokens and by how detectable they are.",
             ["model", "length", "detectability"],
         )
+        self._readings = counter(
+            "ttmark_gen_readings", "Texts that were to be read, by how it ended.", ["outcome"]
+        )
+        self._reading_time = histogram(
+            "ttmark_gen_reading_duration_seconds",
+            "Time of a request for readings, of all its texts together.",
+            buckets=_TOTAL_BUCKETS,
+        )
         self._policy = counter(
             "ttmark_gen_policy_decisions",
             "Requests by the rule of the marking policy that decided, and by what was to become of them.",
@@ -85,6 +94,8 @@ class GenerationMetrics:
             self._completions.labels(outcome)
         for outcome in ("watermarked", *sorted(REASONS)):
             self._blocks.labels(outcome)
+        for outcome in READINGS:
+            self._readings.labels(outcome)
         for status in ("watermarked", "partial", "unwatermarked"):
             self._watermarks.labels(status)
         self._rejections.labels("rate_limit_exceeded")
@@ -107,10 +118,16 @@ class GenerationMetrics:
         if tokens > 0:
             self._per_token.observe(seconds / tokens)
 
-    def tokens(self, *, prompt: int = 0, completion: int = 0) -> None:
-        """Counts tokens read and generated."""
+    def tokens(self, *, prompt: int = 0, completion: int = 0, read: int = 0) -> None:
+        """Counts tokens of prompts, tokens that were generated, and those of texts that are only read."""
         self._tokens.labels("prompt").inc(prompt)
         self._tokens.labels("completion").inc(completion)
+        self._tokens.labels("read").inc(read)
+
+    def texts_read(self, outcome: str, texts: int, seconds: float) -> None:
+        """A request for readings ended after `seconds`; `outcome` is one of READINGS."""
+        self._readings.labels(outcome).inc(texts)
+        self._reading_time.observe(seconds)
 
     def watermark(self, status: str, watermarked_blocks: int, reasons: Mapping[str, int]) -> None:
         """Records the watermark block of one response."""

@@ -41,6 +41,10 @@ class Generator(Protocol):
     def eos_token_ids(self) -> Collection[int]:
         """Tokens that end a completion."""
 
+    @property
+    def start_token_id(self) -> int | None:
+        """What stands before a text that is read without a prompt; None where the model has no such token."""
+
     def check_queue(self, tenant: str) -> None:
         """Cheaply, whether `generate` would refuse a tenant's request for want of a place.
 
@@ -49,7 +53,7 @@ class Generator(Protocol):
         """
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
 
         Raises:
             Overloaded, Draining, ContextTooLong, OutOfTime, SequenceFailed, EngineDied: as `generate`.

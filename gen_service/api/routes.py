@@ -13,6 +13,7 @@ from ttmark.gen_service.api.json_route import JsonRoute
 from ttmark.gen_service.api.models import describe
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
+from ttmark.gen_service.api.readings import Reader
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.verification import Verifier
 from ttmark.shared.access.scopes import Principal, Scope
@@ -21,12 +22,14 @@ from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.error_bodies import ErrorEnvelope
 from ttmark.shared.schemas.models import Model, ModelList
+from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
 from ttmark.shared.schemas.response_events import RESPONSE_EVENTS
 from ttmark.shared.schemas.responses import ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
+Reads = Annotated[Principal, Depends(require(Scope.READ))]
 Auditor = Annotated[Principal, Depends(require(Scope.DETECT_EVIDENCE))]
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -70,12 +73,15 @@ RESPONSES_RESPONSES: dict[int | str, dict[str, Any]] = {
 EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
 
 BODY_SCOPES = dict.fromkeys(("/v1/completions", "/v1/chat/completions", "/v1/responses"), Scope.GENERATE) | {
-    "/v1/watermark/verify": Scope.DETECT_EVIDENCE
+    "/v1/watermark/verify": Scope.DETECT_EVIDENCE,
+    "/v1/readings": Scope.READ,
 }
 """What callers need before their body is read."""
 
 
-def generation_router(backend: GenerationBackend, pipeline: Pipeline, verifier: Verifier) -> APIRouter:
+def generation_router(
+    backend: GenerationBackend, pipeline: Pipeline, verifier: Verifier, reader: Reader
+) -> APIRouter:
     """All routes that need a token."""
     router = APIRouter(prefix="/v1", tags=["generation"], route_class=JsonRoute)
 
@@ -98,6 +104,11 @@ def generation_router(backend: GenerationBackend, pipeline: Pipeline, verifier: 
     async def verify(body: VerificationRequest, caller: Auditor, request: Request) -> VerificationResponse:
         """Looks for a mark in a text of this model, with the model's own uncertainty as weights."""
         return await verifier.answer(body, caller, request)
+
+    @router.post("/readings", responses=ERRORS)
+    async def readings(body: ReadingsRequest, caller: Reads, request: Request) -> ReadingsResponse:
+        """Says how likely the model finds each part of texts that it did not write."""
+        return await reader.answer(body, caller, request)
 
     @router.get("/models", responses=_errors(401, 403, 429, 503))
     async def models(caller: Caller) -> ModelList:

@@ -129,7 +129,7 @@ class Verifier:
             identifier, plan.prompt_ids, plan.text_ids, plan.filters, caller.tenant, plan.repetition_penalty
         )
         with engine_errors_as_answers():
-            probabilities = await plan.model.generator.read(reading)
+            probabilities = np.exp(await plan.model.generator.read(reading))
         async with self._turn:
             nobody_waits = _NobodyWaits()
             try:

@@ -40,6 +40,7 @@ class Engine:
         self.vocab_size = loaded.vocab_size
         self.tokenizer = loaded.tokenizer
         self.eos_token_ids = loaded.eos_token_ids
+        self.start_token_id = loaded.start_token_id
         self._settings = settings
         self._prompt_cut = PROMPT_CUT if settings.reproducible else settings.prefill_chunk
         self.kv_tokens = settings.kv_tokens or _affordable_tokens(loaded, settings)
@@ -54,10 +55,15 @@ class Engine:
             step_rows=settings.step_rows,
             prefill_chunk=settings.prefill_chunk,
             cuts=Cuts(settings.prefill_chunk, exact=settings.reproducible) if settings.prefix_cache else None,
+            reading_share=settings.reading_share,
         )
         self._decoder = Decoder(self._branch_limit(scheduler))
         self._stepper = Stepper(self._runner, scheduler, self._decoder)
-        self._worker = Worker(self._stepper, max_requests=settings.max_sequences + settings.max_waiting)
+        self._worker = Worker(
+            self._stepper,
+            max_requests=settings.max_sequences + settings.max_waiting,
+            reading_share=settings.reading_share,
+        )
 
     @classmethod
     def load(cls, model: str, settings: EngineSettings) -> "Engine":
@@ -137,7 +143,7 @@ class Engine:
         )
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
 
         What the first token is without a prompt the model does not say: it counts as certain.
 
@@ -153,7 +159,7 @@ class Engine:
         async with aclosing(self._submit(reading)) as stream:
             async for _ in stream:
                 pass
-        return reading.probabilities.values
+        return reading.logprobs.values
 
     def cost_curve(self, most_rows: int, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
         """What a pass costs by its rows, measured; for an engine that has nothing in hand."""

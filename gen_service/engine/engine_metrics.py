@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 _QUEUE_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0)
 _ROW_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _CANDIDATE_BUCKETS = (1, 2, 4, 8, 12, 16, 24, 32, 50, 100, 200, 500)
-ROW_KINDS = ("prefill", "probe", "commit")
+ROW_KINDS = ("prefill", "probe", "commit", "reading")
 STEP_PARTS = ("forward", "filters", "reweight", "other")
 
 
@@ -53,7 +53,8 @@ class EngineMetrics:
         )
         self.rows = counter(
             "ttmark_engine_rows",
-            "Rows computed: of prompts, of candidates that are probed, of tokens that are kept.",
+            "Rows computed: of prompts, of candidates that are probed, of tokens that are kept, "
+            "of texts that are read.",
             ["model", "kind"],
         )
         self.seconds = counter(

@@ -84,6 +84,7 @@ class LoadedModel:
     context_length: int
     vocab_size: int
     eos_token_ids: tuple[int, ...]
+    start_token_id: int | None
     bytes_per_token: int
     acceleration: Acceleration = Acceleration()
 
@@ -115,6 +116,7 @@ def load_model(model: str, settings: EngineSettings) -> LoadedModel:
         context_length=min(longest, settings.context_length or longest),
         vocab_size=int(text.vocab_size),
         eos_token_ids=_eos_token_ids(loaded),
+        start_token_id=_start_token_id(loaded),
         bytes_per_token=runner.cache.bytes_per_token,
         acceleration=Acceleration(
             runner.tree_kernel is not None, runner.uses_graphs, runner.packed, runner.fused
@@ -239,6 +241,14 @@ def _eos_token_ids(model: Any) -> tuple[int, ...]:
     if ids is None:
         return ()
     return tuple(ids) if isinstance(ids, list | tuple) else (int(ids),)
+
+
+def _start_token_id(model: Any) -> int | None:
+    """The token that begins a text, else one that ends it: what the model saw before texts in training."""
+    text = model.config.get_text_config()
+    wanted = (model.generation_config.bos_token_id, getattr(text, "bos_token_id", None))
+    known = [token for token in (*wanted, *_eos_token_ids(model)) if token is not None]
+    return next((int(token) for token in known if token < text.vocab_size), None)
 
 
 @torch.inference_mode()

@@ -53,9 +53,10 @@ class Cuts:
 
     def useful(self, job: Job) -> int:
         """How many cached tokens of a sequence that has ended others can go on from."""
+        known = min(job.cached, job.most_reused + 1)  # a text that was read is of use to nobody
         if self._exact:
-            return self._in_prompt(job, min(job.cached, job.prompt_length))
-        return job.cached
+            return self._in_prompt(job, min(known, job.prompt_length))
+        return known
 
     def _in_prompt(self, job: Job, place: int) -> int:
         return max(place - place % self._chunk, place - place % job.prompt_cut)

@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import Generic, TypeVar
 
 from ttmark.gen_service.engine.cache_rows import CacheRows, Move
@@ -11,6 +12,8 @@ from ttmark.gen_service.engine.extents import ExtentAllocator
 from ttmark.gen_service.engine.fair_share import FairShare
 from ttmark.gen_service.engine.job import Job, Work
 from ttmark.gen_service.engine.prefixes import Cuts
+from ttmark.gen_service.engine.reading_line import ReadingLine
+from ttmark.gen_service.engine.reading_share import ReadingShare
 from ttmark.gen_service.engine.victims import beyond_their_share, next_victim
 
 _GROWTH_TOKENS = 256
@@ -36,16 +39,21 @@ class Scheduler(Generic[J]):
     below its share of the places gets one at once, although others hold them all, and if need be the cache
     rows that others hold beyond their share. When the cache is full the youngest sequence of the tenant that
     holds most gives its rows up and waits before those that came later; the oldest of all always gets on.
+    Texts that are read stand apart from all this: they have places and rows of a pass by `reading_share`, and
+    the first cache rows that are needed are theirs.
 
     Args:
         max_sequences: sequences of a pass.
         growth_tokens: cache rows that a sequence gets beyond its tokens when it is admitted.
         cuts: where a sequence may go on from what earlier ones of its tenant have left in the cache; None:
             nothing is kept.
+        reading_share: rows that may be read for each row that is written; of `max_sequences` so many may be
+            read at the same time, one at least.
 
     Attributes:
         waiting: sequences without cache rows, oldest first.
         running: sequences with cache rows, those first that were passed over.
+        readings: texts that are read, which are in neither.
         tenants_waiting: tenants of whom the last pass left something out.
     """
 
@@ -58,6 +66,7 @@ class Scheduler(Generic[J]):
         prefill_chunk: int,
         growth_tokens: int = _GROWTH_TOKENS,
         cuts: Cuts | None = None,
+        reading_share: float = 0.2,
     ) -> None:
         self.waiting: deque[J] = deque()
         self.running: list[J] = []
@@ -65,6 +74,9 @@ class Scheduler(Generic[J]):
         self.tenants_waiting = 0
         self._capacity = allocator.capacity
         self._rows: CacheRows[J] = CacheRows(allocator, cuts)
+        self._share = ReadingShare(reading_share)
+        places = max(1, int(reading_share * max_sequences))
+        self.readings: ReadingLine[J] = ReadingLine(self._rows, self._share, places)
         self._max_sequences = max_sequences
         self._step_rows = step_rows
         self._prefill_chunk = prefill_chunk
@@ -97,7 +109,7 @@ class Scheduler(Generic[J]):
 
     def remove(self, sequence: J) -> None:
         """Takes a sequence out, wherever it is; its rows are free, or kept for others that begin so."""
-        if self._age.pop(sequence, None) is None:
+        if self.readings.remove(sequence) or self._age.pop(sequence, None) is None:
             return
         if sequence in self.running:
             self.running.remove(sequence)
@@ -123,28 +135,53 @@ class Scheduler(Generic[J]):
         """The next pass; without works only if nothing is running."""
         plan: Plan[J] = Plan(moves=self._rows.moves)
         self._admit()
+        self.readings.begin_pass(writing=bool(self.running or self.waiting))
         rows = 0
         passed_over: list[J] = []
-        for sequence in self._in_turn():
+        for sequence in self._everybody_in_turn():
             if sequence.extent is None:
                 continue  # it gave its rows up for one that was planned before it
             if len(plan.works) == self._max_sequences:
                 passed_over.append(sequence)
                 continue
             work = sequence.next_work(self._prefill_chunk, self._step_rows)
-            if plan.works and rows + work.rows > self._step_rows:
+            if (plan.works and rows + work.rows > self._step_rows) or (
+                sequence in self.readings.running and not self.readings.may_read(work)
+            ):
                 passed_over.append(sequence)
             elif self._make_room(sequence, work.cached, plan):
                 plan.works[sequence] = work
                 rows += work.rows
-                self._shares.serve(sequence.tenant, work.rows)
-        left_out = [sequence for sequence in passed_over if sequence.extent is not None]
+                self._count(sequence, work.rows)
+        self._pay_for_the_pass(plan, rows)
+        self.readings.end_pass(passed_over)
+        left_out = [sequence for sequence in passed_over if sequence in self.running]
         self.running = left_out + [sequence for sequence in self.running if sequence not in left_out]
         paused = {sequence.tenant for sequence in left_out}
         self._shares.settle(paused)
         self._rows.moves = []
         self.tenants_waiting = len(paused | {sequence.tenant for sequence in self.waiting})
         return plan
+
+    def _count(self, sequence: J, rows: int) -> None:
+        """Counts rows of a pass for whoever they are; negative ones were planned and given up."""
+        if sequence in self.readings.running:
+            self._share.read(rows)
+            return
+        self._share.write(rows)
+        self._shares.serve(sequence.tenant, rows)
+
+    def _pay_for_the_pass(self, plan: Plan[J], rows: int) -> None:
+        """A pass that held up everybody who writes counts as a full one."""
+        if self.running and all(sequence in self.readings.running for sequence in plan.works):
+            self._share.read(max(0, self._step_rows - rows))
+
+    def _everybody_in_turn(self) -> Iterator[J]:
+        """What is read comes last, for the rows that are left; first once it has earned a whole pass."""
+        readings = list(self.readings.running)
+        if self.readings.owed(self._step_rows):
+            return chain(readings, self._in_turn())
+        return chain(self._in_turn(), readings)
 
     def _in_turn(self) -> Iterator[J]:
         """The running sequences; whatever was planned meanwhile, the tenant comes next that is due."""
@@ -202,14 +239,21 @@ class Scheduler(Generic[J]):
         return True
 
     def _admit_at_cost(self, sequence: J, wanted: int) -> bool:
+        free = self._rows.available + self.readings.held
         victims = beyond_their_share(
             self.running,
             self._age,
             tenant=sequence.tenant,
             wanted=wanted,
-            free=self._rows.available,
+            free=free,
             share=self._capacity // self._tenants_in_hand(),
         )
+        if free < wanted and not victims:
+            return False
+        while self.readings.give_way() is not None:
+            self.preemptions += 1
+            if self._rows.admit(sequence, wanted):
+                return True
         for victim in victims:
             self.preempt(victim)
             if self._rows.admit(sequence, wanted):
@@ -221,12 +265,20 @@ class Scheduler(Generic[J]):
         while sequence.extent is not None and sequence.extent.length < needed:
             if self._rows.grow(sequence, needed):
                 break
+            reading = self.readings.give_way()
+            if reading is not None:
+                self.preemptions += 1
+                self._share.read(-self._given_up(reading, plan))
+                continue
             victim = next_victim(self.running, self._age)
-            work = plan.works.pop(victim, None)
-            if work is not None:
-                self._shares.serve(victim.tenant, -work.rows)
+            self._count(victim, -self._given_up(victim, plan))
             self.preempt(victim)
         return sequence.extent is not None
+
+    def _given_up(self, victim: J, plan: Plan[J]) -> int:
+        """Rows of a plan that a sequence does not compute after all."""
+        work = plan.works.pop(victim, None)
+        return 0 if work is None else work.rows
 
     def _free(self, sequence: J, *, comes_back: bool) -> None:
         self._rows.release(sequence, comes_back=comes_back)

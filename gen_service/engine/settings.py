@@ -20,6 +20,8 @@ class EngineSettings:
         context_length: upper limit of prompt and completion in tokens; None is the model's own.
         max_sequences: sequences that are generated at the same time.
         max_waiting: requests that may wait for a place; one more is refused with `Overloaded`.
+        reading_share: what readings may take while something is written: rows for each row that is written,
+            and of the places in the passes and in the queue as many, which are theirs alone.
         kv_tokens: tokens that the KV cache holds, over all sequences; None takes `memory_share`.
         memory_share: part of the memory that is free at start for the KV cache, at most what `max_sequences`
             full contexts need.
@@ -44,6 +46,7 @@ class EngineSettings:
     context_length: int | None = None
     max_sequences: int = 32
     max_waiting: int = 256
+    reading_share: float = 0.2
     kv_tokens: int | None = None
     memory_share: float = 0.25
     step_rows: int = 512
@@ -61,6 +64,8 @@ class EngineSettings:
                 raise ValueError(f"{name} must be at least 1")
         if not 0.0 < self.memory_share <= 1.0:
             raise ValueError("memory_share must be above 0 and at most 1")
+        if not 0.0 < self.reading_share <= 1.0:
+            raise ValueError("reading_share must be above 0 and at most 1")
         if self.max_waiting < 0:
             raise ValueError("max_waiting must be at least 0")
         for name in ("threads", "context_length", "kv_tokens", "max_branches"):

@@ -77,7 +77,8 @@ class Stepper:
         """Queues new completions, and drops those that were cancelled or are late."""
         for sequence, mailbox in arrivals:
             self.mailboxes[sequence] = mailbox
-            self._scheduler.add(sequence)
+            line = self._scheduler.readings if isinstance(sequence, TextReading) else self._scheduler
+            line.add(sequence)
         now = time.monotonic()
         late = [sequence for sequence in self.mailboxes if sequence.deadline < now]
         for sequence in [sequence for sequence in self.mailboxes if sequence.cancelled]:
@@ -194,11 +195,11 @@ class Stepper:
     @property
     def running(self) -> int:
         """Completions that have a place in the steps."""
-        return len(self._scheduler.running)
+        return len(self._scheduler.running) + len(self._scheduler.readings.running)
 
     def _update_stats(self) -> None:
-        self.stats.running = len(self._scheduler.running)
-        self.stats.waiting = len(self._scheduler.waiting)
+        self.stats.running = self.running
+        self.stats.waiting = len(self._scheduler.waiting) + len(self._scheduler.readings.waiting)
         self.stats.waiting_tenants = self._scheduler.tenants_waiting if self.mailboxes else 0
         self.stats.preemptions = self._scheduler.preemptions
         self.stats.cached_tokens = self._scheduler.reserved_rows

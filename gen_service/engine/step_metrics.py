@@ -8,6 +8,7 @@ from ttmark.gen_service.decoding.block import TandemBlock
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, EngineMetrics
 from ttmark.gen_service.engine.job import Work
+from ttmark.gen_service.engine.text_reading import TextReading
 
 
 class StepCounts(Protocol):
@@ -55,6 +56,8 @@ class StepRecorder:
                 rows["probe"] += work.rows
                 if sequence.block.builder.frontier.shape[1] == 1:
                     candidates.observe(work.rows)
+            elif isinstance(sequence, TextReading):
+                rows["reading"] += work.rows
             else:
                 rows["prefill" if sequence.in_prompt else "commit"] += work.rows
         self._metrics.step_rows.labels(self._model).observe(sum(rows.values()))

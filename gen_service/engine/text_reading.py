@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest, SamplingParams
-from ttmark.gen_service.decoding.text_probabilities import ROWS, TextProbabilities
+from ttmark.gen_service.decoding.text_logprobs import ROWS, TextLogprobs
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
 from ttmark.gen_service.engine.job import Work
 from ttmark.gen_service.engine.ragged import Append, Probe
@@ -16,7 +16,7 @@ class TextReading(CachedSequence):
     """A sequence that is all prompt to the scheduler, and wants the logits of every row of the text.
 
     Attributes:
-        probabilities: of the text's tokens, as far as it is read.
+        logprobs: of the text's tokens, as far as it is read.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class TextReading(CachedSequence):
             deadline,
             prompt_cut,
         )
-        self.probabilities = TextProbabilities(request)
+        self.logprobs = TextLogprobs(request)
         self._before = len(request.prompt_ids)
 
     @property
@@ -63,5 +63,5 @@ class TextReading(CachedSequence):
         """
         # The row of a token says what comes after it.
         first = self.cached - len(logits) + 1 - self._before
-        self.probabilities.take(max(0, first), logits[max(0, -first) :])
+        self.logprobs.take(max(0, first), logits[max(0, -first) :])
         return None if self.in_prompt else Delta(token_ids=(), text="", finish_reason="stop")

@@ -7,18 +7,20 @@ from collections import Counter
 from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError
-from ttmark.gen_service.engine.places import check_place
+from ttmark.gen_service.engine.places import check_place, reading_places
 from ttmark.gen_service.engine.step import Arrivals, Stepper
 from ttmark.gen_service.engine.stream import Mailbox
+from ttmark.gen_service.engine.text_reading import TextReading
 
 
 class Worker:
     """Owns the thread. `submit`, `cancel` and `stop` are for other threads, the rest runs in its own."""
 
-    def __init__(self, stepper: Stepper, *, max_requests: int) -> None:
+    def __init__(self, stepper: Stepper, *, max_requests: int, reading_share: float) -> None:
         self.died = False
         self._stepper = stepper
         self._max_requests = max_requests
+        self._max_readings = reading_places(max_requests, reading_share)
         self._wake = threading.Condition()
         self._inbox: Arrivals = []
         self._accepting = False
@@ -43,28 +45,33 @@ class Worker:
         return len(self._inbox) + len(self._stepper.mailboxes)
 
     def check_queue(self, tenant: str) -> None:
-        """Does nothing while there is a place in the queue.
+        """Does nothing while there is a place in the queue for something to be written.
 
         Raises:
             Overloaded: see `check_place`.
         """
-        check_place(tenant, self._in_hand, self._held, self._max_requests, self._stepper.drain_rate)
+        check_place(tenant, self._held(reading=False), self._max_requests, self._stepper.drain_rate)
 
-    def _held(self) -> Counter[str]:
+    def _held(self, *, reading: bool) -> Counter[str]:
         arrivals = [sequence for sequence, _ in list(self._inbox)]
-        return Counter(sequence.tenant for sequence in (*arrivals, *list(self._stepper.mailboxes)))
+        everything = (*arrivals, *list(self._stepper.mailboxes))
+        return Counter(each.tenant for each in everything if isinstance(each, TextReading) is reading)
 
     def submit(self, sequence: CachedSequence, mailbox: Mailbox) -> None:
         """Queues a sequence.
 
         Raises:
             Draining: the worker is not started, is stopping or has ended.
-            Overloaded: see `check_queue`.
+            Overloaded: see `check_place`; readings have places of their own.
         """
         with self._wake:
             if not self.accepting:
                 raise Draining("the engine takes no new requests")
-            self.check_queue(sequence.tenant)
+            if isinstance(sequence, TextReading):
+                held, drain_rate = self._held(reading=True), self._stepper.drain_rate
+                check_place(sequence.tenant, held, self._max_readings, drain_rate)
+            else:
+                self.check_queue(sequence.tenant)
             self._inbox.append((sequence, mailbox))
             self._stepper.recorder.arrived(sequence)
             self._wake.notify()

@@ -7,7 +7,7 @@ import torch
 from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.text_probabilities import TextProbabilities
+from ttmark.gen_service.decoding.text_logprobs import TextLogprobs
 from ttmark.shared.tokenization import TextTokenizer
 
 FILLER = 0
@@ -63,19 +63,19 @@ class Reading:
     """A text that is read: how likely the model finds each of its tokens.
 
     Attributes:
-        probabilities: of the text's tokens, as far as it is read.
+        logprobs: of the text's tokens, as far as it is read.
         failed: whether it cannot be read.
     """
 
     def __init__(self, ticket: str, request: ReadingRequest) -> None:
         self.ticket = ticket
         self.failed = False
-        self.probabilities = TextProbabilities(request)
+        self.logprobs = TextLogprobs(request)
         self._before = len(request.prompt_ids)
 
     def wanted(self, start: int, count: int) -> range:
         """Of the rows at positions `start` to `start + count`, those that speak of the text's tokens."""
-        end = self._before + len(self.probabilities.values) - 1
+        end = self._before + len(self.logprobs.values) - 1
         return range(max(0, self._before - 1 - start), min(count, end - start))
 
     def take(self, position: int, logits: torch.Tensor) -> None:
@@ -84,8 +84,8 @@ class Reading:
         Raises:
             SequenceFailed: they are not finite.
         """
-        self.probabilities.take(position + 1 - self._before, logits)
+        self.logprobs.take(position + 1 - self._before, logits)
 
     def ends_at(self, position: int) -> bool:
         """Whether nothing is left after the row at `position`."""
-        return position + 2 >= self._before + len(self.probabilities.values)
+        return position + 2 >= self._before + len(self.logprobs.values)

@@ -148,7 +148,7 @@ class Desk:
 
     def finish(self, reading: Reading) -> None:
         """A text was read to its end."""
-        self._report.readings[reading.ticket] = reading.probabilities.values
+        self._report.readings[reading.ticket] = reading.logprobs.values
 
     def step_begins(self) -> None:
         """A forward is about to run."""
@@ -156,8 +156,9 @@ class Desk:
 
     def count_rows(self, rows: Mapping[str, tuple[int, bool]]) -> None:
         """Rows of the step's own forward by request, and whether they belong to a prompt."""
-        for count, in_prompt in rows.values():
-            self._report.rows["prefill" if in_prompt else "commit"] += count
+        for name, (count, in_prompt) in rows.items():
+            kind = "prefill" if in_prompt else "commit"
+            self._report.rows["reading" if isinstance(self._in_hand.get(name), Reading) else kind] += count
 
     def step_ends(self) -> None:
         """Sends what happened since the last report."""

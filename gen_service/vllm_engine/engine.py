@@ -38,7 +38,9 @@ class VllmEngine:
         config = engine_config(folder, settings)
         self.model_id = settings.model_id or folder.name
         self.vocab_size = int(config.model_config.get_vocab_size())
-        self.eos_token_ids = _eos_token_ids(folder)
+        self.eos_token_ids = _token_ids(folder, "eos_token_id")
+        starts = (*_token_ids(folder, "bos_token_id"), *self.eos_token_ids)
+        self.start_token_id = next((token for token in starts if token < self.vocab_size), None)
         self.context_length = int(config.model_config.max_model_len) - SPARE_TOKENS
         self._max_branches = settings.max_branches
         self._metrics: EngineMetrics | None = None
@@ -46,6 +48,7 @@ class VllmEngine:
         self._host = Host(
             config,
             max_requests=settings.max_sequences + settings.max_waiting,
+            reading_share=settings.reading_share,
             request_seconds=settings.request_seconds,
         )
         self._host.on_report = self._record
@@ -144,7 +147,7 @@ class VllmEngine:
         return DeltaStream(self._submit(request, tokens, more, whole_prompt=request.repeatable).mailbox)
 
     async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
-        """How likely each token of a text is after those before it [tokens]; cancelling ends the work.
+        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
 
         What the first token is without a prompt the model does not say: it counts as certain.
 
@@ -161,9 +164,9 @@ class VllmEngine:
         async with aclosing(DeltaStream(job.mailbox)) as stream:
             async for _ in stream:
                 pass
-        if job.probabilities is None:
-            raise AssertionError("a reading ended without its probabilities")
-        return job.probabilities
+        if job.logprobs is None:
+            raise AssertionError("a reading ended without its log-probabilities")
+        return job.logprobs
 
     def _submit(
         self, request: GenerationRequest | ReadingRequest, tokens: list[int], more: int, *, whole_prompt: bool
@@ -193,15 +196,15 @@ class VllmEngine:
         self._preemptions = self.preemptions
 
 
-def _eos_token_ids(folder: Path) -> tuple[int, ...]:
-    """Tokens that end a text, as transformers finds them."""
+def _token_ids(folder: Path, name: str) -> tuple[int, ...]:
+    """Tokens that begin or end a text, as transformers finds them."""
     config = AutoConfig.from_pretrained(folder)
     try:
-        ids = GenerationConfig.from_pretrained(folder).eos_token_id
+        ids = getattr(GenerationConfig.from_pretrained(folder), name)
     except OSError:
         ids = None
     if ids is None:
-        ids = getattr(config.get_text_config(), "eos_token_id", None)
+        ids = getattr(config.get_text_config(), name, None)
     if ids is None:
         return ()
     return tuple(ids) if isinstance(ids, list | tuple) else (int(ids),)

@@ -20,10 +20,11 @@ from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.decoding.request import Delta
 from ttmark.gen_service.engine.drain_rate import DrainRate
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
-from ttmark.gen_service.engine.places import check_place
+from ttmark.gen_service.engine.places import check_place, reading_places
 from ttmark.gen_service.engine.stream import Outbox
 from ttmark.gen_service.vllm_engine.job import Job
 from ttmark.gen_service.vllm_engine.levels import Levels
+from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport
 from ttmark.gen_service.vllm_engine.salts import Salts
 from ttmark.gen_service.vllm_engine.start import start_vllm
@@ -42,13 +43,17 @@ class Host:
         on_report: called with each report of the worker.
     """
 
-    def __init__(self, config: Any, *, max_requests: int, request_seconds: float | None) -> None:
+    def __init__(
+        self, config: Any, *, max_requests: int, reading_share: float, request_seconds: float | None
+    ) -> None:
         self.jobs: dict[str, Job] = {}
         self.levels = Levels()
         self.on_report: Callable[[StepReport], None] = lambda _: None
         self.accepting = False
         self._config = config
         self._max_requests = max_requests
+        self._max_readings = reading_places(max_requests, reading_share)
+        self._gate: ReadingGate[Job] = ReadingGate(reading_share)
         self._request_seconds = request_seconds
         self._drain_rate = DrainRate()
         self._outbox = Outbox()
@@ -98,14 +103,10 @@ class Host:
         Raises:
             Overloaded: see `check_place`.
         """
-        jobs = self.jobs
-        check_place(
-            tenant,
-            len(jobs),
-            lambda: Counter(job.tenant for job in list(jobs.values())),
-            self._max_requests,
-            self._drain_rate,
-        )
+        check_place(tenant, self._held(reading=False), self._max_requests, self._drain_rate)
+
+    def _held(self, *, reading: bool) -> Counter[str]:
+        return Counter(job.tenant for job in list(self.jobs.values()) if job.reading is reading)
 
     def submit(self, job: Job) -> None:
         """Takes a request on.
@@ -117,7 +118,10 @@ class Host:
         with self._lock:
             if not self.accepting or self.died:
                 raise Draining("the engine takes no new requests")
-            self.check_queue(job.tenant)
+            if job.reading:
+                check_place(job.tenant, self._held(reading=True), self._max_readings, self._drain_rate)
+            else:
+                self.check_queue(job.tenant)
             self.jobs[job.ticket.name] = job
         with suppress(RuntimeError):  # the loop is closed, and the job has failed with the others
             self._loop.call_soon_threadsafe(self._begin, job)
@@ -157,7 +161,18 @@ class Host:
         if self._request_seconds is not None:
             left = job.arrived + self._request_seconds - time.monotonic()
             job.timer = self._loop.call_later(left, self._fail, job, OutOfTime("out of time"))
-        job.task = self._loop.create_task(self._serve(job))
+        if job.reading:
+            self._gate.add(job)
+            self._let_readings_through()
+        else:
+            job.task = self._loop.create_task(self._serve(job))
+
+    def _let_readings_through(self) -> None:
+        if self._closed:
+            return
+        writing = any(not job.reading for job in self.jobs.values())
+        for job in self._gate.due(writing=writing):
+            job.task = self._loop.create_task(self._serve(job))
 
     async def _serve(self, job: Job) -> None:
         """Sees a request through vLLM; its pieces come by reports."""
@@ -197,12 +212,14 @@ class Host:
             report: StepReport = pickle.loads(sent)  # noqa: S301 - from our own child process
             for name in [name for name in report.started if name in self.jobs]:
                 self.jobs[name].started = True
+            self._gate.wrote(sum(rows for kind, rows in report.rows.items() if kind != "reading"))
             self.on_report(report)
             for name in [name for name in report.outcomes if name in self.jobs]:
                 self._deliver(self.jobs[name], report.outcomes[name])
             for name in [name for name in report.readings if name in self.jobs]:
-                self.jobs[name].probabilities = report.readings[name]
+                self.jobs[name].logprobs = report.readings[name]
                 self._deliver(self.jobs[name], Delta((), "", "stop"))
+            self._let_readings_through()
             self._outbox.send()
 
     def _deliver(self, job: Job, outcome: Delta | Failure) -> None:
@@ -226,6 +243,7 @@ class Host:
         """Forgets a request, and has vLLM abort it."""
         if self.jobs.pop(job.ticket.name, None) is None:
             return
+        self._gate.remove(job)
         if job.timer is not None:
             job.timer.cancel()
         if job.task is not None and job.task is not asyncio.current_task(self._loop):
@@ -233,6 +251,7 @@ class Host:
         self._drain_rate.tick()
         if not self.jobs:
             self._drain_rate.rest()
+        self._let_readings_through()
 
     async def _close(self) -> None:
         end: EngineError = EngineDied("vLLM's engine has ended") if self.died else Draining("stopping")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 
+from ttmark.gen_service.decoding.request import ReadingRequest
 from ttmark.gen_service.engine.stream import Mailbox
 from ttmark.gen_service.vllm_engine.desk import TICKET
 from ttmark.gen_service.vllm_engine.ticket import Ticket
@@ -22,7 +23,7 @@ class Job:
         most_tokens: that it may make.
         whole_prompt: whether nothing is taken from the prefix cache.
         started: whether it has had a place in a step.
-        probabilities: of the tokens of a text that was read.
+        logprobs: of the tokens of a text that was read.
     """
 
     ticket: Ticket
@@ -32,7 +33,7 @@ class Job:
     whole_prompt: bool
     arrived: float = field(default_factory=time.monotonic)
     started: bool = False
-    probabilities: NDArray[np.float64] | None = None
+    logprobs: NDArray[np.float64] | None = None
     task: asyncio.Task[None] | None = None
     timer: asyncio.TimerHandle | None = None
 
@@ -40,6 +41,11 @@ class Job:
     def tenant(self) -> str:
         """Whose it is."""
         return self.ticket.request.tenant
+
+    @property
+    def reading(self) -> bool:
+        """Whether a text is read, and nothing written."""
+        return isinstance(self.ticket.request, ReadingRequest)
 
     def parameters(self) -> SamplingParams:
         """What vLLM is told: to go on until it is told to stop, and the ticket's name."""

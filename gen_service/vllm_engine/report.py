@@ -26,7 +26,7 @@ class StepReport:
     Attributes:
         started: tickets that had their first place in a step, with the prompt tokens found in the cache.
         outcomes: new tokens, or failures, by ticket.
-        readings: of texts that were read to their end, the probabilities of their tokens.
+        readings: of texts that were read to their end, the log-probabilities of their tokens.
         rows: computed, by kind.
         candidates: of each block whose first token was probed.
         seconds: of the step, by part.

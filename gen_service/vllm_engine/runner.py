@@ -9,7 +9,7 @@ import torch
 from vllm.v1.outputs import SamplerOutput
 
 from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.text_probabilities import ROWS
+from ttmark.gen_service.decoding.text_logprobs import ROWS
 from ttmark.gen_service.vllm_engine.completion import Reading
 from ttmark.gen_service.vllm_engine.desk import Desk
 from ttmark.gen_service.vllm_engine.kept_rows import KeptRows

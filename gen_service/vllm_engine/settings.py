@@ -14,6 +14,8 @@ class VllmSettings:
         dtype: "float32", "bfloat16", "float16", or "auto" (vLLM's choice).
         max_sequences: sequences that run at the same time.
         max_waiting: requests that may wait for a place; one more is refused with `Overloaded`.
+        reading_share: what readings may take while something is written: rows for each row that is written,
+            and of the places in the queue as many, which are theirs alone.
         max_branches: candidates of a block level that are probed together.
         scratch_blocks: blocks of the KV cache, for each KV group, that branches write to; None: one for each
             branch that may be probed in a step, at most `MOST_SCRATCH_BLOCKS`. With fewer a step probes in
@@ -27,6 +29,7 @@ class VllmSettings:
     dtype: str = "auto"
     max_sequences: int = 32
     max_waiting: int = 256
+    reading_share: float = 0.2
     max_branches: int = 8
     scratch_blocks: int | None = None
     prefix_cache: bool = True

@@ -8,12 +8,16 @@ from ttmark.shared.access.token_limits import TokenLimits
 
 
 class Scope(StrEnum):
-    """Scopes of the two services; `detect` shows the verdict only, `detect:public` one answer at one rate."""
+    """Scopes of the two services; `detect` shows the verdict only, `detect:public` one answer at one rate.
+
+    `read` has texts read by a model, and opens nothing else.
+    """
 
     GENERATE = "generate"
     GENERATE_UNWATERMARKED = "generate:unwatermarked"
     GENERATE_BIAS = "generate:bias"
     GENERATE_PAYLOAD = "generate:payload"
+    READ = "read"
     DETECT = "detect"
     DETECT_EVIDENCE = "detect:evidence"
     DETECT_PUBLIC = "detect:public"

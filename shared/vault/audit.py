@@ -20,6 +20,7 @@ Action = Literal[
     "key.generated",
     "key.detect",
     "policy.deny",
+    "text.read",
     "job.create",
     "job.delete",
     "case.store",
@@ -54,7 +55,7 @@ class AuditEvent:
     route: the route that was asked.
     tokens: of `key.limit` tokens after which a version is due for rotation, of `key.generate` tokens of the
         prompts, of `key.generated` tokens that were written until it ended or was cancelled, of `key.detect`
-        tokens that were read.
+        and `text.read` tokens that were read.
     keys: `key id/version` of all that a detection tried, or whose PRF keys were exported.
     verdicts: how many documents got each.
     rule: of the marking policy, that decided.

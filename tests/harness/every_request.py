@@ -41,6 +41,7 @@ def _ask_generation(client: httpx.Client, bed: Bed) -> int:
     ]
     text = "A text of some words that no model of ours has made. " * 4
     bodies.append(("/v1/watermark/verify", {**model, "text": text}))
+    bodies.append(("/v1/readings", {**model, "texts": [text]}))
     for path, body in bodies:
         client.post(path, json=body).raise_for_status()
     with client.stream("POST", "/v1/completions", json={**model, **_PROMPT, "stream": True}) as response:

@@ -48,6 +48,7 @@ PRINCIPALS = {
         "acme",
         frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED, Scope.DETECT_EVIDENCE}),
     ),
+    "reader": Principal("tok-reader", "acme", frozenset({Scope.READ})),
     "detector": Principal("tok-detector", "acme", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE})),
     "machine": Principal(
         "tok-machine", "acme", frozenset({Scope.GENERATE}), uses=frozenset({TokenUse.MACHINE})

@@ -44,6 +44,7 @@ class FakeGenerator:
         self.tokenizer = byte_tokenizer()
         self.vocab_size = self.tokenizer.vocab_size
         self.eos_token_ids = frozenset({self.vocab_size - 1})
+        self.start_token_id: int | None = self.vocab_size - 1
         self.reset()
 
     def reset(self) -> None:
@@ -79,7 +80,7 @@ class FakeGenerator:
             if self.failure is not None:
                 raise self.failure
             finished = True
-            return np.full(len(request.text_ids), 0.5)
+            return np.full(len(request.text_ids), -np.log(2))
         finally:
             self.running -= 1
             self.cancelled += not finished

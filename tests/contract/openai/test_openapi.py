@@ -117,6 +117,7 @@ def asked(path: str, **more: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
         "/v1/completions": {"model": "tiny", "prompt": "Once", "max_tokens": 1},
         "/v1/chat/completions": {"model": "tiny", "messages": MESSAGES, "max_tokens": 1},
         "/v1/watermark/verify": {"model": "tiny", "text": "A text " * 30},
+        "/v1/readings": {"model": "tiny", "texts": ["A text"]},
     }
     return path, bodies[path], bodies[path] | more
 
@@ -137,6 +138,9 @@ ANY_JSON = {"type": "json_object"}
         asked("/v1/watermark/verify", token_ids=[1]),
         asked("/v1/watermark/verify", text=""),
         asked("/v1/watermark/verify", messages=[]),
+        asked("/v1/readings", texts=[]),
+        asked("/v1/readings", texts=[""]),
+        asked("/v1/readings", texts=["a"] * 65),
     ],
 )
 def test_what_is_refused_whatever_the_model_is_described_as_such(
@@ -146,7 +150,7 @@ def test_what_is_refused_whatever_the_model_is_described_as_such(
     schema = description["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
     validator = Draft202012Validator(schema | {"components": description["components"]})
     assert validator.is_valid(good)
-    token = "detector" if "verify" in path else "author"
+    token = {"/v1/watermark/verify": "detector", "/v1/readings": "reader"}.get(path, "author")
     assert fake.http(token).post(path, json=bad).status_code == 400
     assert not validator.is_valid(bad)
 

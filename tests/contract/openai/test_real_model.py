@@ -1,11 +1,15 @@
 """The small tier of the contract on a real language model: what the tiny one cannot show."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pytest
+import torch
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, Field
+from transformers import AutoModelForCausalLM
 
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark.detectors.direct import detect_direct
@@ -55,6 +59,21 @@ def test_a_streamed_chat_adds_up_to_the_answer_with_the_same_seed(real: Any) -> 
     pieces = [chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices]
     assert "".join(pieces) == whole
     assert len([piece for piece in pieces if piece]) >= 8
+
+
+def test_readings_are_the_log_softmax_of_transformers(real: Any, smollm2_folder: Path) -> None:
+    texts = ["Photosynthesis is the process by which plants make sugar.", "def f(x):\n    return x + 1\n"]
+    body = {"model": "tiny", "texts": texts}
+    readings = real.http("reader").post("/v1/readings", json=body).json()["readings"]
+    model = AutoModelForCausalLM.from_pretrained(smollm2_folder, dtype=torch.float32)
+    tokenizer = real.generator.tokenizer
+    for text, reading in zip(texts, readings, strict=True):
+        ids = tokenizer.encode(text)
+        with torch.inference_mode():
+            logits = model(torch.tensor([[model.config.bos_token_id, *ids]])).logits[0, :-1].double()
+        said = torch.log_softmax(logits, dim=-1)[torch.arange(len(ids)), torch.tensor(ids)]
+        np.testing.assert_allclose(reading["logprobs"], said.numpy(), atol=5e-3)
+        assert text.encode()[: reading["ends"][0]].decode() == tokenizer.decode(ids[:1])
 
 
 @pytest.mark.parametrize("temperature", [1e-308, 0.0])

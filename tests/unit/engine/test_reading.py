@@ -10,7 +10,7 @@ import torch
 from transformers import RepetitionPenaltyLogitsProcessor
 
 from ttmark.evaluation.language_model import CausalModel
-from ttmark.gen_service.decoding import text_probabilities
+from ttmark.gen_service.decoding import text_logprobs
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.engine import (
@@ -60,30 +60,31 @@ def expected(model: CausalModel, request: ReadingRequest) -> np.ndarray:
         0.0 if support is None else support.probability(token)
         for support, token in zip(supports, text[-len(logits) :], strict=True)
     ]
-    return np.array([1.0] * (len(text) - len(found)) + found)
+    with np.errstate(divide="ignore"):
+        return np.log([1.0] * (len(text) - len(found)) + found)
 
 
 @pytest.mark.parametrize("reproducible", [True, False])
 @pytest.mark.parametrize(
     ("filters", "penalty"), [(OPEN, 1.0), (CHAT, 1.0), (FilterParams(1.0, 0, 0.5), 1.0), (CHAT, 1.3)]
 )
-async def test_probabilities_are_those_of_the_whole_pass_however_it_is_cut(
+async def test_log_probabilities_are_those_of_the_whole_pass_however_it_is_cut(
     start_engine: StartEngine, model: CausalModel, reproducible: bool, filters: FilterParams, penalty: float
 ) -> None:
     engine = start_engine(reproducible=reproducible, prefill_chunk=48, step_rows=80)
     for text, prompt in ((130, 0), (130, 1), (130, 100), (1, 64), (2, 0), (64, 1)):
         request = reading(text, prompt, filters, penalty=penalty)
         found = await engine.read(request)
-        np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-4)
 
 
 async def test_weights_are_equal_in_chunks_and_in_one_pass(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watermark, request = Watermark("gumbel", 1), reading(200, 20, FilterParams(1.0, 50))
-    in_chunks = block_weights(watermark, await engine.read(request))
+    in_chunks = block_weights(watermark, np.exp(await engine.read(request)))
     monkeypatch.setattr(text_reading, "ROWS", 256)
-    assert block_weights(watermark, await engine.read(request)).tolist() == in_chunks.tolist()
+    assert block_weights(watermark, np.exp(await engine.read(request))).tolist() == in_chunks.tolist()
     assert len(set(in_chunks.tolist())) > 5
 
 
@@ -129,7 +130,7 @@ async def test_readings_and_completions_share_the_passes(engine: Engine, model: 
     *together, a, b, c = await asyncio.gather(*map(engine.read, requests), *map(text, range(3)))
     assert [a, b, c] == alone
     for request, found in zip(requests, together, strict=True):
-        np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(found, expected(model, request), rtol=1e-3, atol=1e-4)
 
 
 async def test_a_reading_that_is_cancelled_leaves_the_engine(engine: Engine) -> None:
@@ -160,9 +161,9 @@ async def test_logits_that_are_not_finite_fail_the_reading_alone(
     def broken(logits: torch.Tensor, params: list[FilterParams]) -> list[None]:
         return [None] * len(params)
 
-    monkeypatch.setattr(text_probabilities, "filter_rows", broken)
+    monkeypatch.setattr(text_logprobs, "filter_rows", broken)
     with pytest.raises(SequenceFailed, match="not finite"):
-        await engine.read(reading(50))
+        await engine.read(reading(50, filters=CHAT))
     monkeypatch.undo()
     await engine.read(reading(50))
 
@@ -171,3 +172,40 @@ def test_a_text_without_a_token_that_the_model_speaks_of_is_no_request() -> None
     for prompt, text in ((0, 0), (3, 0), (0, 1)):
         with pytest.raises(ValueError, match="at least two tokens"):
             reading(text, prompt)
+
+
+@pytest.mark.parametrize("spoilt", [float("nan"), float("inf")])
+def test_a_logit_that_is_not_finite_anywhere_in_a_row_fails_a_plain_reading(spoilt: float) -> None:
+    logits = torch.zeros(3, 10)
+    logits[1, 7] = spoilt
+    logprobs = text_logprobs.TextLogprobs(ReadingRequest("id", (1,), (2, 3, 4), OPEN))
+    with pytest.raises(SequenceFailed, match="not finite"):
+        logprobs.take(0, logits)
+
+
+def test_what_is_too_unlikely_for_a_probability_has_a_log_probability() -> None:
+    logits = torch.zeros(1, 4)
+    logits[0, 1] = -2000.0
+    logprobs = text_logprobs.TextLogprobs(ReadingRequest("id", (3,), (1,), OPEN))
+    logprobs.take(0, logits)
+    assert logprobs.values[0] == pytest.approx(-2000 - np.log(3), abs=1e-9)
+
+
+async def test_a_plain_reading_is_the_log_softmax_of_the_model_and_the_same_bits_in_any_company(
+    engine: Engine, model: CausalModel
+) -> None:
+    requests = [reading(90 + 7 * seed, 1 + seed) for seed in range(6)]
+    alone = [await engine.read(request) for request in requests]
+    together = await asyncio.gather(*map(engine.read, requests))
+    for request, first, second in zip(requests, alone, together, strict=True):
+        np.testing.assert_array_equal(first, second)
+        logits = model.logits(request.prompt_ids, request.text_ids)
+        said = torch.log_softmax(logits.double(), dim=-1).numpy()
+        np.testing.assert_allclose(first, said[np.arange(len(said)), request.text_ids], atol=1e-4)
+
+
+async def test_a_text_that_was_read_leaves_nothing_in_the_cache(start_engine: StartEngine) -> None:
+    engine = start_engine()
+    await engine.read(reading(200))
+    await engine.read(reading(2))  # the step after the first one's end
+    assert (engine.stats.prefix_tokens, engine.stats.cached_tokens) == (0, 0)

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine import cache_rows, fair_share, prefixes, victims
+from ttmark.gen_service.engine import cache_rows, fair_share, prefixes, reading_line, reading_share, victims
 from ttmark.gen_service.engine import job as job_module
 from ttmark.gen_service.engine import scheduler as scheduler_module
 from ttmark.gen_service.engine.extents import ExtentAllocator
@@ -23,7 +23,19 @@ def scheduler(
     )
 
 
-@pytest.mark.parametrize("module", [scheduler_module, cache_rows, prefixes, fair_share, job_module, victims])
+@pytest.mark.parametrize(
+    "module",
+    [
+        scheduler_module,
+        cache_rows,
+        prefixes,
+        fair_share,
+        job_module,
+        victims,
+        reading_line,
+        reading_share,
+    ],
+)
 def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
     assert module.__file__ is not None
     source = Path(module.__file__).read_text(encoding="utf-8")
@@ -43,6 +55,7 @@ def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
         "collections.abc",
         "dataclasses",
         "heapq",
+        "itertools",
         "typing",
         "array",
         "bisect",
@@ -51,6 +64,8 @@ def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
         "ttmark.gen_service.engine.prefixes",
         "ttmark.gen_service.engine.fair_share",
         "ttmark.gen_service.engine.job",
+        "ttmark.gen_service.engine.reading_line",
+        "ttmark.gen_service.engine.reading_share",
         "ttmark.gen_service.engine.victims",
     }
 

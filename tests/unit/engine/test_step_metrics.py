@@ -6,7 +6,15 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.engine import (
+    Engine,
+    EngineSettings,
+    GenerationRequest,
+    Marking,
+    ReadingRequest,
+    SamplingParams,
+)
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
 from ttmark.shared.watermark import Watermark
 
@@ -28,7 +36,8 @@ async def test_rows_candidates_and_times_add_up(tiny_model: Path) -> None:
     started = time.perf_counter()
     engine.start()
     try:
-        await asyncio.gather(*(complete(engine, seed) for seed in range(COMPLETIONS)))
+        reading = engine.read(ReadingRequest("id", (), tuple(range(1, 101)), FilterParams()))
+        await asyncio.gather(reading, *(complete(engine, seed) for seed in range(COMPLETIONS)))
     finally:
         engine.stop(5)
     elapsed = time.perf_counter() - started
@@ -42,9 +51,10 @@ async def test_rows_candidates_and_times_add_up(tiny_model: Path) -> None:
     assert rows["prefill"] == COMPLETIONS * len(PROMPT)
     # The last block is not cached; every other token is, once.
     assert COMPLETIONS * (TOKENS - 2) <= rows["commit"] <= COMPLETIONS * TOKENS
+    assert rows["reading"] == 99
     assert rows["probe"] == value("ttmark_engine_candidates_sum")
     assert sum(rows.values()) == value("ttmark_engine_step_rows_sum")
-    assert value("ttmark_engine_queue_seconds_count") == COMPLETIONS
+    assert value("ttmark_engine_queue_seconds_count") == COMPLETIONS + 1
     seconds = [value("ttmark_engine_step_seconds_total", part=part) for part in STEP_PARTS]
     assert all(part > 0 for part in seconds)
     assert sum(seconds) <= elapsed

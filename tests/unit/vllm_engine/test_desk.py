@@ -10,8 +10,15 @@ import torch
 from ttmark.evaluation.bench.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import (
+    Delta,
+    GenerationRequest,
+    Marking,
+    ReadingRequest,
+    SamplingParams,
+)
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
 from ttmark.gen_service.vllm_engine.completion import FILLER, Completion
 from ttmark.gen_service.vllm_engine.desk import TICKET, Desk
@@ -258,3 +265,14 @@ def test_a_failure_keeps_its_message_for_the_caller_and_its_origin_for_the_log()
     failure = scheduler.reports[-1].outcomes["ticket-r0"]
     assert isinstance(failure, Failure)
     assert failure.message == str(SequenceFailed("the model gave logits that are not finite"))
+
+
+def test_rows_of_texts_that_are_read_are_counted_apart() -> None:
+    reports: list[StepReport] = []
+    desk = Desk(TOKENIZER, ENDS, BRANCHES, lambda _: torch.zeros(0), lambda failed: failed, reports.append)
+    desk.take(Ticket("text", ReadingRequest("id", (), (1, 2, 3), FilterParams())))
+    desk.begin("read", {TICKET: "text"}, 0)
+    desk.step_begins()
+    desk.count_rows({"read": (2, True), "prompt": (5, True), "token": (1, False)})
+    desk.step_ends()
+    assert reports[0].rows == {"prefill": 5, "probe": 0, "commit": 1, "reading": 2}

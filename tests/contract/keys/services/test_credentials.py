@@ -27,6 +27,7 @@ BODIES = {
     "/v1/chat/completions": {"model": "tiny-model", "messages": [{"role": "user", "content": "a"}]},
     "/v1/responses": {"model": "tiny-model", "input": "a", "max_output_tokens": 2},
     "/v1/watermark/verify": {"model": "tiny-model", "token_ids": [1, 2, 3]},
+    "/v1/readings": {"model": "tiny-model", "texts": ["a"]},
     "/v1/detect": {"inputs": [{"text": "a"}]},
     "/v1/detect/direct": {"inputs": [{"text": "a"}]},
     "/v1/detect/aligned": {"inputs": [{"text": "a"}]},
@@ -44,11 +45,19 @@ CASES = "/v1/cases"  # 404 to whoever gets in: these replicas sign and keep no c
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
 NEEDED_BY = {
     "/v1/watermark/verify": Scope.DETECT_EVIDENCE,
+    "/v1/readings": Scope.READ,
     "/v1/detect/public": Scope.DETECT_PUBLIC,
 }
 OTHERS = {
-    "gen": {Scope.DETECT, Scope.DETECT_EVIDENCE, Scope.DETECT_PUBLIC, Scope.GENERATE_UNWATERMARKED},
+    "gen": {
+        Scope.DETECT,
+        Scope.DETECT_EVIDENCE,
+        Scope.DETECT_PUBLIC,
+        Scope.GENERATE_UNWATERMARKED,
+        Scope.READ,
+    },
     "detect": {
+        Scope.READ,
         Scope.GENERATE,
         Scope.GENERATE_UNWATERMARKED,
         Scope.DETECT,

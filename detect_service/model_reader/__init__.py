@@ -1,0 +1,1 @@
+"""Has texts read by a language model that another service runs."""

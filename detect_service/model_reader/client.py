@@ -1,0 +1,161 @@
+"""Asks a reader, within a time and a number of bytes, and leaves it alone while it fails."""
+
+import asyncio
+import ssl
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import httpx
+import orjson
+
+from ttmark.detect_service.model_reader.circuit_breaker import CircuitBreaker
+from ttmark.detect_service.model_reader.dialect import Dialect, Question
+from ttmark.detect_service.model_reader.errors import ReaderDown, ReaderElsewhere, ReaderError, ReaderRefused
+from ttmark.detect_service.model_reader.local_address import check_address, local_address
+from ttmark.shared.byte_reading import ByteReading, InvalidReading
+from ttmark.shared.vault.confidential import Confidential
+
+_MOST_TEXTS = 64
+_MOST_TEXT_BYTES = 131_072
+_ABOUT_THE_TEXTS = frozenset({400, 413, 422})
+
+
+class ReaderClient(Confidential):
+    """Readings of texts by the model that a reader runs.
+
+    Redirections are not followed, and no proxy of the environment is used. Unless it may be anywhere, the
+    reader's name is looked up at each call, and nothing is sent outside loopback and private addresses.
+
+    Args:
+        address: of the reader, without `/v1`.
+        token: that the reader asks for; None: it asks for none.
+        timeout_seconds: for all that one call of `read` sends and gets.
+        anywhere: whether the reader may be outside loopback and private addresses.
+        tls: what certificates are trusted; None: the usual ones.
+
+    Raises:
+        ReaderElsewhere: the address is none, or lies outside although the reader may not be anywhere.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        dialect: Dialect,
+        *,
+        token: str | None = None,
+        timeout_seconds: float = 2.0,
+        anywhere: bool = False,
+        tls: ssl.SSLContext | None = None,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        try:
+            self._url = httpx.URL(address.rstrip("/") + "/")
+        except httpx.InvalidURL as error:
+            raise ReaderElsewhere("the reader's address is none") from error
+        if not anywhere:
+            check_address(self._url)
+        self._dialect = dialect
+        self._seconds = timeout_seconds
+        self._anywhere = anywhere
+        self._breaker = breaker or CircuitBreaker()
+        self._http = httpx.AsyncClient(
+            headers={} if token is None else {"Authorization": f"Bearer {token}"},
+            timeout=timeout_seconds,
+            follow_redirects=False,
+            trust_env=False,
+            verify=True if tls is None else tls,
+        )
+
+    @property
+    def up(self) -> bool:
+        """Whether the reader is thought to be well."""
+        return self._breaker.closed
+
+    async def aclose(self) -> None:
+        """Ends all connections."""
+        await self._http.aclose()
+
+    async def read(self, texts: Sequence[str]) -> list[ByteReading]:
+        """A reading of each text, all or none.
+
+        Raises:
+            ReaderDown: at once while the reader is left alone, else after the time-out at the latest.
+            ReaderRefused, ReaderElsewhere: the reader does not read the texts, or may not be sent any.
+            InvalidReading: what it says cannot be said of the texts.
+        """
+        if not self._breaker.admits():
+            raise ReaderDown("the reader did not answer before and is left alone")
+        try:
+            async with asyncio.timeout(self._seconds):
+                found = [await self._read(batch) for batch in _batches(texts)]
+        except ReaderRefused:
+            self._breaker.succeeded()
+            raise
+        except TimeoutError as error:
+            self._breaker.failed()
+            raise ReaderDown("the reader did not answer in time") from error
+        except httpx.HTTPError as error:
+            self._breaker.failed()
+            raise ReaderDown(f"the reader does not answer: {type(error).__name__}") from error
+        except (ReaderError, InvalidReading):
+            self._breaker.failed()
+            raise
+        except BaseException:
+            self._breaker.gave_up()
+            raise
+        self._breaker.succeeded()
+        return list(chain.from_iterable(found))
+
+    async def _read(self, texts: Sequence[str]) -> list[ByteReading]:
+        question = await asyncio.to_thread(self._dialect.question, texts)
+        content = await self._answer(question)
+        return await asyncio.to_thread(_understood, question, content)
+
+    async def _answer(self, question: Question) -> bytes:
+        """The body of a good answer, as far as it may be true."""
+        url, own, extensions = self._url.join(question.path), {}, {}
+        if not self._anywhere:
+            own = {"Host": url.netloc.decode("ascii")}
+            extensions = {"sni_hostname": url.host}
+            url = url.copy_with(host=await local_address(url))
+        async with self._http.stream(
+            "POST",
+            url,
+            content=orjson.dumps(question.body),
+            headers={"Content-Type": "application/json", "Accept-Encoding": "identity", **own},
+            extensions=extensions,
+        ) as response:
+            if response.status_code in _ABOUT_THE_TEXTS:
+                raise ReaderRefused(f"the reader answered {response.status_code}")
+            if not response.is_success:
+                raise ReaderDown(f"the reader answered {response.status_code}")
+            content = bytearray()
+            async for piece in response.aiter_raw():  # what is packed small may be vast
+                content += piece
+                if len(content) > question.most_bytes:
+                    raise InvalidReading("length")
+        return bytes(content)
+
+
+def _understood(question: Question, content: bytes) -> list[ByteReading]:
+    try:
+        answer: Any = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise InvalidReading("not_numbers") from None
+    return question.readings(answer)
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Texts that are asked about together; one that is too long for that is asked about alone."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        own = len(text.encode())
+        if batch and (len(batch) == _MOST_TEXTS or size + own > _MOST_TEXT_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += own
+    if batch:
+        yield batch

@@ -1,0 +1,102 @@
+"""vLLM's OpenAI server as a reader: `prompt_logprobs` of `POST /v1/completions`."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from ttmark.detect_service.model_reader.dialect import Question
+from ttmark.shared.byte_reading import ByteReading, Ints, InvalidReading, checked_logprobs
+from ttmark.shared.reading_windows import reading_windows
+from ttmark.shared.token_spans import byte_ends
+from ttmark.shared.tokenization import TextTokenizer
+
+_PATH = "v1/completions"
+_FRAME_BYTES = 8_192
+_TOKEN_BYTES = 1_024  # a token and the likeliest one, each with its text
+# As the model says it: the server's defaults may be the filters of the model's generation_config.json.
+_SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
+
+
+class _Part(NamedTuple):
+    """A window of a text as vLLM is given it, and where its answer begins to count."""
+
+    prompt: list[int]
+    skipped: int
+
+
+class _Text(NamedTuple):
+    """What vLLM is given of a text, and where the text's tokens end."""
+
+    parts: list[_Part]
+    ends: Ints
+
+
+class VllmDialect:
+    """Asks a model of a vLLM server by the tokens of its own tokenizer.
+
+    Args:
+        tokenizer: the reader's.
+        context_tokens: of a text that are read together, the token that begins it included, 8 at least; the
+            server's limit must be one more.
+    """
+
+    def __init__(self, model: str, tokenizer: TextTokenizer, context_tokens: int) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._start: list[int] = tokenizer.backend.encode("", add_special_tokens=True).ids[:1]
+        self._window = context_tokens - len(self._start)
+
+    def question(self, texts: Sequence[str]) -> Question:
+        """See `Dialect`."""
+        cut = [self._cut(text) for text in texts]
+        prompts = [part.prompt for text in cut for part in text.parts]
+        body = {"model": self._model, "prompt": prompts, "max_tokens": 1, "prompt_logprobs": 1, **_SAMPLING}
+        most = _FRAME_BYTES + sum(_TOKEN_BYTES * (1 + len(prompt)) for prompt in prompts)
+        return Question(_PATH, body, most, partial(_readings, cut))
+
+    def _cut(self, text: str) -> _Text:
+        encoded = self._tokenizer.encode_with_offsets(text)
+        return _Text(list(self._parts(encoded.ids)), byte_ends(text, encoded.offsets))
+
+    def _parts(self, ids: list[int]) -> Iterator[_Part]:
+        for start, kept, end in reading_windows(len(ids), self._window) if ids else ():
+            yield _Part([*self._start, *ids[start:end]], len(self._start) + kept - start)
+
+
+def _readings(texts: Sequence[_Text], answer: Any) -> list[ByteReading]:
+    said = iter(_by_index(answer, sum(len(text.parts) for text in texts)))
+    readings = []
+    for text in texts:
+        values = [value for part in text.parts for value in _logprobs(part, next(said))]
+        readings.append(ByteReading.of_tokens(text.ends, checked_logprobs(values)))
+    return readings
+
+
+def _by_index(answer: Any, count: int) -> list[Any]:
+    """What is said of each prompt."""
+    choices = answer.get("choices") if isinstance(answer, dict) else None
+    if not isinstance(choices, list) or len(choices) != count:
+        raise InvalidReading("length")
+    found = {}
+    for choice in choices:
+        if not isinstance(choice, dict) or not isinstance(choice.get("index"), int):
+            raise InvalidReading("length")
+        found[choice["index"]] = choice.get("prompt_logprobs")
+    if set(found) != set(range(count)):
+        raise InvalidReading("length")
+    return [found[index] for index in range(count)]
+
+
+def _logprobs(part: _Part, said: Any) -> list[Any]:
+    """Of the tokens that count; None for one that nothing stands before."""
+    if not isinstance(said, list) or len(said) != len(part.prompt):
+        raise InvalidReading("length")
+    values: list[Any] = []
+    for token, entry in list(zip(part.prompt, said, strict=True))[part.skipped :]:
+        own = entry.get(str(token)) if isinstance(entry, dict) else entry
+        if own is not None and not isinstance(own, dict):
+            raise InvalidReading("not_numbers")
+        if isinstance(entry, dict) and own is None:
+            raise InvalidReading("another_text")
+        values.append(None if own is None else own.get("logprob", ""))
+    return values

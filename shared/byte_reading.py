@@ -1,0 +1,135 @@
+"""What a model says of a text, in the bytes of the text, so that it can be said of any tokens."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Fault = Literal["not_numbers", "length", "gap", "overlap", "another_text", "positive", "not_finite"]
+
+LEAST_LOGPROB = -9999.0
+"""Nats; what is less likely counts as this, and JSON, which has no infinity, says this for it."""
+_ROUNDING = 1e-6
+
+
+class InvalidReading(Exception):
+    """A reading that no model can have given of the text; nothing of it is used.
+
+    Attributes:
+        fault: what is wrong with it.
+    """
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(f"invalid reading: {fault}")
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByteReading:
+    """Parts of a text, each with its log-probability after those before it; together they are the text.
+
+    Attributes:
+        ends: [parts] where each ends in the UTF-8 of the text; it begins where the one before it ends.
+        logprobs: [parts] nats, at most 0.
+    """
+
+    ends: Ints
+    logprobs: Floats
+
+    @classmethod
+    def checked(
+        cls, starts: ArrayLike, ends: ArrayLike, logprobs: Sequence[float | None] | Floats, size: int
+    ) -> Self:
+        """A reading that somebody else gave of a text of `size` bytes.
+
+        Args:
+            starts, ends: [parts] half-open byte spans.
+            logprobs: [parts] nats; None for the first where the model says nothing of it: it counts as
+                certain.
+
+        Raises:
+            InvalidReading: the spans are not the whole text in order, or a log-probability is none.
+        """
+        first, last, said = _whole(starts), _whole(ends), checked_logprobs(logprobs)
+        if not len(first) == len(last) == len(said):
+            raise InvalidReading("length")
+        if (size and (not len(last) or last[-1] != size)) or (len(last) and last[-1] > size):
+            raise InvalidReading("another_text")
+        begins = np.concatenate([[0], last[:-1]])[: len(last)]
+        if np.any(first > begins):
+            raise InvalidReading("gap")
+        if np.any(first < begins) or np.any(first >= last):
+            raise InvalidReading("overlap")
+        return cls(last, said)
+
+    @classmethod
+    def of_tokens(cls, ends: Ints, logprobs: Floats) -> Self:
+        """Of tokens, by `byte_ends`; one without a byte of its own becomes one part with the next that has.
+
+        Tokens without bytes at the end of the text belong to the part before them.
+        """
+        if not len(ends) or not ends[-1]:
+            return cls(ends[:0], logprobs[:0])
+        own = np.flatnonzero(np.diff(ends, prepend=0) > 0)
+        first = np.concatenate([[0], own[:-1] + 1])
+        return cls(ends[own], np.add.reduceat(logprobs, first))
+
+    @property
+    def starts(self) -> Ints:
+        """[parts] where each begins."""
+        return np.concatenate([[0], self.ends[:-1]])[: len(self.ends)].astype(np.int64)
+
+    def surprise(self, spans: Ints) -> Floats:
+        """Bits of each span [spans, 2] of bytes: a part's -log2 p is spread evenly over its bytes.
+
+        Raises:
+            InvalidReading: a span reaches beyond the text that was read.
+        """
+        if spans.size and (spans.min() < 0 or spans.max() > (self.ends[-1] if len(self.ends) else 0)):
+            raise InvalidReading("another_text")
+        if not spans.size:
+            return np.zeros(len(spans))
+        bounds = np.concatenate([[0], self.ends])
+        until = np.concatenate([[0.0], np.cumsum(-self.logprobs / math.log(2))])
+        through = np.interp(spans, bounds, until)
+        bits: Floats = np.maximum(through[:, 1] - through[:, 0], 0.0)
+        return bits
+
+
+def _whole(values: ArrayLike) -> Ints:
+    try:
+        found = np.asarray(values)
+    except (ValueError, OverflowError):
+        raise InvalidReading("not_numbers") from None
+    if found.ndim != 1 or (len(found) and found.dtype.kind != "i"):
+        raise InvalidReading("not_numbers")
+    return found.astype(np.int64)
+
+
+def checked_logprobs(values: Sequence[float | None] | Floats) -> Floats:
+    """Log-probabilities (nats) that somebody else has sent [tokens], at least `LEAST_LOGPROB`, at most 0.
+
+    None for the first is taken for certainty: a model says nothing of a token that nothing stands before.
+
+    Raises:
+        InvalidReading: one is none.
+    """
+    known = [0.0, *values[1:]] if len(values) and values[0] is None else values
+    try:
+        said = np.asarray(known)
+    except (ValueError, OverflowError):
+        raise InvalidReading("not_numbers") from None
+    if said.ndim != 1 or (len(said) and said.dtype.kind not in "fi"):
+        raise InvalidReading("not_numbers")
+    said = said.astype(np.float64)
+    if not np.isfinite(said).all():
+        raise InvalidReading("not_finite")
+    if np.any(said > _ROUNDING):
+        raise InvalidReading("positive")
+    nats: Floats = np.clip(said, LEAST_LOGPROB, 0.0)
+    return nats

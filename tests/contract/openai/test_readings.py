@@ -1,0 +1,214 @@
+"""`POST /v1/readings`: what it says of texts, scope, limits, errors, and what a client that leaves ends."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from ttmark.detect_service.model_reader.client import ReaderClient
+from ttmark.detect_service.model_reader.errors import ReaderDown
+from ttmark.detect_service.model_reader.ttmark_dialect import TtmarkDialect
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, ReadingRequest, SequenceFailed
+from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.http.service_errors import TooManyRequests
+
+PATH = "/v1/readings"
+TEXTS = ["It was a dark and stormy night.", "Ça coûte 3 €, 漢字 😀", " x"]
+
+
+def post(service: Any, token: str = "reader", **change: Any) -> httpx.Response:
+    body = {"model": "tiny", "texts": TEXTS} | change
+    response: httpx.Response = service.http(token).post(PATH, json=body)
+    return response
+
+
+def test_every_text_is_read_in_parts_that_are_together_its_bytes(service: Any) -> None:
+    answer = post(service).json()
+    assert (answer["model"], len(answer["readings"])) == ("tiny", len(TEXTS))
+    assert answer["tokens"] == sum(map(service.tokens, TEXTS))
+    for text, reading in zip(TEXTS, answer["readings"], strict=True):
+        content = text.encode()
+        assert reading["sha256"] == hashlib.sha256(content).hexdigest()
+        spans = list(zip(reading["starts"], reading["ends"], strict=True))
+        assert all(first[1] == second[0] for first, second in pairwise(spans))
+        found = ByteReading.checked(reading["starts"], reading["ends"], reading["logprobs"], len(content))
+        assert len(found.ends) <= service.tokens(text)
+        assert found.logprobs.max() < 0
+
+
+def test_a_reading_is_what_the_engine_says_of_the_tokens_after_the_one_that_begins_a_text(real: Any) -> None:
+    generator, (text, *_) = real.generator, TEXTS
+    ids = tuple(generator.tokenizer.encode(text))
+    request = ReadingRequest("id", (generator.start_token_id,), ids, FilterParams(), "acme")
+    expected = asyncio.run(generator.read(request))
+    (reading,) = post(real, texts=[text]).json()["readings"]
+    np.testing.assert_allclose(reading["logprobs"], expected, rtol=1e-6)
+
+
+def test_a_text_reads_the_same_alone_and_beside_others(real: Any) -> None:
+    together = post(real).json()["readings"]
+    for text, expected in zip(TEXTS, together, strict=True):
+        (alone,) = post(real, texts=[text]).json()["readings"]
+        assert alone["ends"] == expected["ends"]
+        np.testing.assert_allclose(alone["logprobs"], expected["logprobs"], atol=1e-4)
+
+
+def test_a_text_longer_than_the_context_is_read_in_windows(real: Any) -> None:
+    text = "the quick brown fox jumps over the lazy dog and " * 30
+    generator = real.generator
+    assert real.tokens(text) > 2 * generator.context_length
+    (reading,) = post(real, texts=[text]).json()["readings"]
+    found = ByteReading.checked(reading["starts"], reading["ends"], reading["logprobs"], len(text))
+    assert len(found.ends) == real.tokens(text)
+    size = generator.context_length - 1
+    second = tuple(generator.tokenizer.encode(text))[size - size // 4 :][:size]
+    request = ReadingRequest("id", (generator.start_token_id,), second, FilterParams(), "acme")
+    expected = asyncio.run(generator.read(request))[size // 4 :]
+    np.testing.assert_allclose(found.logprobs[size:][: len(expected)], expected, atol=1e-4)
+
+
+def test_without_a_token_that_begins_a_text_nothing_is_said_of_the_first_part(
+    fake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fake.generator, "start_token_id", None)
+    readings = post(fake, texts=["abc", "a"]).json()["readings"]
+    assert [reading["logprobs"] for reading in readings] == [
+        [None, pytest.approx(-np.log(2)), pytest.approx(-np.log(2))],
+        [None],
+    ]
+    assert [request.prompt_ids for request in fake.generator.readings] == [()]
+
+
+async def test_the_detection_service_s_client_gets_the_readings(real: Any) -> None:
+    long = "the quick brown fox jumps over the lazy dog and " * 30
+    client = ReaderClient(real.url, TtmarkDialect("tiny"), token="reader", timeout_seconds=20)
+    readings = await client.read([*TEXTS, long])
+    stranger = ReaderClient(real.url, TtmarkDialect("tiny"), token="author")
+    with pytest.raises(ReaderDown):
+        await stranger.read(TEXTS)
+    for each in (client, stranger):
+        await each.aclose()
+    said = post(real, texts=[*TEXTS, long]).json()["readings"]
+    for text, reading, expected in zip([*TEXTS, long], readings, said, strict=True):
+        size = len(text.encode())
+        assert reading.ends.tolist() == expected["ends"]
+        bits = reading.surprise(np.array([[0, size]]))[0]
+        assert bits == pytest.approx(-sum(expected["logprobs"]) / np.log(2), rel=1e-4)
+
+
+@pytest.mark.parametrize("token", ["author", "detector", "keyless"])
+def test_without_the_scope_nothing_is_read(fake: Any, token: str) -> None:
+    answer = post(fake, token)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "insufficient_scope")
+
+
+def test_the_scope_opens_nothing_else(fake: Any) -> None:
+    bodies = {"/v1/completions": {"prompt": "a"}, "/v1/watermark/verify": {"text": "a"}}
+    for path, body in bodies.items():
+        assert fake.http("reader").post(path, json={"model": "tiny"} | body).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "param"),
+    [
+        ({"texts": []}, 400, "texts"),
+        ({"texts": [""]}, 400, "texts[0]"),
+        ({"texts": ["a"] * 65}, 400, "texts"),
+        ({"texts": "a"}, 400, "texts"),
+        ({"texts": ["a", 1]}, 400, "texts[1]"),
+        ({"prompt": "a"}, 400, "prompt"),
+        ({"model": "none"}, 404, "model"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(
+    fake: Any, change: dict[str, Any], status: int, param: str
+) -> None:
+    answer = post(fake, **change)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (status, param), answer.text
+
+
+def test_more_tokens_than_a_request_may_have_read_are_refused(
+    build: Callable[..., Any], serve: Callable[..., Any], fake: Any
+) -> None:
+    service = serve(build(fake.generator, max_read_tokens=100))
+    assert post(service, texts=["a" * 100]).status_code == 200
+    answer = post(service, texts=["a" * 50, "b" * 51])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_much_work")
+    assert "101 tokens together; the limit is 100" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status", "code"),
+    [
+        (Overloaded(2.5), 429, "rate_limit_exceeded"),
+        (Draining("stopping"), 503, "shutting_down"),
+        (OutOfTime("late"), 503, "deadline_exceeded"),
+        (SequenceFailed("NaN"), 500, "generation_failed"),
+    ],
+)
+def test_trouble_of_the_engine_is_an_http_error(
+    fake: Any, trouble: Exception, status: int, code: str
+) -> None:
+    fake.generator.refusal = trouble
+    answer = post(fake)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert fake.audit == []
+    outcome = {"outcome": "failed" if status >= 500 else "rejected"}
+    assert fake.registry.get_sample_value("ttmark_gen_readings_total", outcome) >= len(TEXTS)
+
+
+def test_the_first_failure_ends_what_else_was_asked(fake: Any) -> None:
+    fake.generator.failure = SequenceFailed("NaN")
+    assert post(fake, texts=["abc"] * 20).status_code == 500
+    assert fake.generator.running == 0
+    assert len(fake.generator.readings) < 20
+
+
+def test_a_client_that_leaves_ends_the_readings(fake: Any) -> None:
+    fake.generator.pause = 60.0
+    with pytest.raises(httpx.ReadTimeout):
+        fake.http("reader").post(PATH, json={"model": "tiny", "texts": ["abc"] * 9}, timeout=0.5)
+    deadline = time.monotonic() + 10
+    while fake.generator.running and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (fake.generator.cancelled, fake.generator.running) == (4, 0)
+
+
+def test_the_audit_trail_says_who_had_how_much_read_and_metrics_count_it(fake: Any) -> None:
+    def counted(name: str, **labels: str) -> float:
+        return float(fake.registry.get_sample_value(name, labels) or 0)
+
+    texts, tokens = counted("ttmark_gen_readings_total", outcome="read"), sum(map(fake.tokens, TEXTS))
+    before = counted("ttmark_gen_tokens_total", kind="read")
+    answer = post(fake).json()
+    (event,) = fake.audit
+    assert (event.action, event.route, event.token_id) == ("text.read", PATH, "tok-reader")
+    assert (event.tokens, event.request_id) == (tokens, answer["request_id"])
+    assert counted("ttmark_gen_readings_total", outcome="read") == texts + len(TEXTS)
+    assert counted("ttmark_gen_tokens_total", kind="read") == before + tokens
+
+
+async def test_an_allowance_is_asked_for_the_texts(build: Callable[..., Any], fake: Any) -> None:
+    taken: list[int] = []
+
+    class Allowance:
+        async def take(self, _: object, tokens: int) -> None:
+            taken.append(tokens)
+            if len(taken) > 1:
+                raise TooManyRequests("too many", retry_after=1)
+
+    service = build(fake.generator, allowance=Allowance())
+    headers = {"Authorization": "Bearer reader"}
+    transport = httpx.ASGITransport(service.app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
+        body = {"model": "tiny", "texts": ["abc", "de"]}
+        assert [(await client.post(PATH, json=body)).status_code for _ in range(2)] == [200, 429]
+    assert taken == [5, 5]
+    assert len(fake.generator.readings) == 2

@@ -1,0 +1,270 @@
+"""Readings take no more than their share from what is written: rows, places and cache rows are counted."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.harness.fake_job import FakeJob, run
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.engine import (
+    Engine,
+    EngineSettings,
+    GenerationRequest,
+    Overloaded,
+    ReadingRequest,
+    SamplingParams,
+)
+from ttmark.gen_service.engine.cached_sequence import CachedSequence
+from ttmark.gen_service.engine.extents import ExtentAllocator
+from ttmark.gen_service.engine.fair_share import FairShare
+from ttmark.gen_service.engine.scheduler import Scheduler
+from ttmark.gen_service.engine.stream import Mailbox
+from ttmark.gen_service.engine.text_reading import TextReading
+
+SHARE = 0.2
+STEP_ROWS, CHUNK = 512, 64
+
+
+class Watched:
+    """A scheduler whose rows are counted by kind."""
+
+    def __init__(self, capacity: int = 100_000, share: float = SHARE, **limits: int) -> None:
+        own = {"max_sequences": 32, "step_rows": STEP_ROWS, "prefill_chunk": CHUNK} | limits
+        self.on: Scheduler[FakeJob] = Scheduler(ExtentAllocator(capacity), reading_share=share, **own)
+        self.written = self.read = self.passes = 0
+
+    def write(self, count: int, limit: int = 100_000, **shape: int) -> list[FakeJob]:
+        jobs = [FakeJob(1, limit, **shape) for _ in range(count)]
+        for job in jobs:
+            self.on.add(job)
+        return jobs
+
+    def flood(self, count: int, length: int = 1000, tenant: str = "acme") -> list[FakeJob]:
+        """Texts of `length` tokens."""
+        readings = [FakeJob(length, length + 1, tenant=tenant) for _ in range(count)]
+        for reading in readings:
+            self.on.readings.add(reading)
+        return readings
+
+    def step(self) -> set[FakeJob]:
+        plan = self.on.plan()
+        assert plan.works or not (self.on.running or self.on.waiting or self.on.readings)
+        assert len(plan.works) == 1 or sum(work.rows for work in plan.works.values()) <= STEP_ROWS
+        for job, work in plan.works.items():
+            if job in self.on.readings.running:
+                self.read += work.rows
+            else:
+                self.written += work.rows
+        self.passes += bool(plan.works)
+        run(plan, self.on)
+        return set(plan.works)
+
+
+def test_rows_are_shared_by_weight() -> None:
+    share, rows = FairShare({"light": 0.25}), Counter[str]()
+    for _ in range(1000):
+        due = min(("light", "heavy"), key=share.level)
+        share.serve(due, 3)
+        rows[due] += 3
+        share.settle({"light", "heavy"})
+    assert rows["light"] == pytest.approx(0.25 * rows["heavy"], abs=6)
+
+
+@pytest.mark.parametrize("width", [1, 8, 60, 500])
+def test_writing_beside_a_flood_of_readings_takes_at_most_its_share_of_steps_and_rows_more(
+    width: int,
+) -> None:
+    jobs = Watched()
+    (writer,) = jobs.write(1, probe_rows=width)
+    jobs.flood(200)
+    steps = 2_000
+    for _ in range(steps):
+        jobs.step()
+        assert jobs.read <= SHARE * jobs.written
+    served = jobs.written / width
+    assert steps <= (1 + SHARE) * served + 1
+    # And they do get it: but for what is saved for a pass, and for what is left empty of one of their own.
+    assert jobs.read >= 0.7 * SHARE * jobs.written - STEP_ROWS - CHUNK
+    assert writer.extent is not None
+
+
+def test_readings_do_not_starve_while_everybody_who_writes_fills_the_passes() -> None:
+    jobs = Watched()
+    jobs.write(64, probe_rows=16)
+    jobs.flood(200)
+    for _ in range(1_000):
+        jobs.step()
+    assert jobs.read == pytest.approx(SHARE * jobs.written, rel=0.02)
+
+
+def test_while_nothing_is_written_readings_have_the_passes_for_themselves() -> None:
+    jobs = Watched()
+    everything = jobs.flood(12, length=640)
+    steps = 0
+    while jobs.on.readings:
+        jobs.step()
+        steps += 1
+    assert steps == 12 * 640 / CHUNK / 6  # so many places
+    assert all(reading.forgotten == 1 for reading in everything)
+
+
+def test_a_writer_who_comes_into_a_flood_waits_for_the_pass_that_runs_alone() -> None:
+    jobs = Watched()
+    jobs.flood(200)
+    for _ in range(50):
+        jobs.step()
+    before = jobs.read
+    (writer,) = jobs.write(1, limit=200)
+    for _ in range(199):
+        assert writer in jobs.step()
+    assert writer.token_count == 200
+    assert jobs.read - before <= SHARE * jobs.written
+
+
+def test_who_reads_has_saved_nothing_up_while_others_wrote() -> None:
+    jobs = Watched()
+    jobs.write(1, probe_rows=100)
+    for _ in range(1_000):
+        jobs.step()
+    written = jobs.written
+    jobs.flood(50)
+    for _ in range(100):
+        jobs.step()
+    assert 0 < jobs.read <= SHARE * (jobs.written - written)
+
+
+def test_readings_hold_no_places_of_those_who_write_and_tenants_of_readings_take_turns() -> None:
+    jobs = Watched(max_sequences=10)
+    jobs.flood(50)
+    jobs.step()
+    jobs.write(10)
+    (modest,) = jobs.flood(1, length=64, tenant="modest")
+    for _ in range(3):
+        jobs.step()
+    assert len(jobs.on.running) == 10
+    assert len(jobs.on.readings.running) == 2
+    while modest.forgotten == 0:
+        jobs.step()
+    assert len(jobs.on.readings.waiting) > 40
+
+
+def test_readings_give_their_cache_rows_to_whoever_writes_and_are_read_again() -> None:
+    jobs = Watched(capacity=2_100, growth_tokens=100)
+    readings = jobs.flood(2, length=1_000)
+    jobs.step()
+    writers = jobs.write(6, limit=300)
+    while jobs.on.running or jobs.on.waiting:
+        jobs.step()
+    assert {writer.forgotten for writer in writers} == {1}  # at their ends: nobody gave way to a reading
+    while jobs.on.readings:
+        jobs.step()
+    assert max(reading.forgotten for reading in readings) > 1
+    assert jobs.on.reserved_rows == 0
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 80), st.booleans(), st.integers(1, 60), st.integers(1, 40)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.sampled_from([0.05, 0.2, 1.0]),
+    st.sampled_from([400, 5_000]),
+)
+def test_whatever_comes_while_something_is_written_readings_stay_within_their_share(
+    arrivals: list[tuple[int, bool, int, int]], share: float, capacity: int
+) -> None:
+    jobs = Watched(capacity, share, max_sequences=4, prefill_chunk=16, growth_tokens=20)
+    written, read, earned = 0, 0, 0.0
+    everything: list[FakeJob] = []
+    for moment in range(20_000):
+        for when, reading, length, rows in arrivals:
+            if when != moment:
+                continue
+            if reading:
+                everything += jobs.flood(1, length)
+            else:
+                everything += jobs.write(1, limit=length + 1, probe_rows=rows, probes=length)
+        writing = bool(jobs.on.running or jobs.on.waiting)
+        jobs.step()
+        if writing:
+            assert jobs.read - read <= share * (jobs.written - written) + earned + 1e-6
+        else:
+            # What was earned before and is not spent stays earned.
+            written, read, earned = jobs.written, jobs.read, max(0.0, jobs.on._share.credit)
+            if not jobs.on.readings and moment > 80:
+                break
+    assert all(job.forgotten for job in everything)
+    assert jobs.on.reserved_rows == 0
+
+
+OPEN = FilterParams()
+
+
+class SteppedByHand:
+    """An engine whose steps a test makes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.engine = Engine.load(str(folder), EngineSettings(max_sequences=32, max_branches=8))
+        self.stepper = self.engine._stepper
+
+    def submit(self, *sequences: CachedSequence) -> None:
+        self.stepper.step([(each, Mailbox(lambda: None)) for each in sequences])
+
+    def writer(self, seed: int, tokens: int = 40) -> CachedSequence:
+        sampling = SamplingParams(tokens, top_k=30, seed=seed, ignore_eos=True)
+        request = GenerationRequest("id", tuple(range(1, 20)), sampling, None, tenant="acme")
+        return CachedSequence(request, self.engine.tokenizer, self.engine.eos_token_ids)
+
+    def readings(self) -> Iterator[TextReading]:
+        for seed in range(80):
+            text = tuple((7 * seed + 3 * place) % 290 + 1 for place in range(150))
+            request = ReadingRequest("id", (), text, OPEN, "acme")
+            yield TextReading(request, self.engine.tokenizer, float("inf"), 32)
+
+
+async def test_an_engine_s_writer_takes_no_more_steps_in_a_flood_and_its_share_of_rows(
+    tiny_model: Path,
+) -> None:
+    def steps(flood: bool) -> tuple[int, int, int, list[int]]:
+        by_hand = SteppedByHand(tiny_model)
+        readings = list(by_hand.readings()) if flood else []
+        if readings:
+            by_hand.submit(*readings)
+        begun, writer = by_hand.engine.stats.rows, by_hand.writer(1)
+        by_hand.submit(writer)
+        count = 1
+        while writer.finish_reason is None:
+            by_hand.stepper.step([])
+            count += 1
+        return count, by_hand.engine.stats.rows - begun, len(by_hand.stepper.mailboxes), writer.tokens
+
+    alone, rows_alone, _, tokens = steps(flood=False)
+    beside, rows_beside, left, same_tokens = steps(flood=True)
+    assert beside <= (1 + SHARE) * alone
+    assert rows_beside <= (1 + SHARE) * rows_alone
+    assert left > 40
+    assert same_tokens == tokens
+
+
+async def test_a_queue_full_of_readings_refuses_readings_and_nothing_that_is_written(
+    tiny_model: Path,
+) -> None:
+    engine = Engine.load(str(tiny_model), EngineSettings(max_sequences=2, max_waiting=8))
+    by_hand = SteppedByHand(tiny_model)
+    engine._worker._accepting = True
+    engine._worker._thread.is_alive = lambda: True  # type: ignore[method-assign]
+    first, second, third, *_ = by_hand.readings()
+    for reading in (first, second):
+        engine._submit(reading)
+    with pytest.raises(Overloaded):
+        engine._submit(third)
+    for seed in range(10):
+        engine._submit(by_hand.writer(seed))
+    with pytest.raises(Overloaded):
+        engine.check_queue("acme")

@@ -1,0 +1,187 @@
+"""What one tokenizer's reading says of another's tokens, and which readings are none."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading, InvalidReading
+from ttmark.shared.reading_windows import reading_windows
+from ttmark.shared.token_spans import byte_ends, byte_spans
+from ttmark.shared.tokenization import TextTokenizer
+
+TEXTS = st.text(st.sampled_from("ab é漢字😀́ "), min_size=1, max_size=40)
+
+
+def partition(size: int) -> st.SearchStrategy[list[int]]:
+    """Where the parts of a text of `size` bytes end."""
+    return st.sets(st.integers(1, size - 1) if size > 1 else st.nothing()).map(
+        lambda cuts: [*sorted(cuts), size]
+    )
+
+
+@st.composite
+def readings(draw: Any) -> tuple[list[int], list[float], list[int]]:
+    """Ends of a foreign reader's parts, their log-probabilities, ends of the writer's tokens."""
+    size = draw(st.integers(1, 60))
+    ends = draw(partition(size))
+    logprobs = draw(st.lists(st.floats(-60, 0), min_size=len(ends), max_size=len(ends)))
+    return ends, logprobs, draw(partition(size))
+
+
+def spans_of(ends: list[int]) -> list[tuple[int, int]]:
+    return list(pairwise([0, *ends]))
+
+
+@given(readings())
+def test_surprise_is_shared_over_bytes_as_byte_by_byte_arithmetic_has_it(
+    drawn: tuple[list[int], list[float], list[int]],
+) -> None:
+    ends, logprobs, writers = drawn
+    by_byte: list[Fraction] = []
+    for (start, end), logprob in zip(spans_of(ends), logprobs, strict=True):
+        by_byte += [Fraction(-logprob) / (end - start)] * (end - start)
+    spans = spans_of(writers)
+    starts = [start for start, _ in spans_of(ends)]
+    found = ByteReading.checked(starts, ends, logprobs, ends[-1]).surprise(np.array(spans))
+    slow = [float(sum(by_byte[start:end])) / math.log(2) for start, end in spans]
+    np.testing.assert_allclose(found, slow, rtol=1e-9, atol=1e-9)
+    assert found.sum() == pytest.approx(-sum(logprobs) / math.log(2), abs=1e-9)
+    assert (found >= 0).all()
+
+
+GOOD = {"starts": [0, 2, 5], "ends": [2, 5, 9], "logprobs": [-1.0, -2.0, -0.5], "size": 9}
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"logprobs": [-1.0, math.nan, -0.5]}, "not_finite"),
+        ({"logprobs": [-1.0, -math.inf, -0.5]}, "not_finite"),
+        ({"logprobs": [-1.0, math.inf, -0.5]}, "not_finite"),
+        ({"logprobs": [-1.0, 0.1, -0.5]}, "positive"),
+        ({"logprobs": [-1.0, None, -0.5]}, "not_numbers"),
+        ({"logprobs": [None, None, -0.5]}, "not_numbers"),
+        ({"logprobs": ["-1", "-2", "-3"]}, "not_numbers"),
+        ({"logprobs": [-1.0, [-2.0], -0.5]}, "not_numbers"),
+        ({"logprobs": [[-1.0], [-2.0], [-0.5]]}, "not_numbers"),
+        ({"logprobs": [-1.0, -(10**400), -0.5]}, "not_numbers"),
+        ({"logprobs": [-1.0, -2.0]}, "length"),
+        ({"starts": [0, 2]}, "length"),
+        ({"starts": [], "ends": [], "logprobs": []}, "another_text"),
+        ({"size": 10}, "another_text"),
+        ({"size": 8}, "another_text"),
+        ({"starts": [0, 3, 5]}, "gap"),
+        ({"starts": [1, 2, 5]}, "gap"),
+        ({"starts": [0, 1, 5]}, "overlap"),
+        ({"starts": [0, 2, 2], "ends": [2, 2, 9]}, "overlap"),
+        ({"ends": [2, 1, 9], "starts": [0, 2, 1]}, "overlap"),
+        ({"starts": [-3, 2, 5]}, "overlap"),
+        ({"starts": [0, 2, 5], "ends": [2, 5, 2**63]}, "not_numbers"),
+        ({"starts": [0.0, 2.0, 5.0]}, "not_numbers"),
+        ({"starts": [False, True, True]}, "not_numbers"),
+        ({"ends": [[2], [5], [9]]}, "not_numbers"),
+        ({"ends": None}, "not_numbers"),
+    ],
+)
+def test_a_reading_that_cannot_be_of_the_text_is_refused_as_a_whole(
+    change: dict[str, Any], fault: str
+) -> None:
+    ByteReading.checked(**GOOD)
+    with pytest.raises(InvalidReading) as refused:
+        ByteReading.checked(**GOOD | change)
+    assert refused.value.fault == fault
+
+
+ANYTHING = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
+
+
+@given(*[st.lists(ANYTHING, max_size=5)] * 3, st.integers(0, 12))
+def test_whatever_a_reader_says_is_a_reading_of_the_whole_text_or_refused(
+    starts: list[Any], ends: list[Any], logprobs: list[Any], size: int
+) -> None:
+    try:
+        reading = ByteReading.checked(starts, ends, logprobs, size)
+    except InvalidReading:
+        return
+    assert [0, *reading.ends.tolist()][-1] == size
+    bits = reading.surprise(np.array([(place, place + 1) for place in range(size)]).reshape(-1, 2))
+    assert np.isfinite(bits).all()
+    assert (bits >= 0).all()
+
+
+def test_a_first_part_of_which_nothing_is_said_counts_as_certain_and_rounding_as_none() -> None:
+    reading = ByteReading.checked(**GOOD | {"logprobs": [None, 1e-7, -1e30]})
+    assert reading.logprobs.tolist() == [0.0, 0.0, LEAST_LOGPROB]
+
+
+def test_a_span_beyond_the_text_that_was_read_is_refused() -> None:
+    reading = ByteReading.checked(**GOOD)
+    assert reading.surprise(np.zeros((0, 2), dtype=np.int64)).tolist() == []
+    for span in ((0, 10), (-1, 3)):
+        with pytest.raises(InvalidReading):
+            reading.surprise(np.array([span]))
+
+
+def test_tokens_without_bytes_belong_to_the_next_that_has_some_and_at_the_end_to_the_last() -> None:
+    ends, logprobs = np.array([0, 2, 2, 5, 5]), np.array([-1.0, -2.0, -4.0, -8.0, -16.0])
+    reading = ByteReading.of_tokens(ends, logprobs)
+    assert reading.ends.tolist() == [2, 5]
+    assert reading.logprobs.tolist() == [-3.0, -28.0]
+    for nothing in (np.array([], dtype=np.int64), np.array([0, 0])):
+        assert ByteReading.of_tokens(nothing, np.zeros(len(nothing))).ends.tolist() == []
+
+
+def byte_level() -> TextTokenizer:
+    """A token for each byte, so that characters are parted."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE(vocab={sign: index for index, sign in enumerate(alphabet)}, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    return TextTokenizer(backend)
+
+
+def words() -> TextTokenizer:
+    """Words without the blanks between them, all of them one token."""
+    backend = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    return TextTokenizer(backend)
+
+
+@given(TEXTS)
+def test_bytes_as_tokens_end_byte_by_byte(text: str) -> None:
+    offsets = byte_level().encode_with_offsets(text).offsets
+    assert byte_ends(text, offsets).tolist() == list(range(1, len(text.encode()) + 1))
+
+
+@given(TEXTS, st.sampled_from([byte_level, words]))
+def test_spans_are_the_whole_text_in_order(text: str, tokenizer: Callable[[], TextTokenizer]) -> None:
+    offsets = tokenizer().encode_with_offsets(text).offsets
+    spans = byte_spans(text, offsets).tolist()
+    if not spans:
+        return
+    assert [spans[0][0], spans[-1][1]] == [0, len(text.encode())]
+    assert all(first[1] == second[0] for first, second in pairwise(spans))
+    assert all(start <= end for start, end in spans)
+
+
+def test_a_character_s_bytes_are_shared_by_the_tokens_that_are_parts_of_it() -> None:
+    # A token that ends inside 漢, one that is the rest of it and a part of 字, and the rest of that.
+    assert byte_ends("a漢字", [(0, 2), (1, 3), (2, 3)]).tolist() == [2, 5, 7]
+    assert byte_ends("😀", [(0, 1)] * 2).tolist() == [2, 4]
+
+
+@given(st.integers(1, 400), st.integers(1, 60))
+def test_windows_keep_every_token_once_after_a_quarter_of_a_window(tokens: int, size: int) -> None:
+    kept: list[int] = []
+    for window in reading_windows(tokens, size):
+        assert window.end - window.start <= size
+        assert window.kept - window.start == (size // 4 if window.start else 0)
+        kept += range(window.kept, window.end)
+    assert kept == list(range(tokens))
