@@ -189,18 +189,16 @@ INLINE uint64_t next_word(uint64_t *counter) { return mixed(*counter += 0x9E3779
 
 INLINE double chance(uint64_t word) { return (double)(word >> 11) * 0x1p-53; }
 
-/* Cells [rows, positions] of texts, the first of them number `first`: each without the mark with chance `unmarked`,
- * else along one of the paths, each as often. `limits` [strengths, classes, cells] are upper ends of the cells of
- * 64-bit words, `guides` [strengths, classes, 256] the cell of the least word with each first byte. Class 0 has no mark.
+/* Cells [rows, positions] of texts, the first of them number `first`, each along the path `along` [rows] says, or
+ * without the mark where that is negative. `limits` [strengths, classes, cells] are upper ends of the cells of 64-bit
+ * words, `guides` [strengths, classes, 256] the cell of the least word with each first byte. Class 0 has no mark.
  */
 void ttmark_draw(const struct model *m, const uint64_t *limits, const uint16_t *guides, uint64_t seed, int64_t first,
-                 int64_t rows, double unmarked, uint16_t *cells) {
-    double scale = (double)m->path_count / (1.0 - unmarked);
+                 int64_t rows, const int64_t *along, uint16_t *cells) {
     for (int64_t row = 0; row < rows; row++) {
         uint64_t counter = mixed(seed ^ mixed((uint64_t)(first + row)));
-        double choice = chance(next_word(&counter)), start = chance(next_word(&counter));
-        int64_t path = choice < unmarked ? -1 : (int64_t)((choice - unmarked) * scale);
-        if (path >= m->path_count) path = m->path_count - 1;
+        double start = chance(next_word(&counter));
+        int64_t path = along[row];
         const double *p = m->paths + 7 * (path < 0 ? 0 : path);
         int64_t strength = (int64_t)p[0], ready = 0;
         int state = start < p[5] ? 2 : 1; /* 0: a block has ended, 1: in a gap, 2: away */

@@ -50,7 +50,7 @@ class Kernels:
         self._forward = _function(library.ttmark_forward, model, pointer, size, pointer, pointer)
         self._posterior = _function(library.ttmark_posterior, model, size, *[pointer] * 6)
         self._draw = _function(
-            library.ttmark_draw, model, pointer, pointer, ctypes.c_uint64, size, size, ctypes.c_double, pointer
+            library.ttmark_draw, model, pointer, pointer, ctypes.c_uint64, size, size, pointer, pointer
         )
 
     def forward(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
@@ -78,15 +78,14 @@ class Kernels:
         self._posterior(_model(chain), path, *places, ctypes.addressof(whole), ctypes.addressof(scale))
         return begins, apart, whole.value, scale.value
 
-    def draw(self, chain: Chain, seed: int, first: int, rows: int, unmarked: float) -> Cells:
+    def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
         """See `Passes`."""
-        cells = np.empty((rows, chain.positions), dtype=np.uint16)
+        cells = np.empty((along.size, chain.positions), dtype=np.uint16)
         tables = chain.ratios.limits.ctypes.data, chain.ratios.guides.ctypes.data
-        for run in _runs(chain, rows):
-            part = cells[run]
-            self._draw(
-                _model(chain), *tables, seed, first + run.start, len(part), unmarked, part.ctypes.data
-            )
+        for run in _runs(chain, along.size):
+            own, part = along[run], cells[run]
+            places = own.ctypes.data, part.ctypes.data
+            self._draw(_model(chain), *tables, seed, first + run.start, own.size, *places)
         return cells
 
 

@@ -48,12 +48,13 @@ def load_mixtures(block_size: int) -> Mixtures:
     return Mixtures(np.array(data["plain"]), np.array(data["limits"]), np.array(data["read"]))
 
 
-def weaker(weights: Floats, steps: int) -> Floats:
-    """The mixtures [.., points] with every p moved up by so many points, as far as there are: weaker marks."""
-    moved = np.zeros_like(weights)
-    for point in range(weights.shape[-1]):
-        moved[..., min(point + steps, weights.shape[-1] - 1)] += weights[..., point]
-    return moved
+def moved(weights: Floats, points: int) -> Floats:
+    """The mixtures [.., points] with every p that many points up or down, as far as there are: another strength."""
+    last = weights.shape[-1] - 1
+    result = np.zeros_like(weights)
+    for point in range(last + 1):
+        result[..., min(max(point + points, 0), last)] += weights[..., point]
+    return result
 
 
 def fit(ratios: Floats, rounds: int = 300) -> Floats:

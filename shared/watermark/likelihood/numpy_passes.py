@@ -57,14 +57,12 @@ class NumpyPasses:
         begins, apart = one.backward(kept, whole, scale)
         return begins, apart, whole, scale
 
-    def draw(self, chain: Chain, seed: int, first: int, rows: int, unmarked: float) -> Cells:
+    def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
         """See `Passes`."""
+        rows = along.size
         words = _Words(seed, first, rows)
-        choice, start = words.chances(), words.chances()
-        paths = len(chain.paths)
-        scaled = (choice - unmarked) * (float(paths) / (1.0 - unmarked))
-        path = np.clip(scaled, 0.0, paths - 1.0).astype(np.int64)
-        marked = choice >= unmarked
+        start = words.chances()
+        path, marked = np.maximum(along, 0), along >= 0
         strength = chain.paths[path, 0].astype(np.int64)
         state = np.where(start < chain.paths[path, 5], 2, 1)
         ready = np.zeros(rows, dtype=np.int64)
@@ -185,6 +183,11 @@ class _OnePath:
         x = self._follows * self._surprise[at]
         calm = 1.0 - x
         return self._leave + (1.0 - self._leave) * x, self._enter * calm, self._find * calm
+
+
+def chances(seed: int, first: int, count: int) -> Floats:
+    """A number in [0, 1) for each of the texts number `first` on [count]."""
+    return _Words(seed % 2**64, first, count).chances()
 
 
 class _Words:

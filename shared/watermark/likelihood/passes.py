@@ -28,9 +28,9 @@ class Passes(Protocol):
         position, and that its token is skipped away, [positions] each; the sum of `forward`, and its exponent.
         """
 
-    def draw(self, chain: Chain, seed: int, first: int, rows: int, unmarked: float) -> Cells:
-        """Cells [rows, positions] of texts number `first` on, independent, with a mark along a path or, by a
-        chance of `unmarked` below 1, without. Each prior is taken as often. A number always gives the same text.
+    def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
+        """Cells [rows, positions] of independent texts number `first` on, each with a mark along the prior `along`
+        [rows], or without one where that is -1. A number always gives the same text.
         """
 
 

@@ -36,7 +36,9 @@ class Path:
 
 
 _LEAVES = (0.015, 0.06, 0.2)
-STRENGTHS = 2
+_FITTED, _WEAKER, _STRONGER = range(3)
+STRENGTHS = (0, 2, -4)
+"""How many points of p up the mixtures of each strength are moved: the last one is for draws alone."""
 
 
 def evidence_paths(by_surprise: bool) -> tuple[Path, ...]:
@@ -45,18 +47,25 @@ def evidence_paths(by_surprise: bool) -> tuple[Path, ...]:
     return tuple(
         Path(strength, leave, by_surprise=kind)
         for kind in kinds
-        for strength in range(STRENGTHS)
+        for strength in (_FITTED, _WEAKER)
         for leave in _LEAVES
     )
 
 
-def sparse_paths(positions: int) -> tuple[Path, ...]:
-    """One short passage or so in so many positions: where E of unmarked text is large, this is why."""
-    find = 1.0 / max(4, positions)
-    return tuple(
-        Path(strength, leave, enter, find, lose, away=1.0 - min(0.9, 20.0 / max(20, positions)))
-        for strength in range(STRENGTHS)
-        for leave, enter, lose in ((0.5, 0.2, 0.5), (0.2, 0.3, 0.3), (0.06, 0.35, 0.3))
+def drawn_paths(positions: int) -> tuple[Path, ...]:
+    """Further priors that draws come from, for texts with so many positions.
+
+    Where E of text without the mark is large, it is by a few blocks together whose scores are high: short
+    passages, and in short texts marks that are stronger than any text has.
+    """
+    rare = 1.0 / max(4, positions)
+    return (
+        Path(_STRONGER, 0.015),
+        Path(_STRONGER, 0.06, find=0.1, lose=0.3, away=1.0),
+        Path(_STRONGER, 0.2, find=rare, lose=0.3, away=1.0),
+        Path(_FITTED, 0.015, find=0.1, away=1.0),
+        Path(_FITTED, 0.06, find=rare, lose=0.3, away=1.0),
+        Path(_WEAKER, 0.06, find=rare, lose=0.3, away=1.0),
     )
 
 

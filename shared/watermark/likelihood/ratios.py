@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures, load_mixtures, weaker
+from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures, load_mixtures, moved
 from ttmark.shared.watermark.likelihood.paths import STRENGTHS
 from ttmark.shared.watermark.watermark import Watermark
 
@@ -17,7 +17,6 @@ _UNMARKED = 0.03
 # Of blocks after a context that was there before: a generator marks none of them, but another text may hold
 # them for the first time.
 _SPENT = 0.75
-_WEAKER = 2
 
 NEUTRAL, PLAIN = 0, 1
 """Classes of blocks: with L = 1 whatever the score is, and without a reader."""
@@ -49,8 +48,8 @@ class Ratios:
         null = laws[-1]
         fitted = np.concatenate([mixtures.plain[None], mixtures.read])  # [classes, points]
         marked = []
-        for strength in range(STRENGTHS):
-            fresh = _UNMARKED * null + (1.0 - _UNMARKED) * (weaker(fitted, _WEAKER * strength) @ laws)
+        for points in STRENGTHS:
+            fresh = _UNMARKED * null + (1.0 - _UNMARKED) * (moved(fitted, points) @ laws)
             marked.append(np.concatenate([null[None], fresh, _SPENT * null + (1.0 - _SPENT) * fresh]))
         shares = np.stack(marked)
         possible = null > 0.0
