@@ -29,6 +29,7 @@ GATE = 0.25
 _UNMARKED, _ALIKE = 0.1, 0.3
 _PILOT, _PILOT_NUMBER, _ROUNDS = 512, 1 << 40, 16
 _LEAST, _MOST = 32, 4096
+_LEAST_SHARE = 1e-9
 # Of draws times positions: a tenth of a second with compiled passes. Longer texts have fewer draws.
 _MOST_CELLS = 3_000_000
 _RUN_CELLS = 1 << 20
@@ -83,7 +84,7 @@ class Sampler:
         ratios = 10.0 ** (along[:, tail] - along[:, tail].max(axis=0))
         shares = np.full(len(along), 1.0 / len(along))
         for _ in range(_ROUNDS):
-            parts = shares[:, None] * ratios
+            parts = np.maximum(shares, _LEAST_SHARE)[:, None] * ratios
             shares = (parts / parts.sum(axis=0)) @ weights
         better = Sampler(self.passes, self.chain, self.own, _with_fitted(shares))
         density = better.evidence_and_odds(along[:, tail])[1]
