@@ -16,8 +16,9 @@ from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
 from ttmark.shared.watermark.watermark import Watermark
 
-# Tokens that are carried by at least so much belong to a passage; surely, possibly: ends of a 95 % interval.
-_LIKELY, _SURELY, _POSSIBLY = 0.5, 0.975, 0.025
+# Tokens that are carried by at least so much belong to a passage; surely, possibly: the ends of an interval, whose
+# coverage was simulated (docs/adr/0097).
+_LIKELY, _SURELY, _POSSIBLY = 0.5, 0.95, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,15 @@ class Carried:
 
     @property
     def share_interval(self) -> tuple[float, float]:
-        """Tokens that surely do, and that possibly do, over all: at least 95 % if the prior is right."""
-        if not self.carried.size:
-            return 0.0, 0.0
-        return float((self.carried >= _SURELY).mean()), float((self.carried >= _POSSIBLY).mean())
+        """An interval of 95 % for the share: tokens that surely do, and that possibly do, over all."""
+        return interval_of(self.carried)
+
+
+def interval_of(carried: Floats) -> tuple[float, float]:
+    """`Carried.share_interval` from `Carried.carried` [tokens]."""
+    if not carried.size:
+        return 0.0, 0.0
+    return float((carried >= _SURELY).mean()), float((carried >= _POSSIBLY).mean())
 
 
 def find_carried(

@@ -16,11 +16,7 @@ from ttmark.shared.watermark.likelihood.passes import Passes, find_passes, log10
 from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
-from ttmark.shared.watermark.likelihood.sharp import (
-    GATE,
-    NullTail,
-    draw_seed,
-)
+from ttmark.shared.watermark.likelihood.sharp import NullTail, draw_seed, gate
 from ttmark.shared.watermark.tails import corrected
 from ttmark.shared.watermark.watermark import Watermark
 
@@ -91,11 +87,11 @@ def detect_likelihood(
     rows = Rows.of(watermark, ratios or ratios_of(watermark), [tokens], [reading])
     chain = rows.chains[0] if spent is None else rows.chains[0].without(spent)
     needed = math.log10(len(prf_keys) / rate)  # of log10 E, for 1 / E to decide
-    gate = {"where_it_matters": needed * GATE, "always": -math.inf, "never": math.inf}[sharp]
+    least = {"where_it_matters": gate(needed), "always": -math.inf, "never": math.inf}[sharp]
     of_keys, close = np.empty(len(prf_keys)), []
     for keys, cells in rows.cells_under_each(watermark, prf_keys):
         of_keys[keys] = log10_of_evidence(passes, chain, cells)
-        close.append(cells[of_keys[keys] >= gate])
+        close.append(cells[of_keys[keys] >= least])
     best = int(np.argmax(of_keys))
     near = np.concatenate(close)
     log10_p, draws = -float(of_keys[best]), 0

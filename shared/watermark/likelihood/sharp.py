@@ -22,8 +22,7 @@ from ttmark.shared.watermark.likelihood.numpy_passes import chances
 from ttmark.shared.watermark.likelihood.passes import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.paths import as_table, drawn_paths
 
-GATE = 0.25
-"""Where log10 E is below this part of what 1 / E needs for a rate, the p-value is not drawn for."""
+_GATE = 0.25
 
 # Shares of draws: without a mark, along each prior alike; the rest is fitted to the tail by the pilot.
 _UNMARKED, _ALIKE = 0.1, 0.3
@@ -35,6 +34,15 @@ _MOST_CELLS = 3_000_000
 _RUN_CELLS = 1 << 20
 # Standard error of the rate that a set of draws leads to, over the promised one.
 _ERROR = 0.1
+
+
+def gate(needed: float) -> float:
+    """The least log10 E that a p-value is drawn for, if 1 / E needs `needed` decades for a rate.
+
+    Texts below it have the p-value 1 / E, which may be less sharp and is as valid: at rates that 1 / E can
+    reach there, what is found lies within E >= 1 / rate; at others, only drawn p-values count.
+    """
+    return _GATE * needed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
