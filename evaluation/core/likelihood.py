@@ -1,4 +1,4 @@
-"""What the likelihood ratio promises, on simulated scores: false positive rates, and intervals for the share."""
+"""What the likelihood ratio promises, on simulated scores: false positives, and intervals for the share."""
 
 import logging
 import math
@@ -46,11 +46,23 @@ def rates_table(schemes: Sequence[str], block_sizes: Sequence[int], trials: int,
             keys = math.ceil(trials / SETS)
             hits[number] = _found(chain, keys, seed * SETS + number)
             done += keys
-        cells = [rate_cell(int(found), done, level) for found, level in zip(hits.sum(axis=0), LEVELS, strict=True)]
-        shares = [f"{found / done / level:.2f}" for found, level in zip(hits.sum(axis=0), LEVELS, strict=True)]
+        cells = [
+            rate_cell(int(found), done, level) for found, level in zip(hits.sum(axis=0), LEVELS, strict=True)
+        ]
+        shares = [
+            f"{found / done / level:.2f}" for found, level in zip(hits.sum(axis=0), LEVELS, strict=True)
+        ]
         spread = hits[:, 0] / (done / SETS) / LEVELS[0]
         rows.append(
-            [scheme, size, tokens, f"{done:,}", *cells, ", ".join(shares), f"{spread.min():.2f} to {spread.max():.2f}"]
+            [
+                scheme,
+                size,
+                tokens,
+                f"{done:,}",
+                *cells,
+                ", ".join(shares),
+                f"{spread.min():.2f} to {spread.max():.2f}",
+            ]
         )
         log.info("%s r=%d %d tokens: %s", scheme, size, tokens, ", ".join(shares))
     columns = ["scheme", "r", "tokens", "wrong keys", *[f"at {level:g}" for level in LEVELS]]
@@ -96,7 +108,12 @@ def coverage_table(documents: int, seed: int) -> Table:
             widths.append(high - low)
         range_ = clopper_pearson(sum(held), found)
         rows.append(
-            [kind, found, f"{np.mean(held):.1%} [{range_.low:.1%}, {range_.high:.1%}]", f"{np.mean(widths):.2f}"]
+            [
+                kind,
+                found,
+                f"{np.mean(held):.1%} [{range_.low:.1%}, {range_.high:.1%}]",
+                f"{np.mean(widths):.2f}",
+            ]
         )
     return table_of("Intervals for the marked share", ["text", "found", "held the truth", "mean width"], rows)
 

@@ -31,7 +31,9 @@ _LEVELS: dict[str, tuple[Level, ...]] = {
             ("-march=x86-64-v4", "-mprefer-vector-width=512"),
             frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma"}),
         ),
-        Level("x86-64-v3", ("-march=x86-64-v3",), frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"})),
+        Level(
+            "x86-64-v3", ("-march=x86-64-v3",), frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"})
+        ),
     ),
     "aarch64": (Level("armv8-a", ("-march=armv8-a",), frozenset({"asimd"})),),
 }
@@ -57,11 +59,12 @@ class CompiledSource:
         return cls(source, (*flags, *_SHARED), source.with_name("__compiled__"))
 
     def load(self) -> ctypes.CDLL:
-        """The library for this processor, compiled if it is not there; for this process alone if nothing can be
-        written.
+        """The library for this processor, compiled if it is not there.
+
+        For this process alone if nothing can be written.
 
         Raises:
-            OSError, subprocess.SubprocessError: there is no level for the processor, or no compiler, or it failed.
+            OSError, subprocess.SubprocessError: no level is for this processor, no compiler, or it failed.
         """
         level = next(iter(usable_levels()), None)
         if level is None:

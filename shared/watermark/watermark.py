@@ -122,7 +122,7 @@ class Watermark:
         return self._scheme.cells
 
     def law(self, probs: Probs) -> NDArray[np.float64]:
-        """How the score of an emitted block is distributed by how likely it was, in (0, 1] [P]: [P, cells]."""
+        """How the score of an emitted block is distributed, by its probability in (0, 1] [P]: [P, cells]."""
         return self._scheme.law(probs)
 
     def log10_p_value(self, total_score: float, blocks: int) -> float:

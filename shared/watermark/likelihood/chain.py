@@ -18,7 +18,7 @@ class Chain:
     Attributes:
         ratios: L by strength, class and cell.
         kinds: class of each block [positions] uint8.
-        surprise: how far the chance to leave a marked run goes towards 1 before each block, 0 to 1 [positions].
+        surprise: how far the chance to leave a run goes towards 1 before each block, 0 to 1 [positions].
         paths: priors as `paths.as_table` gives them [paths, 7].
         tokens: of a block.
     """

@@ -1,4 +1,4 @@
-"""Several messages as one question: E multiplies, message by message, and one may stop whenever it is enough."""
+"""Several messages as one question: E multiplies, message by message, and one may stop at any time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How strongly a text carries the mark of one of some keys: E, and a p-value as sharp as the question needs."""
+"""How strongly a text carries the mark of some keys: E, and a p-value as sharp as the question needs."""
 
 import math
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ class LikelihoodEvidence:
 
     Attributes:
         log10_p: of the best key, corrected for the number of keys.
-        log10_e: of the mean of E over the keys: at most 1 in the mean of texts without the mark, so that 1 / E
-            is a p-value by itself, and E may be multiplied with that of other texts.
+        log10_e: of the mean of E over the keys. Without the mark it is at most 1 on average, so that 1 / E is
+            a p-value by itself, and E may be multiplied with that of other texts.
         of_keys: log10 E of each key [keys].
         best: number of the key with the largest E.
         positions: where blocks may begin; `scored` of them have a (context, block) of their own.
@@ -96,7 +96,9 @@ def detect_likelihood(
     near = np.concatenate(close)
     log10_p, draws = -float(of_keys[best]), 0
     if len(near) and chain.positions:
-        tail = NullTail.draw(passes, chain, -needed, draw_seed(secret, watermark.null.name, chain, tokens.tobytes()))
+        tail = NullTail.draw(
+            passes, chain, -needed, draw_seed(secret, watermark.null.name, chain, tokens.tobytes())
+        )
         log10_p, draws = float(tail.log10_p(near).min()), tail.draws
     return LikelihoodEvidence(
         log10_p=corrected(log10_p, len(prf_keys)),

@@ -64,9 +64,7 @@ class Kernels:
     def _forward_rows(self, chain: Chain, cells: Cells) -> tuple[Floats, NDArray[np.int64]]:
         shape = (len(chain.paths), len(cells))
         sums, exponents = np.empty(shape), np.empty(shape, dtype=np.int64)
-        self._forward(
-            _model(chain), cells.ctypes.data, len(cells), sums.ctypes.data, exponents.ctypes.data
-        )
+        self._forward(_model(chain), cells.ctypes.data, len(cells), sums.ctypes.data, exponents.ctypes.data)
         return sums, exponents
 
     def posterior(self, chain: Chain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
@@ -102,7 +100,9 @@ def _model(chain: Chain) -> Any:
     arrays = (chain.ratios.ratios, chain.paths, chain.kinds, chain.surprise)
     _, classes, cells = chain.ratios.ratios.shape
     return ctypes.byref(
-        _Model(*(a.ctypes.data for a in arrays), classes, cells, len(chain.paths), chain.positions, chain.tokens)
+        _Model(
+            *(a.ctypes.data for a in arrays), classes, cells, len(chain.paths), chain.positions, chain.tokens
+        )
     )
 
 

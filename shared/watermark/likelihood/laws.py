@@ -60,7 +60,9 @@ Layer = Callable[[Floats], Sequence[Outcome]]
 """Outcomes by p [P]; the sum over them of share times mass is p."""
 
 
-def layered_law(layer: Layer, weights: Sequence[int], scale: CellScale, blend: float, probs: Floats) -> Floats:
+def layered_law(
+    layer: Layer, weights: Sequence[int], scale: CellScale, blend: float, probs: Floats
+) -> Floats:
     """The law of the sum of `weights` of the layers that hit: [P, cells], rows sum to 1.
 
     Args:

@@ -49,7 +49,7 @@ def load_mixtures(block_size: int) -> Mixtures:
 
 
 def moved(weights: Floats, points: int) -> Floats:
-    """The mixtures [.., points] with every p that many points up or down, as far as there are: another strength."""
+    """The mixtures [.., points] with every p so many points up, as far as there are: of another strength."""
     last = weights.shape[-1] - 1
     result = np.zeros_like(weights)
     for point in range(last + 1):

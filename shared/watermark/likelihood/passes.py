@@ -24,13 +24,16 @@ class Passes(Protocol):
         """
 
     def posterior(self, chain: Chain, path: int, row: Cells) -> tuple[Floats, Floats, float, int]:
-        """For one row [positions] and one prior: given all its scores, the chance that a block begins at each
-        position, and that its token is skipped away, [positions] each; the sum of `forward`, and its exponent.
+        """One row [positions] along one prior, given all its scores.
+
+        The chance that a block begins at each position, and that its token is skipped away, [positions] each;
+        the sum of `forward`, and its exponent.
         """
 
     def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
-        """Cells [rows, positions] of independent texts number `first` on, each with a mark along the prior `along`
-        [rows], or without one where that is -1. A number always gives the same text.
+        """Cells [rows, positions] of independent texts number `first` on; a number always gives the same text.
+
+        Each has a mark along the prior that `along` [rows] says, or none where that is -1.
         """
 
 

@@ -72,8 +72,5 @@ def drawn_paths(positions: int) -> tuple[Path, ...]:
 def as_table(paths: Sequence[Path]) -> NDArray[np.float64]:
     """One row a prior, as the forward algorithm reads them: [paths, 7]."""
     return np.array(
-        [
-            (p.strength, p.leave, p.enter, p.find, p.lose, p.away, float(p.by_surprise))
-            for p in paths
-        ]
+        [(p.strength, p.leave, p.enter, p.find, p.lose, p.away, float(p.by_surprise)) for p in paths]
     )

@@ -24,7 +24,7 @@ NEUTRAL, PLAIN = 0, 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ratios:
-    """Tables by strength and class of the block: neutral, plain, read ones; then the last two once more, spent.
+    """Tables by strength and class of the block: neutral, plain, read; then plain and read once more, spent.
 
     Attributes:
         ratios: L [strengths, classes, cells]; its mean over `null` is 1.

@@ -79,8 +79,10 @@ class Rows:
         scored = np.flatnonzero(~again)
         return cls(fresh, rows[scored, :width], rows[scored, width:], scored, len(rows))
 
-    def cells_under_each(self, watermark: Watermark, prf_keys: Sequence[bytes]) -> Iterator[tuple[slice, Cells]]:
-        """Which keys, and the cells of all messages' scores under them [keys, positions], some keys at a time."""
+    def cells_under_each(
+        self, watermark: Watermark, prf_keys: Sequence[bytes]
+    ) -> Iterator[tuple[slice, Cells]]:
+        """Some keys at a time, which, and the cells of all messages' scores under them [keys, positions]."""
         for keys, scores in scores_under_each(watermark, prf_keys, self.contexts, self.blocks):
             cells = np.zeros((len(scores), self.positions), dtype=np.uint16)
             cells[:, self.scored] = watermark.cells.of(scores)

@@ -76,7 +76,7 @@ class MCMark(Scheme):
         return CellScale(self.layers + 1)
 
     def law(self, probs: Probs) -> NDArray[np.float64]:
-        """The block's channel has the mass S = p + (1 - p) / l: p becomes p / S as the target, else p^2 / S."""
+        """The block's channel has mass S = p + (1 - p) / l: p becomes p / S as the target, else p^2 / S."""
 
         def layer(probs: Probs) -> tuple[Outcome, Outcome]:
             mass = probs + (1.0 - probs) / self.channels

@@ -76,7 +76,7 @@ class SynthID(Scheme):
         return CellScale(self.depth + 1)
 
     def law(self, probs: Probs) -> NDArray[np.float64]:
-        """A bit of 1 adds p (1 - p) / 2 to p where the others' bits are as often 0 as 1; a bit of 0 takes it."""
+        """A bit of 1 adds p (1 - p) / 2 to p where half of the others have one; a bit of 0 takes it."""
 
         def layer(probs: Probs) -> tuple[Outcome, Outcome]:
             change = probs * (1.0 - probs) / 2.0

@@ -71,4 +71,3 @@ def enumerated(chain: Chain, path: Path, row: Floats) -> list[tuple[float, list[
         yield from steps(at + 1, "away", mass * away, [*done, "away"])
 
     return [*steps(0, "away", path.away, []), *steps(0, "gap", 1 - path.away, [])]
-

@@ -24,7 +24,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 
 
 def sampled(name: str, parameters: dict[str, Any], p: float, texts: int) -> tuple[Any, Any]:
-    """Cells of a block of probability p beside many unlikely ones, and how often the scheme emits it there."""
+    """Cells of a block of probability p beside many unlikely ones, and how often it is emitted there."""
     scheme = build_scheme(name, parameters)
     rng, size = np.random.default_rng(7), RIVALS + 1
     cells, weights = [], []
@@ -48,7 +48,9 @@ def test_the_law_of_a_block_is_how_often_its_scheme_emits_it(
     law = Watermark(name, 2, 2, parameters).law(np.array([p]))[0]
     for values in (np.arange(law.size), np.arange(law.size) ** 2.0):
         terms = weights * values[cells]
-        error = terms.std() / math.sqrt(terms.size) + 0.02 * float(law @ values)  # rivals are not infinitely many
+        error = terms.std() / math.sqrt(terms.size) + 0.02 * float(
+            law @ values
+        )  # rivals are not infinitely many
         assert abs(terms.mean() - law @ values) < 4 * error
 
 

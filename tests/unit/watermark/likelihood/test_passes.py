@@ -45,7 +45,7 @@ def test_forward_is_the_sum_over_all_paths(passes: Passes, mixtures: Mixtures, t
 def test_the_mean_of_e_over_every_text_without_the_mark_is_one(
     passes: Passes, mixtures: Mixtures, tokens: int
 ) -> None:
-    """All 3**7 texts of scores, each with its chance; whatever the reader says and whichever paths there are."""
+    """All 3**7 texts of scores, each with its chance; whatever the reader says, along any path."""
     ratios = tiny(mixtures)
     chain = random_chain(ratios, 7, tokens, (*PATHS, *evidence_paths(True), *drawn_paths(7)), seed=tokens)
     texts = np.array(list(itertools.product(range(3), repeat=7)), dtype=np.uint16)
@@ -157,7 +157,11 @@ def test_a_text_without_positions_says_nothing(passes: Passes, mixtures: Mixture
 def test_what_the_kernel_would_read_beyond_is_refused(
     change: dict[str, Any], message: str, mixtures: Mixtures
 ) -> None:
-    parts: dict[str, Any] = {"kinds": np.ones(4, dtype=np.uint8), "surprise": np.zeros(4), "paths": as_table(PATHS)}
+    parts: dict[str, Any] = {
+        "kinds": np.ones(4, dtype=np.uint8),
+        "surprise": np.zeros(4),
+        "paths": as_table(PATHS),
+    }
     with pytest.raises(ValueError, match=message):
         Chain(tiny(mixtures), tokens=2, **{**parts, **change})
 

@@ -57,7 +57,11 @@ def test_sets_of_draws_agree_about_a_small_p_value(name: str, positions: int) ->
     """The standard error is to be about a tenth of p, where that can be had."""
     text = chain(name, positions)
     tails = [NullTail.draw(PASSES, text, -5.0, seed=seed) for seed in range(8)]
-    at = float(np.median([tail.log10_e[np.searchsorted(tail.log10_sums, -5 + math.log10(tail.draws))] for tail in tails]))
+    at = float(
+        np.median(
+            [tail.log10_e[np.searchsorted(tail.log10_sums, -5 + math.log10(tail.draws))] for tail in tails]
+        )
+    )
     found = [float(tail.log10_p_of(np.array([at]), np.array([at + 1]))[0]) for tail in tails]
     assert np.std(found) < 0.12
     assert abs(np.mean(found) + 5.0) < 0.25
