@@ -16,8 +16,8 @@ from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
 from ttmark.shared.watermark.watermark import Watermark
 
-# Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval, whose coverage
-# was simulated (docs/adr/0097).
+# Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval whose
+# coverage was simulated (docs/adr/0097).
 _LIKELY, _SURELY, _POSSIBLY = 0.5, 0.95, 0.05
 
 

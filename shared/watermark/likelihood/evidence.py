@@ -17,6 +17,7 @@ from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
 from ttmark.shared.watermark.likelihood.sharp import NullTail, draw_seed, gate
+from ttmark.shared.watermark.schemes.base import Parameter
 from ttmark.shared.watermark.tails import corrected
 from ttmark.shared.watermark.watermark import Watermark
 
@@ -46,10 +47,14 @@ class LikelihoodEvidence:
     draws: int
 
 
-@lru_cache(maxsize=64)
 def ratios_of(watermark: Watermark) -> Ratios:
-    """The tables of a watermark, made once."""
-    return Ratios.of(watermark)
+    """The tables of a scheme, its parameters and a block size, made once."""
+    return _ratios(watermark.scheme, watermark.block_size, tuple(watermark.parameters.items()))
+
+
+@lru_cache(maxsize=64)
+def _ratios(scheme: str, block_size: int, parameters: tuple[tuple[str, Parameter], ...]) -> Ratios:
+    return Ratios.of(Watermark(scheme, block_size, None, dict(parameters)))
 
 
 def detect_likelihood(

@@ -31,7 +31,7 @@ class Passes(Protocol):
         """
 
     def draw(self, chain: Chain, seed: int, first: int, along: NDArray[np.int64]) -> Cells:
-        """Cells [rows, positions] of independent texts number `first` on; a number always gives the same text.
+        """Cells [rows, positions] of independent texts number `first` on; a number gives one text for ever.
 
         Each has a mark along the prior that `along` [rows] says, or none where that is -1.
         """

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.likelihood.laws import Floats
 
-# Bits of the most surprising token of a block and its context beyond which it may be an editor's; what each bit
-# more adds to the chance to leave a run, and the most it can be: fitted to edited texts that a foreign model read.
+# Bits of the most surprising token of a block and its context beyond which it may be an editor's; what each
+# further bit adds to the chance to leave a run; its most. Fitted to edited texts that a foreign model read.
 _CALM_BITS, _PER_BIT, _MOST = 5.5, 0.06, 0.97
 _NATS_PER_BIT = float(np.log(2.0))
 _LEAST = -1e3
