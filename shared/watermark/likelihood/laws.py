@@ -38,7 +38,7 @@ class CellScale:
 
     def edges(self) -> Floats:
         """Lower ends of the cells [count]."""
-        return np.arange(self.count) * self.width
+        return np.arange(self.count, dtype=np.float64) * self.width
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,10 @@ def layered_law(
     low, part = _between(probs, odds)
     exact = law[low] + part[:, None] * (law[low + 1] - law[low])
     cells = np.zeros((probs.size, scale.count))
-    np.add.at(cells, (slice(None), scale.of(np.arange(points, dtype=np.float64))), exact)
-    return cells / cells.sum(axis=1, keepdims=True)
+    for cell, column in zip(scale.of(np.arange(points, dtype=np.float64)).tolist(), exact.T, strict=True):
+        cells[:, cell] += column
+    shares: Floats = cells / cells.sum(axis=1, keepdims=True)
+    return shares
 
 
 def _between(probs: Floats, odds: Floats) -> tuple[NDArray[np.int64], Floats]:

@@ -45,7 +45,8 @@ def find_passes() -> Passes:
 
 def log10_of(sums: Floats, exponents: NDArray[np.int64]) -> Floats:
     """Of what `forward` gives."""
-    return np.log10(sums) + exponents * LOG10_2
+    logarithms: Floats = np.log10(sums) + exponents * LOG10_2
+    return logarithms
 
 
 def log10_mean(values: Floats, axis: int = 0) -> Floats:

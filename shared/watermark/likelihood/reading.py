@@ -34,13 +34,15 @@ class Reading:
 
     def of_blocks(self, context_width: int, block_size: int) -> Floats:
         """Log-probability of the block at each position, from the first that has a context on [positions]."""
-        return _windows(self.clean[context_width:], block_size).sum(axis=1)
+        together: Floats = _windows(self.clean[context_width:], block_size).sum(axis=1)
+        return together
 
     def surprise(self, context_width: int, block_size: int) -> Floats:
         """How far the chance to leave a marked run goes towards 1 before each block, 0 to 1 [positions]."""
         bits = -self.clean / _NATS_PER_BIT
         most = _windows(bits, context_width + block_size).max(axis=1, initial=0.0)
-        return np.clip((most - _CALM_BITS) * _PER_BIT, 0.0, _MOST)
+        part: Floats = np.clip((most - _CALM_BITS) * _PER_BIT, 0.0, _MOST)
+        return part
 
 
 def _windows(values: Floats, width: int) -> NDArray[np.float64]:

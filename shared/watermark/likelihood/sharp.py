@@ -156,13 +156,18 @@ class NullTail:
         return self.log10_p_of(*self.sampler.evidence_and_odds(self.sampler.along(cells)))
 
     def log10_p_of(self, log10_e: Floats, log10_odds: Floats) -> Floats:
-        """The same from E and the odds of the draws [rows]."""
+        """The same from E and the odds of the draws [rows].
+
+        Beyond the draws it falls as 1 / E from there on, and not as their weights do: what no draw came near to
+        is not known better.
+        """
         reached = np.searchsorted(-self.log10_e, -log10_e, side="right")
         others = np.where(reached > 0, self.log10_sums[reached - 1], -np.inf)
         own = -log10_odds
         most = np.maximum(own, others)
         total = most + np.log10(10.0 ** (own - most) + 10.0 ** (others - most))
-        return np.minimum(0.0, total - math.log10(self.draws + 1))
+        beyond = np.where(reached == 0, self.log10_sums[0] + self.log10_e[0] - log10_e, -np.inf)
+        return np.minimum(0.0, np.maximum(total, beyond) - math.log10(self.draws + 1))
 
 
 def draw_seed(secret: bytes, name: str, chain: Chain, tokens: bytes) -> int:

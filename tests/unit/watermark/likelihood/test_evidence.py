@@ -9,8 +9,10 @@ import pytest
 from tests.unit.watermark.likelihood.conftest import compiled
 from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood, log10_of_evidence, ratios_of
+from ttmark.shared.watermark.likelihood.mixtures import Mixtures, load_mixtures
 from ttmark.shared.watermark.likelihood.numpy_passes import NumpyPasses
 from ttmark.shared.watermark.likelihood.passes import find_passes
+from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
 
@@ -134,9 +136,15 @@ def test_a_reader_that_knows_the_writer_finds_more(generate: Write) -> None:
     """Of 40 candidates each is as likely: told so, the detector has more evidence than without."""
     watermark = Watermark("gumbel", 2, 2)
     tokens = generate(watermark, KEY, 80, 3)
-    told = Reading(np.full(80, math.log(1 / 40) / 2))
-    plain = detect_likelihood(watermark, [KEY], tokens).log10_e
-    assert detect_likelihood(watermark, [KEY], tokens, reading=told).log10_e > plain + 1.0
+    plain = load_mixtures(2).plain
+    likely, unlikely = plain, np.eye(len(plain))[2]
+    ratios = Ratios.of(watermark, Mixtures(plain, np.array([-3.0]), np.stack([unlikely, likely])))
+    found = [
+        detect_likelihood(watermark, [KEY], tokens, reading=reading, ratios=ratios).log10_e
+        for reading in (Reading(np.full(80, math.log(1 / 40) / 2)), Reading(np.zeros(80)), None)
+    ]
+    assert found[0] > found[1] + 1.0
+    assert found[1] == pytest.approx(found[2], abs=0.5)
 
 
 def test_nonsense_from_a_reader_takes_power_only(generate: Write) -> None:

@@ -120,6 +120,13 @@ def test_more_evidence_never_has_a_larger_p_value() -> None:
     assert found[-1] < -29
 
 
+def test_beyond_the_draws_a_p_value_falls_as_one_over_e() -> None:
+    tail = NullTail.draw(PASSES, chain(), -3.0, seed=1)
+    e = tail.log10_e[0] + np.array([1.0, 5.0])
+    found = tail.log10_p_of(e, e + 20)
+    assert found[1] == pytest.approx(found[0] - 4.0)
+
+
 def test_a_long_text_is_drawn_for_at_bounded_cost() -> None:
     tail = NullTail.draw(PASSES, chain(positions=100_000), -5.0, seed=1)
     assert tail.draws == 32
