@@ -54,13 +54,12 @@ class Rows:
         texts = [check_tokens(message) for message in messages]
         readings = readings or [None] * len(texts)
         parts, chains = [], []
-        for number, (tokens, reading) in enumerate(zip(texts, readings, strict=True)):
+        for tokens, reading in zip(texts, readings, strict=True):
             if reading is not None and reading.log_probs.shape != tokens.shape:
                 raise ValueError(f"a reading of {reading.log_probs.size} tokens for {tokens.size}")
             starts = np.arange(width, tokens.size - size + 1)
             contexts, blocks = context_and_block(watermark, tokens, starts)
-            phases = np.stack([starts % size, np.full_like(starts, number)], axis=1)
-            spent = _later(np.concatenate([contexts, phases], axis=1))
+            spent = _later(np.column_stack([contexts, starts % size]))
             kinds = np.full(starts.size, PLAIN)
             if reading is not None:
                 kinds = PLAIN + 1 + ratios.mixtures.classes(reading.of_blocks(width, size))

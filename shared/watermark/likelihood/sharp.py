@@ -22,7 +22,7 @@ from ttmark.shared.watermark.likelihood.numpy_passes import chances
 from ttmark.shared.watermark.likelihood.passes import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.paths import as_table, drawn_paths
 
-_GATE = 0.25
+_GATE, _GATE_FROM = 0.3, 1.5
 
 # Shares of draws: without a mark, along each prior alike; the rest is fitted to the tail by the pilot.
 _UNMARKED, _ALIKE = 0.1, 0.3
@@ -42,7 +42,7 @@ def gate(needed: float) -> float:
     Texts below it have the p-value 1 / E, which may be less sharp and is as valid: at rates that 1 / E can
     reach there, what is found lies within E >= 1 / rate; at others, only drawn p-values count.
     """
-    return _GATE * needed
+    return _GATE * (needed - _GATE_FROM)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,8 +158,7 @@ class NullTail:
     def log10_p_of(self, log10_e: Floats, log10_odds: Floats) -> Floats:
         """The same from E and the odds of the draws [rows].
 
-        Beyond the draws it falls as 1 / E from there on, and not as their weights do: what no draw came near to
-        is not known better.
+        Beyond the draws it falls as 1 / E from there on, not as their weights do: no draw came near.
         """
         reached = np.searchsorted(-self.log10_e, -log10_e, side="right")
         others = np.where(reached > 0, self.log10_sums[reached - 1], -np.inf)

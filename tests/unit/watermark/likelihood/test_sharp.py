@@ -125,6 +125,8 @@ def test_beyond_the_draws_a_p_value_falls_as_one_over_e() -> None:
     e = tail.log10_e[0] + np.array([1.0, 5.0])
     found = tail.log10_p_of(e, e + 20)
     assert found[1] == pytest.approx(found[0] - 4.0)
+    assert found == pytest.approx(tail.log10_p_of(e, e + 40))
+    assert found[0] > -e[0] - 20
 
 
 def test_a_long_text_is_drawn_for_at_bounded_cost() -> None:
