@@ -166,7 +166,8 @@ class NullTail:
         most = np.maximum(own, others)
         total = most + np.log10(10.0 ** (own - most) + 10.0 ** (others - most))
         beyond = np.where(reached == 0, self.log10_sums[0] + self.log10_e[0] - log10_e, -np.inf)
-        return np.minimum(0.0, np.maximum(total, beyond) - math.log10(self.draws + 1))
+        found: Floats = np.minimum(0.0, np.maximum(total, beyond) - math.log10(self.draws + 1))
+        return found
 
 
 def draw_seed(secret: bytes, name: str, chain: Chain, tokens: bytes) -> int:

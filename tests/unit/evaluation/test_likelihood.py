@@ -11,7 +11,7 @@ def test_wrong_keys_find_texts_at_most_as_often_as_promised(monkeypatch: pytest.
     monkeypatch.setattr(likelihood, "LENGTHS", (80,))
     monkeypatch.setattr(likelihood, "SETS", 4)
     options = ["--schemes", "gumbel", "--block-sizes", "2", "--trials", "20000"]
-    result = CliRunner().invoke(eval_app, ["core", "fpr-likelihood", *options])
+    result = CliRunner().invoke(eval_app(), ["core", "fpr-likelihood", *options])
     assert result.exit_code == 0, result.output
     row = next(line for line in result.output.splitlines() if line.startswith("| gumbel"))
     assert "above" not in row
@@ -20,7 +20,7 @@ def test_wrong_keys_find_texts_at_most_as_often_as_promised(monkeypatch: pytest.
 
 
 def test_intervals_for_the_share_mostly_hold_it() -> None:
-    result = CliRunner().invoke(eval_app, ["core", "coverage", "--documents", "120"])
+    result = CliRunner().invoke(eval_app(), ["core", "coverage", "--documents", "120"])
     assert result.exit_code == 0, result.output
     rows = [line.split("|") for line in result.output.splitlines() if "%" in line]
     assert [row[1].strip() for row in rows] == list(likelihood.KINDS)
