@@ -10,7 +10,7 @@ from ttmark.evaluation.core import likelihood
 def test_wrong_keys_find_texts_at_most_as_often_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(likelihood, "LENGTHS", (80,))
     monkeypatch.setattr(likelihood, "SETS", 4)
-    options = ["--schemes", "gumbel", "--block-sizes", "2", "--trials", "20000"]
+    options = ["--scheme", "gumbel", "--block-size", "2", "--trials", "20000"]
     result = CliRunner().invoke(eval_app(), ["core", "fpr-likelihood", *options])
     assert result.exit_code == 0, result.output
     row = next(line for line in result.output.splitlines() if line.startswith("| gumbel"))
