@@ -117,7 +117,7 @@ def test_an_answer_repeats_and_depends_on_the_secret_a_little(generate: Write) -
     )
     assert first == again
     assert first != other
-    assert abs(first - other) < 0.5
+    assert abs(first - other) < 3  # far beyond the draws their largest one decides
 
 
 def test_without_a_compiler_the_answer_is_the_same(generate: Write) -> None:
