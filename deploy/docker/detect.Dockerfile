@@ -1,5 +1,5 @@
 # The detection service: no torch, no transformers.
-FROM python:3.11.13-slim-bookworm AS build
+FROM python:3.11.13-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/ttmark
 COPY constraints.txt pyproject.toml README.md LICENSE ./
@@ -9,7 +9,9 @@ COPY detect_service detect_service
 COPY evaluation evaluation
 COPY shared shared
 COPY ttmark ttmark
-RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect,provenance]"
+# The kernels are compiled for every level of processors: the image has no compiler, and runs on others than this one.
+RUN /opt/ttmark/bin/pip install --no-cache-dir -c constraints.txt ".[detect,provenance]" \
+    && /opt/ttmark/bin/python -P -m ttmark.shared.watermark.likelihood
 
 FROM python:3.11.13-slim-bookworm
 RUN useradd --uid 10001 --no-create-home ttmark && mkdir /state /audit && chown ttmark /state /audit

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.core import false_positives, foreign, lengths, pools, texts
+from ttmark.evaluation.core import false_positives, foreign, lengths, likelihood, pools, texts
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
 from ttmark.evaluation.core.rates import Count, pooled_table, write_rows
 from ttmark.evaluation.core.tails import aligned_tail_table, scan_tail_table
@@ -30,13 +30,13 @@ class Core:
         str,
         typer.Argument(
             help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-pool, fpr-short, fpr-long, "
-            "fpr-foreign, found-long, aligned-tail or scan-tail."
+            "fpr-foreign, fpr-likelihood, coverage, found-long, aligned-tail or scan-tail."
         ),
     ]
     schemes: Schemes = tuple(scheme_names())
     block_sizes: BlockSizes = (2, 1, 3)
     documents: Annotated[
-        int, typer.Option(min=5, help="Of `fpr-texts`, `fpr-pool`, `fpr-foreign`, `found-long`.")
+        int, typer.Option(min=5, help="Of `fpr-texts`, `fpr-pool`, `fpr-foreign`, `coverage`, `found-long`.")
     ] = 1_000
     keys: Annotated[int, typer.Option(min=2, help="Of `distortion`; joints of `theorem`.")] = 10_000
     trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...` and `scan-tail`.")] = 1_000_000
@@ -85,6 +85,8 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-short": lambda o: lengths.short_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "fpr-long": lambda o: lengths.long_rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "fpr-foreign": lambda o: foreign.foreign_table(o.documents, o.seed),
+    "fpr-likelihood": lambda o: likelihood.rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
+    "coverage": lambda o: likelihood.coverage_table(o.documents, o.seed),
     "found-long": lambda o: lengths.long_found_table(o.schemes, o.block_sizes, o.documents, o.seed),
     "aligned-tail": lambda o: aligned_tail_table(o.schemes, o.block_sizes, o.seed),
     "scan-tail": lambda o: scan_tail_table(o.schemes, o.block_sizes, o.trials, o.seed),

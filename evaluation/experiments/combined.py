@@ -1,4 +1,4 @@
-"""`combined`: the three detectors as one question, against the best of them; how long texts have to be."""
+"""`combined`: the three detectors as one question, beside each of them and beside the likelihood ratio."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,11 +21,12 @@ from ttmark.evaluation.spans import plant
 from ttmark.evaluation.word_edits import WORD_EDITS
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.combined import Shares
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 
 PROFILES = (NOW, BEFORE, LOWER_DEPTH)
 EDITED = (0.05, 0.1, 0.2)
 FPR = 1e-5
-MODES = ("direct", "aligned", "localized", "combined")
+MODES = ("direct", "aligned", "localized", "combined", "likelihood")
 STEP = 2
 """Tokens between two lengths at which a text is tried."""
 
@@ -91,6 +92,9 @@ def measure_power(
             documents.setdefault(kind, []).append((key, np.array(tokens, dtype=np.int64)))
 
         add("whole", tokenizer.encode(whole))
+        for part in (2, 4):
+            beginning = tokenizer.decode(text.token_ids[: cell.tokens // part])
+            add(f"first {cell.tokens // part} tokens", tokenizer.encode(beginning))
         for share in EDITED:
             for name in WORD_EDITS:
                 edited = EDITS[name](whole, share, material, generator)
@@ -103,7 +107,7 @@ def measure_power(
 
 
 def log10_p_of_each(watermark: Watermark, key: bytes, tokens: Tokens) -> list[float]:
-    """log10 p by mode, in the order of `MODES`."""
+    """log10 p by mode, in the order of `MODES`, without the likelihood ratio."""
     boundaries = range(watermark.block_size)
     phases = [detect_direct(watermark, key, tokens, phase=phase).log10_p for phase in boundaries]
     aligned = detect_aligned(watermark, key, tokens).log10_p
@@ -115,7 +119,15 @@ def log10_p_of_each(watermark: Watermark, key: bytes, tokens: Tokens) -> list[fl
 def _row(
     profile: Profile, kind: str, watermark: Watermark, documents: Sequence[tuple[bytes, Tokens]]
 ) -> PowerRow:
-    values = np.array([log10_p_of_each(watermark, key, tokens) for key, tokens in documents])
+    values = np.array(
+        [
+            [
+                *log10_p_of_each(watermark, key, tokens),
+                detect_likelihood(watermark, [key], tokens, rate=FPR).log10_p,
+            ]
+            for key, tokens in documents
+        ]
+    )
     means = values.mean(axis=0)
     best = int(means[:3].argmin())
     shares = (values <= math.log10(FPR)).mean(axis=0)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark import contexts as context_rule
+from ttmark.shared.watermark.likelihood.laws import CellScale
 from ttmark.shared.watermark.nulls import Null
 from ttmark.shared.watermark.pauses import paused_ranges
 from ttmark.shared.watermark.prf import ContextState, absorb_context, prf_words
@@ -114,6 +115,15 @@ class Watermark:
     def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
         """About how much the mean score of emitted blocks exceeds the null's, by their probability [N]."""
         return self._scheme.expected_gain(probs)
+
+    @property
+    def cells(self) -> CellScale:
+        """The cells of a score that `law` is given on."""
+        return self._scheme.cells
+
+    def law(self, probs: Probs) -> NDArray[np.float64]:
+        """How the score of an emitted block is distributed, by its probability in (0, 1] [P]: [P, cells]."""
+        return self._scheme.law(probs)
 
     def log10_p_value(self, total_score: float, blocks: int) -> float:
         """log10 P(sum of `blocks` raw scores >= total_score) without a watermark; 0 for no blocks."""

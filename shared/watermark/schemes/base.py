@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.likelihood.laws import CellScale
 from ttmark.shared.watermark.nulls import Null
 from ttmark.shared.watermark.ragged import Segments
 
@@ -70,6 +71,19 @@ class Scheme(ABC):
 
         Given the block that was emitted, its score depends on P mostly through the block's own probability:
         0 at 1, the more the less likely it was. `probs` [N] are in (0, 1].
+        """
+
+    @property
+    @abstractmethod
+    def cells(self) -> CellScale:
+        """The cells of the score that its law is given on."""
+
+    @abstractmethod
+    def law(self, probs: Probs) -> NDArray[np.float64]:
+        """How the score of an emitted block is distributed: [P, cells], rows sum to 1.
+
+        Args:
+            probs: how likely the block was, in (0, 1] [P]; at 1 the law is the null's.
         """
 
     def _blended(self, before: Probs, after: Probs) -> Probs:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.likelihood.laws import CellScale, Outcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
 
 SIGN_BIT = -(1 << 63)
+# Places in the order of a layer at which the law of a score is computed.
+_PLACES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,16 @@ class DiPmark(Scheme):
     def _layer(self, probs: Probs, order: NDArray[np.int64], segments: Segments) -> Probs:
         """P_w from differences of F' = (F - alpha)_+ + (F - (1 - alpha))_+ along `order` [N]."""
         mass = segments.cumulative_sum(probs[order])  # [N] F
-        moved = np.clip(mass - self.alpha, 0.0, None) + np.clip(mass - (1.0 - self.alpha), 0.0, None)
+        moved = self._moved(mass)
         before = np.concatenate([np.zeros_like(moved[:1]), moved[:-1]])
         before[segments.starts] = 0.0
         result = np.empty_like(probs)
         result[order] = moved - before
         return result
+
+    def _moved(self, mass: NDArray[np.float64]) -> NDArray[np.float64]:
+        """F' of F."""
+        return np.clip(mass - self.alpha, 0.0, None) + np.clip(mass - (1.0 - self.alpha), 0.0, None)
 
     def score(self, words: Words, context_words: Words) -> NDArray[np.float64]:
         """Number of layers whose uniform is in the upper half."""
@@ -69,3 +76,20 @@ class DiPmark(Scheme):
             gain += self.blend * self.alpha * (1.0 - probs)
             probs = probs * (1.0 + self.blend**2 * 2.0 * self.alpha * (1.0 - probs) ** 2)
         return gain
+
+    @property
+    def cells(self) -> CellScale:
+        return CellScale(self.layers + 1)
+
+    def law(self, probs: Probs) -> NDArray[np.float64]:
+        """A block at u in the order has the mass (1 - p) u of the others before it."""
+
+        def layer(probs: Probs) -> list[Outcome]:
+            places = (np.arange(_PLACES) + 0.5) / _PLACES
+            before = (1.0 - probs) * places[:, None]  # [places, P]
+            mass = self._moved(before + probs) - self._moved(before)
+            mass *= probs / mass.mean(axis=0)  # the mean over places is p, but for the sum's error
+            hits = (places > 0.5).tolist()
+            return [Outcome(hit, row, 1.0 / _PLACES) for hit, row in zip(hits, mass, strict=True)]
+
+        return layered_law(layer, [1] * self.layers, self.cells, self.blend, probs)

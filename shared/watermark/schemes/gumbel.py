@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.likelihood.laws import CellScale
 from ttmark.shared.watermark.nulls import EXPONENTIAL_BITS, ExponentialNull, Null, exponential_score
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.base import Probs, Scheme, Words
@@ -43,6 +44,17 @@ class Gumbel(Scheme):
     def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
         """Exact: the winner's -ln u is exponential with mean P, so that its score has mean H(1 / P)."""
         return self.blend * (_harmonic(1.0 / probs) - 1.0)
+
+    @property
+    def cells(self) -> CellScale:
+        return CellScale(384, 1.0 / 32.0)
+
+    def law(self, probs: Probs) -> NDArray[np.float64]:
+        """Exact: the winner's u has the distribution function u^(1 / p)."""
+        below = -np.expm1(-self.cells.edges()[1:])  # [cells - 1] u at the upper ends
+        reached = self.blend * below ** (1.0 / probs[:, None]) + (1.0 - self.blend) * below
+        ends = np.zeros((probs.size, 1))
+        return np.diff(reached, axis=1, prepend=ends, append=ends + 1.0)
 
 
 def _harmonic(x: NDArray[np.float64]) -> NDArray[np.float64]:

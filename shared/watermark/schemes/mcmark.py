@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.likelihood.laws import CellScale, Outcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
@@ -69,6 +70,20 @@ class MCMark(Scheme):
             gain += hit - 1.0 / self.channels
             probs = probs + hit * (probs / mass - probs)
         return gain
+
+    @property
+    def cells(self) -> CellScale:
+        return CellScale(self.layers + 1)
+
+    def law(self, probs: Probs) -> NDArray[np.float64]:
+        """The block's channel has mass S = p + (1 - p) / l: p becomes p / S as the target, else p^2 / S."""
+
+        def layer(probs: Probs) -> tuple[Outcome, Outcome]:
+            mass = probs + (1.0 - probs) / self.channels
+            target = 1.0 / self.channels
+            return Outcome(True, probs / mass, target), Outcome(False, probs**2 / mass, 1.0 - target)
+
+        return layered_law(layer, [1] * self.layers, self.cells, self.blend, probs)
 
     def _factors(self, masses: NDArray[np.float64], target: NDArray[np.int64]) -> NDArray[np.float64]:
         """What each channel's mass S_j [S, l] is multiplied by when channel i = `target` [S] is favoured.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.likelihood.laws import CellScale, Outcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null, fair_hits
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.base import Probs, Scheme, Words, check_range
@@ -67,3 +68,19 @@ class SynthID(Scheme):
             gain += weight * self.blend * (1.0 - probs) / 4.0
             probs = probs * (1.0 + self.blend**2 * 0.3 * (1.0 - probs) ** 2)
         return gain
+
+    @property
+    def cells(self) -> CellScale:
+        if self.weighted:
+            return CellScale(512, max(1.0, self.null.maximum / 511))
+        return CellScale(self.depth + 1)
+
+    def law(self, probs: Probs) -> NDArray[np.float64]:
+        """A bit of 1 adds p (1 - p) / 2 to p where half of the others have one; a bit of 0 takes it."""
+
+        def layer(probs: Probs) -> tuple[Outcome, Outcome]:
+            change = probs * (1.0 - probs) / 2.0
+            return Outcome(True, probs + change, 0.5), Outcome(False, probs - change, 0.5)
+
+        weights = layer_weights(self.depth).tolist() if self.weighted else [1] * self.depth
+        return layered_law(layer, weights, self.cells, self.blend, probs)

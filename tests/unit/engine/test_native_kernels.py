@@ -1,9 +1,6 @@
 """The compiled operations of a CPU beside torch's, and what happens where they cannot be compiled."""
 
 import ctypes
-import errno
-import platform
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,8 @@ from torch.nn import functional
 from ttmark.gen_service.engine.native import Kernels, library
 from ttmark.gen_service.engine.operations import turn
 from ttmark.gen_service.engine.tiles import tile_spans
+from ttmark.shared.watermark import compiled as compiling
+from ttmark.shared.watermark.compiled import all_levels, usable_levels
 
 DTYPES = (torch.float32, torch.bfloat16)
 TOLERANCE = {torch.float32: 2e-6, torch.bfloat16: 2**-8}
@@ -24,18 +23,18 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the libraries of every level of this machine's kind."""
     folder = tmp_path_factory.mktemp("levels")
     try:
-        library.compile_all(folder)
+        library.SOURCE.compile_all(folder)
     except FileNotFoundError:
         pytest.skip("no C compiler")
     return folder
 
 
-@pytest.fixture(name="kernels", scope="module", params=library._usable_levels() or [None])
+@pytest.fixture(name="kernels", scope="module", params=usable_levels() or [None])
 def _kernels(request: pytest.FixtureRequest, compiled: Path) -> Kernels:
     """Of every level that this processor has: the lower ones are what other machines run."""
     if request.param is None:
         pytest.skip("no instructions that the kernels are written for")
-    return Kernels(ctypes.CDLL(str(compiled / library._file_name(*request.param))))
+    return Kernels(ctypes.CDLL(str(compiled / library.SOURCE.file_name(request.param))))
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -188,57 +187,13 @@ def test_only_sizes_that_the_kernels_take_suit() -> None:
     assert not Kernels.suit(torch.float32, 512)
 
 
-@pytest.fixture(name="uncached")
-def _uncached(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The loader as in a fresh process, which keeps libraries in an empty folder; the compiler in haste."""
-    monkeypatch.setattr(library, "_KEPT", tmp_path / "kept")
-    monkeypatch.setattr(library, "_FLAGS", ("-O0", "-shared", "-fPIC"))
-    return tmp_path
-
-
-def test_a_library_is_compiled_once_and_found_again(uncached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if library.load_library.__wrapped__() is None:
-        pytest.skip("no C compiler")
-    kept = list((uncached / "kept").iterdir())
-    assert len(kept) == 1
-    monkeypatch.setattr(subprocess, "run", None)
-    assert library.load_library.__wrapped__() is not None
-
-
-def test_where_nothing_can_be_written_it_is_compiled_for_the_process(
-    uncached: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compile_to = library._compile
-
-    def read_only(folder: Path, *level: Any) -> Path:
-        if folder == library._KEPT:
-            raise OSError(errno.EROFS, "read-only file system")
-        return compile_to(folder, *level)
-
-    if library.load_library.__wrapped__() is None:
-        pytest.skip("no C compiler")
-    monkeypatch.setattr(library, "_KEPT", uncached / "elsewhere")
-    monkeypatch.setattr(library, "_compile", read_only)
-    assert library.load_library.__wrapped__() is not None
-
-
-def test_without_a_compiler_torch_computes(uncached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library.shutil, "which", lambda _: None)
-    assert library.load_library.__wrapped__() is None
-
-
-def test_a_compiler_that_fails_is_no_obstacle(uncached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library.shutil, "which", lambda _: "/bin/false")
-    assert library.load_library.__wrapped__() is None
-
-
-def test_an_unknown_processor_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "_processor_flags", frozenset)
+def test_without_a_library_torch_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "usable_levels", list)
     assert library.load_library.__wrapped__() is None
 
 
 def test_every_level_of_this_machine_compiles(compiled: Path) -> None:
     """An image takes all of them along: it is built on another processor than it runs on."""
     assert {path.name for path in compiled.iterdir()} == {
-        library._file_name(name, flags) for name, flags, _ in library._LEVELS[platform.machine()]
+        library.SOURCE.file_name(level) for level in all_levels()
     }

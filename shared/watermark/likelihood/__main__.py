@@ -1,0 +1,6 @@
+"""`python -m ttmark.shared.watermark.likelihood`: compiles the kernels, for an image without a compiler."""
+
+from ttmark.shared.watermark.likelihood.kernels import SOURCE
+
+for path in SOURCE.compile_all():
+    print(path.name)

@@ -1,0 +1,140 @@
+"""Where a text carries the mark: forward and backward over the paths of E, given all scores under one key."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.shared.watermark.detectors.tokens import check_tokens
+from ttmark.shared.watermark.likelihood.chain import Chain
+from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
+from ttmark.shared.watermark.likelihood.laws import Cells, Floats
+from ttmark.shared.watermark.likelihood.passes import Passes, find_passes, log10_of
+from ttmark.shared.watermark.likelihood.ratios import Ratios
+from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.likelihood.rows import Rows
+from ttmark.shared.watermark.watermark import Watermark
+
+# Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval whose
+# coverage was simulated (docs/adr/0097).
+_LIKELY, _SURELY, _POSSIBLY = 0.5, 0.95, 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Tokens [start, end) that carry the mark, more likely than not.
+
+    Attributes:
+        inner: what surely does; its start is not before its end where nothing does.
+        outer: what possibly does, around the passage.
+        log10_gain: decades by which E falls if nothing of the passage is looked at.
+    """
+
+    start: int
+    end: int
+    inner: tuple[int, int]
+    outer: tuple[int, int]
+    log10_gain: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """The posterior of a text under a key.
+
+    Attributes:
+        inside: chance of each token to lie in a block of the mark [tokens].
+        carried: chance of each token to lie in a marked passage, gaps of edited words included [tokens].
+        passages: in the order of the text.
+    """
+
+    inside: Floats
+    carried: Floats
+    passages: tuple[Passage, ...]
+
+    @property
+    def share(self) -> float:
+        """Of the tokens that lie in marked passages, expected."""
+        return float(self.carried.mean()) if self.carried.size else 0.0
+
+    @property
+    def share_interval(self) -> tuple[float, float]:
+        """An interval of 95 % for the share: tokens that surely do, and that possibly do, over all."""
+        return interval_of(self.carried)
+
+
+def interval_of(carried: Floats) -> tuple[float, float]:
+    """`Carried.share_interval` from `Carried.carried` [tokens]."""
+    if not carried.size:
+        return 0.0, 0.0
+    return float((carried >= _SURELY).mean()), float((carried >= _POSSIBLY).mean())
+
+
+def find_carried(
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: Sequence[int] | NDArray[np.int64],
+    *,
+    reading: Reading | None = None,
+    ratios: Ratios | None = None,
+    passes: Passes | None = None,
+) -> Carried:
+    """Where a text carries the mark of a key, if it does at all: ask `detect_likelihood` first.
+
+    Raises:
+        ValueError: a bad token or key, or a reading of another number of tokens.
+    """
+    tokens = check_tokens(tokens)
+    passes = passes or find_passes()
+    rows = Rows.of(watermark, ratios or ratios_of(watermark), [tokens], [reading])
+    chain = rows.chains[0]
+    if chain.positions == 0:
+        nothing = np.zeros(tokens.size)
+        return Carried(nothing, nothing, ())
+    cells = next(found for _, found in rows.cells_under_each(watermark, [prf_key]))[0]
+    inside, carried = posterior(passes, chain, cells, tokens.size, watermark.context_width)
+    return Carried(inside, carried, tuple(_passages(passes, chain, cells, carried, watermark.context_width)))
+
+
+def posterior(
+    passes: Passes, chain: Chain, cells: Cells, tokens: int, context_width: int
+) -> tuple[Floats, Floats]:
+    """`Carried.inside` and `Carried.carried` from one row of cells, each prior by its own evidence.
+
+    Where no block can begin the text is as at the nearest position.
+    """
+    begins, apart = np.zeros(chain.positions), np.zeros(chain.positions)
+    found = [passes.posterior(chain, path, cells) for path in range(len(chain.paths))]
+    along = log10_of(np.array([sums for *_, sums, _ in found]), np.array([scale for *_, scale in found]))
+    weights = 10.0 ** (along - along.max())
+    for weight, (own_begins, own_apart, _, _) in zip(weights / weights.sum(), found, strict=True):
+        begins += weight * own_begins
+        apart += weight * own_apart
+    inside = np.zeros(tokens)
+    for token in range(chain.tokens):
+        inside[context_width + token : context_width + token + chain.positions] += begins
+    place = np.clip(np.arange(tokens) - context_width, 0, chain.positions - 1)
+    return np.clip(inside, 0.0, 1.0), np.clip(1.0 - apart[place], 0.0, 1.0)
+
+
+def _passages(
+    passes: Passes, chain: Chain, cells: Cells, carried: Floats, context_width: int
+) -> list[Passage]:
+    whole = float(log10_of_evidence(passes, chain, cells[None])[0])
+    outer = _runs(carried >= _POSSIBLY)
+    passages = []
+    for start, end in _runs(carried >= _LIKELY):
+        surely = start + np.flatnonzero(carried[start:end] >= _SURELY)
+        inner = (int(surely[0]), int(surely[-1]) + 1) if surely.size else (end, start)
+        around = next((low, high) for low, high in outer if low <= start and end <= high)
+        positions = np.arange(chain.positions) + context_width
+        unseen = chain.without((positions + chain.tokens > start) & (positions < end))
+        rest = float(log10_of_evidence(passes, unseen, cells[None])[0])
+        passages.append(Passage(start, end, inner, around, whole - rest))
+    return passages
+
+
+def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Runs [start, end) of what is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

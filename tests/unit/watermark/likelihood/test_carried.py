@@ -1,0 +1,73 @@
+"""Where the mark is: passages, their borders and their share of a text."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.likelihood.carried import find_carried
+from ttmark.shared.watermark.likelihood.numpy_passes import NumpyPasses
+
+PAIRS = Watermark("gumbel", 2, 2)
+KEY = bytes(range(16))
+Write = Callable[..., list[int]]
+
+
+def other(length: int, seed: int) -> list[int]:
+    return np.random.default_rng(seed).integers(0, 60, length).tolist()
+
+
+def test_a_passage_among_other_text_is_found_at_its_place(generate: Write) -> None:
+    tokens = [*other(301, 1), *generate(PAIRS, KEY, 150, 3), *other(300, 2)]
+    found = find_carried(PAIRS, KEY, tokens)
+    assert len(found.passages) == 1
+    passage = found.passages[0]
+    assert passage.start == pytest.approx(301, abs=25)
+    assert passage.end == pytest.approx(451, abs=25)
+    assert passage.outer[0] <= 301 + 2 <= passage.inner[0] + 10
+    assert passage.outer[0] <= passage.start <= passage.inner[0] < passage.inner[1] <= passage.end
+    assert passage.log10_gain > 8
+    low, high = found.share_interval
+    assert low <= 150 / 751 <= high
+    assert found.share == pytest.approx(150 / 751, abs=0.05)
+
+
+def test_edited_words_are_gaps_of_a_passage_and_not_its_end(generate: Write) -> None:
+    marked = generate(PAIRS, KEY, 300, 3)
+    for at in (*range(60, 70), 140, 220):
+        marked[at] = 900 + at
+    found = find_carried(PAIRS, KEY, marked)
+    assert len(found.passages) == 1
+    assert found.share > 0.95
+    assert found.inside[80:130].min() > 0.5
+
+
+def test_two_answers_of_one_key_are_two_passages(generate: Write) -> None:
+    first, second = generate(PAIRS, KEY, 120, 3), generate(PAIRS, KEY, 121, 8)
+    tokens = [*other(100, 1), *first, *other(200, 2), *second, *other(100, 4)]
+    found = find_carried(PAIRS, KEY, tokens)
+    starts = [passage.start for passage in found.passages]
+    assert starts == pytest.approx([100, 420], abs=35)
+    low, high = found.share_interval
+    assert low - 0.02 <= 241 / 641 <= high + 0.02
+
+
+def test_text_without_the_mark_carries_little(generate: Write) -> None:
+    found = find_carried(PAIRS, bytes(16), other(800, 9))
+    assert found.share < 0.25
+    assert found.share_interval[0] == 0.0
+
+
+def test_text_without_blocks_carries_nothing() -> None:
+    for tokens in ([], [1, 2, 3]):
+        found = find_carried(PAIRS, KEY, tokens)
+        assert found.carried.tolist() == [0.0] * len(tokens)
+        assert (found.share, found.share_interval, found.passages) == (0.0, (0.0, 0.0), ())
+
+
+def test_without_a_compiler_the_map_is_the_same(generate: Write) -> None:
+    tokens = [*other(60, 1), *generate(PAIRS, KEY, 60, 3)]
+    fast, slow = find_carried(PAIRS, KEY, tokens), find_carried(PAIRS, KEY, tokens, passes=NumpyPasses())
+    assert np.array_equal(fast.carried, slow.carried)
+    assert fast.passages == slow.passages

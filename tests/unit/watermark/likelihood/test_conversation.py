@@ -1,0 +1,71 @@
+"""Messages of one conversation, perhaps written with several keys of a pool."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+
+PAIRS = Watermark("gumbel", 2, 2)
+POOL = [bytes([i]) * 16 for i in range(4)]
+Write = Callable[..., list[int]]
+
+
+def test_a_conversation_of_one_message_is_a_text(generate: Write) -> None:
+    tokens = generate(PAIRS, POOL[1], 60, 1)
+    alone = detect_likelihood(PAIRS, POOL, tokens, sharp="never")
+    found = detect_conversation(PAIRS, POOL, [tokens])
+    assert np.array_equal(found.of_keys[0], alone.of_keys)
+    assert found.log10_e == pytest.approx(alone.log10_e)
+
+
+def test_messages_with_other_keys_of_a_pool_add_up(generate: Write) -> None:
+    messages = [generate(PAIRS, POOL[i % 4], 40, i) for i in range(5)]
+    found = detect_conversation(PAIRS, POOL, messages)
+    expected = [math.log10(np.mean(10.0**row)) for row in found.of_keys]
+    assert found.of_messages == pytest.approx(expected)
+    assert found.grown == pytest.approx(np.cumsum(expected))
+    assert found.log10_e == pytest.approx(sum(expected))
+    assert found.log10_e > 2 * max(expected)
+    assert [int(row.argmax()) for row in found.of_keys] == [0, 1, 2, 3, 0]
+
+
+def test_a_message_that_is_quoted_adds_nothing(generate: Write) -> None:
+    message = generate(PAIRS, POOL[0], 40, 1)
+    found = detect_conversation(PAIRS, POOL, [message, message, message])
+    assert found.of_messages[0] > 1
+    assert found.of_messages[1:] == pytest.approx([0.0, 0.0], abs=1e-12)
+
+
+def test_short_and_empty_messages_are_neither_for_nor_against(generate: Write) -> None:
+    message = generate(PAIRS, POOL[0], 40, 1)
+    found = detect_conversation(PAIRS, POOL, [[], message, [3]])
+    assert found.of_messages[[0, 2]].tolist() == [0.0, 0.0]
+    assert detect_conversation(PAIRS, POOL, []).log10_e == 0.0
+
+
+def test_the_p_value_is_that_of_the_best_moment_to_stop() -> None:
+    found = ConversationEvidence(np.array([[2.0], [1.5], [-4.0]]))
+    assert found.log10_p == -3.5
+    assert ConversationEvidence(np.array([[-1.0]])).log10_p == 0.0
+
+
+def test_without_the_mark_the_product_passes_x_at_most_once_in_x() -> None:
+    """Conversations of three short messages that repeat one another, under keys that did not write them."""
+    rng = np.random.default_rng(5)
+    best = []
+    for _ in range(400):
+        words = rng.integers(0, 8, (3, 30))
+        keys = [rng.bytes(16) for _ in range(2)]
+        best.append(detect_conversation(PAIRS, keys, list(words)).log10_p)
+    for x in (2.0, 5.0, 20.0):
+        assert np.mean(np.array(best) <= -math.log10(x)) <= 1 / x + 4 * math.sqrt(1 / x / 400)
+
+
+def test_a_conversation_needs_a_key() -> None:
+    with pytest.raises(ValueError, match="no key"):
+        detect_conversation(PAIRS, [], [[1, 2, 3, 4]])

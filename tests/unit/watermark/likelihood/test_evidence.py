@@ -1,0 +1,174 @@
+"""The likelihood ratio as a detector: power, keys, rates on hostile texts, and what changes nothing."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.unit.watermark.likelihood.conftest import compiled
+from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood, log10_of_evidence, ratios_of
+from ttmark.shared.watermark.likelihood.mixtures import Mixtures, load_mixtures
+from ttmark.shared.watermark.likelihood.numpy_passes import NumpyPasses
+from ttmark.shared.watermark.likelihood.passes import find_passes
+from ttmark.shared.watermark.likelihood.ratios import Ratios
+from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.likelihood.rows import Rows
+
+KEY = bytes(range(16))
+WRONG = [bytes([200 + i]) * 16 for i in range(7)]
+Write = Callable[..., list[int]]
+
+
+@pytest.mark.parametrize("name", scheme_names())
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_marked_text_is_found_among_other_keys_and_no_other_text_is(
+    name: str, size: int, generate: Write
+) -> None:
+    watermark = Watermark(name, size, 2)
+    tokens = generate(watermark, KEY, 420 if name == "dipmark" else 240, 3)
+    found = detect_likelihood(watermark, [*WRONG, KEY], tokens)
+    assert found.log10_p < -5
+    assert found.best == 7
+    assert found.of_keys.shape == (8,)
+    assert found.log10_e == pytest.approx(math.log10(np.mean(10.0**found.of_keys)))
+    assert detect_likelihood(watermark, WRONG, tokens).log10_p > -3
+
+
+def test_words_before_and_edits_within_take_little(generate: Write) -> None:
+    watermark = Watermark("gumbel", 2, 2)
+    marked, other = generate(watermark, KEY, 200, 3), np.random.default_rng(1).integers(0, 60, 400).tolist()
+    whole = detect_likelihood(watermark, [KEY], marked).log10_p
+    late = detect_likelihood(watermark, [KEY], [*other[:201], *marked, *other[201:]]).log10_p
+    edited = detect_likelihood(watermark, [KEY], [t for i, t in enumerate(marked) if i % 20 != 7]).log10_p
+    assert whole < -12
+    assert whole < late < -8
+    assert whole < edited < -5
+
+
+HOSTILE = {
+    "loop": [1, 2, 3, 4, 5] * 60,
+    "one token": [7] * 200,
+    "two answers alike": [*range(100), *range(100)],
+    "halves that differ late": [*range(80), 500, *range(80), 501],
+    "few words": np.random.default_rng(2).integers(0, 3, 250).tolist(),
+    "any words": np.random.default_rng(3).integers(0, 50_000, 150).tolist(),
+}
+
+
+@pytest.mark.parametrize("name", scheme_names())
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_e_exceeds_x_under_wrong_keys_at_most_once_in_x(name: str, kind: str) -> None:
+    """Whatever the text is, and whatever a reader says that saw everything but the key."""
+    watermark, rng = Watermark(name, 2, 2), np.random.default_rng(4)
+    tokens = np.array(HOSTILE[kind])
+    liar = Reading(np.log(rng.random(tokens.size)) * rng.choice([0.1, 1.0, 10.0], tokens.size))
+    keys = [rng.bytes(16) for _ in range(500)]
+    for reading in (None, liar):
+        rows = Rows.of(watermark, ratios_of(watermark), [tokens], [reading])
+        e = np.concatenate(
+            [
+                log10_of_evidence(find_passes(), rows.chains[0], cells)
+                for _, cells in rows.cells_under_each(watermark, keys)
+            ]
+        )
+        for x in (2.0, 10.0, 100.0):
+            limit = len(keys) / x
+            assert np.count_nonzero(e >= math.log10(x)) <= limit + 4 * math.sqrt(limit)
+
+
+def test_text_without_new_blocks_is_no_evidence() -> None:
+    watermark = Watermark("gumbel", 2, 2)
+    for tokens in ([], [1], [1, 2, 3]):
+        found = detect_likelihood(watermark, [KEY], tokens)
+        assert (found.log10_p, found.log10_e, found.positions) == (0.0, 0.0, 0)
+
+
+def test_spent_positions_say_nothing(generate: Write) -> None:
+    watermark = Watermark("gumbel", 2, 2)
+    tokens = generate(watermark, KEY, 200, 3)
+    spent = np.ones(197, dtype=np.bool_)
+    assert detect_likelihood(watermark, [KEY], tokens, spent=spent).log10_e == pytest.approx(0.0, abs=1e-9)
+    spent[60:] = False
+    some = detect_likelihood(watermark, [KEY], tokens, spent=spent)
+    assert detect_likelihood(watermark, [KEY], tokens).log10_e < 2 * some.log10_e
+    assert some.log10_e < detect_likelihood(watermark, [KEY], tokens).log10_e
+
+
+def test_only_what_may_decide_is_drawn_for(generate: Write) -> None:
+    watermark = Watermark("gumbel", 2, 2)
+    marked, other = generate(watermark, KEY, 120, 3), np.random.default_rng(1).integers(0, 9_000, 120)
+    plain = detect_likelihood(watermark, [KEY], marked, sharp="never")
+    drawn = detect_likelihood(watermark, [KEY], marked)
+    assert plain.draws == 0
+    assert plain.log10_p == -plain.log10_e
+    assert drawn.draws > 0
+    assert drawn.log10_p < plain.log10_p - 0.5
+    assert detect_likelihood(watermark, [KEY], other).draws == 0
+    assert detect_likelihood(watermark, [KEY], other, sharp="always").draws > 0
+
+
+def test_an_answer_repeats_and_depends_on_the_secret_a_little(generate: Write) -> None:
+    watermark = Watermark("gumbel", 2, 2)
+    tokens = generate(watermark, KEY, 100, 3)
+    first, again, other = (
+        detect_likelihood(watermark, [KEY], tokens, secret=secret).log10_p for secret in (b"a", b"a", b"b")
+    )
+    assert first == again
+    assert first != other
+    assert abs(first - other) < 3  # far beyond the draws their largest one decides
+
+
+def test_without_a_compiler_the_answer_is_the_same(generate: Write) -> None:
+    compiled()
+    watermark = Watermark("gumbel", 2, 2)
+    tokens = generate(watermark, KEY, 60, 3)
+    fast, slow = (
+        detect_likelihood(watermark, [KEY, *WRONG], tokens, passes=passes, rate=1e-2)
+        for passes in (find_passes(), NumpyPasses())
+    )
+    assert fast.log10_p == slow.log10_p
+    assert np.array_equal(fast.of_keys, slow.of_keys)
+
+
+def test_a_reader_that_knows_the_writer_finds_more(generate: Write) -> None:
+    """Of 40 candidates each is as likely: told so, the detector has more evidence than without."""
+    watermark = Watermark("gumbel", 2, 2)
+    tokens = generate(watermark, KEY, 80, 3)
+    plain = load_mixtures(2).plain
+    likely, unlikely = plain, np.eye(len(plain))[2]
+    ratios = Ratios.of(watermark, Mixtures(plain, np.array([-3.0]), np.stack([unlikely, likely])))
+    found = [
+        detect_likelihood(watermark, [KEY], tokens, reading=reading, ratios=ratios).log10_e
+        for reading in (Reading(np.full(80, math.log(1 / 40) / 2)), Reading(np.zeros(80)), None)
+    ]
+    assert found[0] > found[1] + 1.0
+    assert found[1] == pytest.approx(found[2], abs=0.5)
+
+
+def test_nonsense_from_a_reader_takes_power_only(generate: Write) -> None:
+    watermark = Watermark("gumbel", 2, 2)
+    tokens = generate(watermark, KEY, 80, 3)
+    for value in (math.nan, math.inf, -math.inf, 1e300):
+        found = detect_likelihood(watermark, [KEY], tokens, reading=Reading(np.full(80, value)))
+        assert math.isfinite(found.log10_p)
+        wrong = detect_likelihood(watermark, WRONG, tokens, reading=Reading(np.full(80, value)))
+        assert wrong.log10_p > -3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rate": 0.0}, "rate"),
+        ({"rate": 1.0}, "rate"),
+        ({"prf_keys": []}, "no key"),
+        ({"tokens": [-1]}, "tokens must be"),
+        ({"reading": Reading(np.zeros(3))}, "3 tokens for 60"),
+        ({"prf_keys": [b"short"]}, "16 bytes"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(change: dict[str, object], message: str) -> None:
+    question: dict[str, object] = {"prf_keys": [KEY], "tokens": list(range(60)), **change}
+    with pytest.raises(ValueError, match=message):
+        detect_likelihood(Watermark("gumbel", 2, 2), **question)  # type: ignore[arg-type]

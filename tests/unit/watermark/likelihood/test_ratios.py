@@ -1,0 +1,81 @@
+"""Likelihood ratios: their mean without the mark, which is the whole promise."""
+
+import numpy as np
+import pytest
+
+from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures, fit, load_mixtures, moved
+from ttmark.shared.watermark.likelihood.ratios import NEUTRAL, PLAIN, Ratios
+
+WATERMARKS = [Watermark(name, size) for name in scheme_names() for size in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("watermark", WATERMARKS, ids=lambda w: f"{w.scheme}-r{w.block_size}")
+def test_the_mean_of_every_table_without_the_mark_is_one(watermark: Watermark) -> None:
+    """By the null of the score as it is drawn, to the last bit of a sum."""
+    ratios = Ratios.of(watermark)
+    assert ratios.ratios.min() > 0.0
+    assert np.abs(ratios.ratios @ ratios.null - 1.0).max() < 1e-12
+    assert np.all(ratios.ratios[:, NEUTRAL] == 1.0)
+
+
+@pytest.mark.parametrize("name", scheme_names())
+def test_the_null_of_the_tables_is_that_of_drawn_scores(name: str) -> None:
+    watermark = Watermark(name, 2)
+    words = np.random.default_rng(3).integers(0, 2**64, 400_000, dtype=np.uint64)
+    counts = np.bincount(watermark.cells.of(watermark.null.draw(words)), minlength=watermark.cells.count)
+    expected = Ratios.of(watermark).null * words.size
+    common = expected > 20
+    distance = float(np.sum((counts[common] - expected[common]) ** 2 / expected[common]))
+    assert distance < common.sum() + 4 * np.sqrt(2 * common.sum())
+
+
+def test_the_discrete_scores_of_gumbel_only_lower_the_mean() -> None:
+    """A score is read at the lower end of its word's cell, and L rises with the score."""
+    ratios = Ratios.of(Watermark("gumbel", 2))
+    assert np.all(np.diff(ratios.ratios[:, PLAIN], axis=1) >= -1e-12)
+
+
+def test_words_are_cut_into_cells_by_their_shares() -> None:
+    ratios = Ratios.of(Watermark("synthid", 2))
+    words = np.random.default_rng(5).integers(0, 2**64, 200_000, dtype=np.uint64)
+    cells = np.searchsorted(ratios.limits[0, PLAIN, :-1], words, side="right")
+    expected = ratios.ratios[0, PLAIN] * ratios.null
+    assert np.abs(np.bincount(cells, minlength=expected.size) / words.size - expected).max() < 0.005
+
+
+def test_spent_contexts_say_less_of_the_same_kind(mixtures: Mixtures) -> None:
+    ratios = Ratios.of(Watermark("gumbel", 2), mixtures)
+    kinds = np.array([NEUTRAL, PLAIN, 2, 3, 4])
+    spent = ratios.spent(kinds)
+    assert spent[0] == NEUTRAL
+    fresh, less = ratios.ratios[0, kinds[1:]] - 1.0, ratios.ratios[0, spent[1:]] - 1.0
+    assert np.allclose(less, 0.25 * fresh)
+
+
+def test_a_fit_finds_the_mixture_that_scores_were_drawn_from() -> None:
+    watermark = Watermark("gumbel", 2)
+    laws = watermark.law(np.array(POINTS))
+    true = np.zeros(len(POINTS))
+    true[[4, 9, 14]] = 0.3, 0.3, 0.4
+    cells = np.random.default_rng(1).choice(laws.shape[1], 40_000, p=true @ laws)
+    found = fit((laws / laws[-1])[:, cells].T)
+    assert float(np.sum((found @ laws) * np.log((found @ laws) / (true @ laws)))) < 0.001
+
+
+def test_a_moved_mixture_keeps_its_weights_and_piles_them_up_at_the_ends() -> None:
+    weights = np.zeros(len(POINTS))
+    weights[[0, 7, 14]] = 0.2, 0.5, 0.3
+    assert moved(weights, 2)[[2, 9, 14]].tolist() == [0.2, 0.5, 0.3]
+    assert moved(weights, -4)[[0, 3, 10]].tolist() == [0.2, 0.5, 0.3]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_mixtures_that_ship_are_distributions(size: int) -> None:
+    shipped = load_mixtures(size)
+    for weights in (shipped.plain, *shipped.read):
+        assert weights.shape == (len(POINTS),)
+        assert weights.min() >= 0.0
+        assert weights.sum() == pytest.approx(1.0, abs=1e-4)
+    assert len(shipped.limits) == len(shipped.read) - 1
+    assert np.all(np.diff(shipped.limits) > 0)

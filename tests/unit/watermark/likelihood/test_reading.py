@@ -1,0 +1,32 @@
+"""What a reader's log-probabilities become, true or not."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ttmark.shared.watermark.likelihood.reading import Reading
+
+
+def test_a_block_is_as_likely_as_its_tokens_together() -> None:
+    reading = Reading(np.array([-9.0, -1.0, -2.0, -3.0, -4.0]))
+    assert reading.of_blocks(2, 2).tolist() == [-5.0, -7.0]
+    assert reading.of_blocks(2, 1).tolist() == [-2.0, -3.0, -4.0]
+
+
+def test_surprise_is_that_of_the_most_surprising_token_of_context_and_block() -> None:
+    bits = np.array([30.0, 1.0, 1.0, 1.0, 1.0, 10.5, 1.0])
+    surprise = Reading(-bits * math.log(2)).surprise(2, 2)
+    assert surprise == pytest.approx([0.97, 0.0, 0.3, 0.3])
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 3])
+def test_texts_without_a_whole_block_have_no_positions(tokens: int) -> None:
+    reading = Reading(np.full(tokens, -1.0))
+    assert reading.of_blocks(2, 2).size == 0
+    assert reading.surprise(2, 2).size == 0
+
+
+def test_what_no_model_says_is_taken_for_certain() -> None:
+    reading = Reading(np.array([math.nan, math.inf, -math.inf, 5.0, -1.0]))
+    assert reading.clean.tolist() == [0.0, 0.0, -1000.0, 0.0, -1.0]
