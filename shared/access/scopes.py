@@ -12,7 +12,6 @@ class Scope(StrEnum):
 
     GENERATE = "generate"
     GENERATE_UNWATERMARKED = "generate:unwatermarked"
-    GENERATE_BIAS = "generate:bias"
     GENERATE_PAYLOAD = "generate:payload"
     DETECT = "detect"
     DETECT_EVIDENCE = "detect:evidence"
