@@ -112,7 +112,8 @@ class Account:
     async def _score(self, index: int) -> None:
         """How detectable a completion that has ended is."""
         outcome, books = self._outcomes.completions[index], self._books
-        outcome.log10_p = await scored(self._plan.requests[index], outcome.token_ids)
+        tokenizer = self._plan.model.generator.tokenizer
+        outcome.log10_p = await scored(self._plan.requests[index], outcome.text, tokenizer)
         word = books.receipts.word(outcome.log10_p)
         books.metrics.receipt(self._plan.model_id, len(outcome.token_ids), word, outcome.log10_p)
 

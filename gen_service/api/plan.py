@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.confinement import without_confined_marks
 from ttmark.gen_service.api.key_selection import check_carried, choose_marking
 from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.gen_service.api.marking_policy import Traffic
@@ -144,7 +143,6 @@ def _model_and_marking(
         raise NotReady("The model is not ready.", retry_after=1)
     sampling = model.sampling.under(body)
     marking = choose_marking(body.watermark, sampling["temperature"], caller, backend, model.generator)
-    marking = without_confined_marks(marking, body.logit_bias, sampling["repetition_penalty"], caller)
     check_carried(body.watermark, marking)
     return model, marking
 

@@ -1,4 +1,4 @@
-"""Receipts: how detectable a completion is, said by whoever generated it and so holds its key and tokens."""
+"""Receipts: how detectable a completion is, said by whoever generated it and so holds its key."""
 
 import asyncio
 import math
@@ -10,6 +10,7 @@ from ttmark.gen_service.engine import GenerationRequest, Marking
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.watermark_block import Detectability, Receipt
+from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import detect_direct
 
 # A detector that knows less tries more: other keys, older versions, block boundaries, readings of the text.
@@ -22,18 +23,22 @@ Log10P = float | None
 
 
 def exact_log10_p(marking: Marking, token_ids: Sequence[int]) -> float:
-    """log10 p of a completion under its own PRF key, at most 0 (paper Eq. 6, exact tail).
+    """log10 p of tokens under the PRF key that marked them, at most 0 (paper Eq. 6, exact tail).
 
-    It is what direct detection (`phase` 0) says of these token ids under this key alone.
+    It is what direct detection says of them at any boundary of blocks under this key alone.
     """
-    return detect_direct(marking.watermark, marking.prf_key, token_ids).log10_p
+    return detect_direct(marking.watermark, marking.prf_key, token_ids, phase="any").log10_p
 
 
-async def scored(request: GenerationRequest, token_ids: Sequence[int]) -> Log10P:
-    """`exact_log10_p` of a request's completion, on a thread that is neither the engine's nor the loop's."""
-    if request.marking is None:
+async def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer) -> Log10P:
+    """`exact_log10_p` of a completion's text, read as whoever gets it will have it read.
+
+    On a thread that is neither the engine's nor the loop's.
+    """
+    marking = request.marking
+    if marking is None:
         return None
-    return await asyncio.to_thread(exact_log10_p, request.marking, token_ids)
+    return await asyncio.to_thread(lambda: exact_log10_p(marking, tokenizer.encode(text)))
 
 
 @dataclass(frozen=True, slots=True)

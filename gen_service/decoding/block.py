@@ -6,6 +6,7 @@ import torch
 
 from ttmark.gen_service.decoding.block_builder import BlockBuilder
 from ttmark.gen_service.decoding.request import Marking
+from ttmark.gen_service.decoding.share import LEAST_SHARE
 
 TokenPath = tuple[int, ...]
 """The first tokens of a block."""
@@ -38,6 +39,7 @@ class TandemBlock:
         context: tokens that key the block.
         builder: the joint distribution, as far as it is known.
         uniform: the random number that draws the block.
+        share: the least in any branch, as far as they are known, of the model's own choice of a token.
         model_logits: as in `PlainBlock`.
     """
 
@@ -45,7 +47,13 @@ class TandemBlock:
     context: tuple[int, ...]
     builder: BlockBuilder
     uniform: float
+    share: float = 1.0
     model_logits: dict[TokenPath, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def marked(self) -> bool:
+        """Whether the key has a say: it has none in what the caller chose."""
+        return self.share >= LEAST_SHARE
 
     @property
     def paths(self) -> list[TokenPath]:

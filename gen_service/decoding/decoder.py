@@ -19,6 +19,7 @@ from ttmark.gen_service.decoding.open_filters import open_rows
 from ttmark.gen_service.decoding.request import Delta
 from ttmark.gen_service.decoding.reweighting import Reweighter
 from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.decoding.share import least_share
 from ttmark.gen_service.decoding.support import Support
 
 S = TypeVar("S", bound=Sequence)
@@ -61,15 +62,20 @@ class Decoder:
         """
         outcomes: dict[S, Delta | SequenceFailed] = {}
         blocks: dict[S, Block] = {}
+        own: dict[S, torch.Tensor] = {}
         started = time.perf_counter()
         for sequence, rows in logits.items():
             try:
                 block = sequence.open_block(self.branch_budget)
-                sequence.adjust(block, rows)
+                unchanged = sequence.adjust(block, rows)
+                if unchanged is not None:
+                    own[sequence] = unchanged
                 blocks[sequence] = block
             except Exception as error:
                 outcomes[sequence] = SequenceFailed.because(error)
         found = _filtered(logits, blocks)
+        for sequence, model_rows in own.items():
+            _note_share(blocks[sequence], model_rows, logits[sequence], found[sequence])
         self._filter_seconds += time.perf_counter() - started
         tokens, levels = _drawn(found, blocks), _levels(found, blocks)
         complete: dict[TandemBlock, S] = {}
@@ -132,6 +138,19 @@ def _levels(found: Mapping[S, Filtered], blocks: Mapping[S, Block]) -> dict[S, L
         sequences, builders, rows_of_each = zip(*group, strict=True)
         levels |= zip(sequences, next_levels(builders, BoundedRows.joined(rows_of_each)), strict=True)
     return levels
+
+
+def _note_share(block: Block, own: torch.Tensor, changed: torch.Tensor, found: Filtered) -> None:
+    """Takes note of how much of the block's next token is the model's own choice.
+
+    Args:
+        own: the model's rows [branches, vocab].
+        changed: the same under the caller's restrictions.
+    """
+    if isinstance(block, TandemBlock) and not isinstance(found, SequenceFailed):
+        rows = found if isinstance(found, BoundedRows) else [each for each in found if each is not None]
+        if len(rows) == len(own):  # rows that are not finite fail their sequence
+            block.share = min(block.share, least_share(own, changed, rows))
 
 
 def _bounded_together(parts: Items[Part]) -> list[BoundedRows | Supports]:

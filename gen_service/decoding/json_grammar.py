@@ -17,6 +17,7 @@ import torch
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
+from ttmark.gen_service.decoding.spelling import Spelling
 from ttmark.shared.tokenization import TextTokenizer
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class JsonGrammars:
         matcher.compute_bitmask()  # tables of the first mask are made here, not in the engine's thread
         if matcher.is_error():
             raise SchemaRefused(_one_line(matcher.get_error()))
-        compiled = Grammar(matcher, self._ends, text)
+        compiled = Grammar(matcher, self._ends, text, self._spelling)
         _rehearse(compiled, vocabulary.vocab_size)
         return compiled
 
@@ -97,6 +98,11 @@ class JsonGrammars:
             raise TokenizerUnsuitable(
                 "the model's tokenizer does not say which bytes its tokens are"
             ) from error
+
+    @cached_property
+    def _spelling(self) -> Spelling | None:
+        """The tokenizer's own; a second for 50,000 tokens."""
+        return Spelling.of(self._tokenizer.backend)
 
 
 def _limits() -> LLParserLimits:

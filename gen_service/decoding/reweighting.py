@@ -20,6 +20,8 @@ Tokens = tuple[int, ...]
 class Reweighter:
     """Reweights the joint distributions of complete blocks and draws from them (Algorithm 1, lines 14, 15).
 
+    A block that is not to be marked is drawn from its joint distribution as it is.
+
     Attributes:
         seconds: spent on joint distributions, PRF and reweighting since the start.
     """
@@ -57,7 +59,9 @@ class Reweighter:
         if not np.isfinite(weighted).all():
             raise SequenceFailed("the watermark gave probabilities that are not finite")
         return [
-            _tokens(candidates[start + choose(weighted[start:stop], block.uniform)])
+            _tokens(
+                candidates[start + choose((weighted if block.marked else probs)[start:stop], block.uniform)]
+            )
             for block, (start, stop) in zip(blocks, pairwise(offsets.tolist()), strict=True)
         ]
 

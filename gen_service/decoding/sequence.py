@@ -16,6 +16,8 @@ from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationR
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.shared.tokenization import TextTokenizer
 
+CONFINED = "confined"
+"""Why a block is unmarked of which the caller chose too much."""
 _DEFAULT_UNMARKED_REASON = "disabled"
 
 
@@ -85,20 +87,22 @@ class Sequence:
         if isinstance(self.block, TandemBlock):
             self.block = None
 
-    def adjust(self, block: Block, logits: torch.Tensor) -> None:
+    def adjust(self, block: Block, logits: torch.Tensor) -> torch.Tensor | None:
         """Applies bias, penalties and grammar to the `logits` [paths, vocab] of the block's paths, in place.
 
-        The model's own are kept beforehand where log probabilities are asked for.
+        Returns:
+            The model's own logits, if the block is to be watermarked and they were changed.
         """
-        if self.params.logprobs is None and not self._adjustments.active and self._grammar is None:
-            return
+        changes = self._adjustments.active or self._grammar is not None
+        own = logits.clone() if changes and isinstance(block, TandemBlock) else None
         paths = block.paths
         if self.params.logprobs is not None:
             block.model_logits.update(zip(paths, logits.clone(), strict=True))
         if self._adjustments.active:
             self._adjustments.apply(logits, self._counts, paths)
         if self._grammar is not None:
-            self._grammar.mask(logits, paths)
+            self._grammar.mask(logits, paths, own)
+        return own
 
     def token_uniform(self) -> float:
         """The random number that draws the next token of a plain block."""
@@ -107,12 +111,13 @@ class Sequence:
     def append(self, block: Block, new: tuple[int, ...]) -> Delta:
         """Appends a token of a plain block, or a watermarked block.
 
-        A watermarked block that an end of text or a stop string cuts short does not count as one.
+        A block that an end of text or a stop string cuts short, or of which the caller chose too much, does
+        not count as a watermarked one.
         """
         top = self.params.logprobs
         logprobs = None if top is None else block_logprobs(block.model_logits, new, top)
         taken, text = self._take(new)
-        whole = not isinstance(block, PlainBlock) and taken == self._block_size
+        whole = isinstance(block, TandemBlock) and block.marked and taken == self._block_size
         if isinstance(block, PlainBlock):
             block.left -= 1
             if not block.left:
@@ -122,7 +127,7 @@ class Sequence:
             self._blocks += 1
             self._watermarked += whole
             if not whole:
-                self._reasons["odd_end"] += 1
+                self._reasons["odd_end" if block.marked else CONFINED] += 1
         return Delta(
             token_ids=new[:taken],
             text=text,

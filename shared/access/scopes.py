@@ -15,7 +15,6 @@ class Scope(StrEnum):
 
     GENERATE = "generate"
     GENERATE_UNWATERMARKED = "generate:unwatermarked"
-    GENERATE_BIAS = "generate:bias"
     GENERATE_PAYLOAD = "generate:payload"
     READ = "read"
     DETECT = "detect"

@@ -6,7 +6,7 @@ import secrets
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ttmark.shared.access.rates import DEFAULT_RATES, checked_rates
 from ttmark.shared.access.scopes import Scope, TokenUse
@@ -17,6 +17,7 @@ from ttmark.shared.vault.names import Name
 
 KIND = "token"
 
+_WITHDRAWN = frozenset({"generate:bias"})  # records of earlier releases have it
 _TOKEN = re.compile(r"ttm_([0-9a-f]{16})_([0-9a-f]{64})")
 
 
@@ -27,7 +28,7 @@ class TokenInfo(BaseModel):
 
     token_id: str
     tenant: Name
-    scopes: frozenset[Scope]
+    scopes: Annotated[frozenset[Scope], BeforeValidator(lambda scopes: frozenset(scopes) - _WITHDRAWN)]
     label: str
     created_at: datetime
     expires_at: datetime | None

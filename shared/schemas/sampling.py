@@ -63,8 +63,8 @@ class SamplingFields(RequestPart):
     )
     logit_bias: LogitBias | None = Field(
         default=None,
-        description="Token id to what is added to its logit. Above 5, or below -1 for more than 64 tokens, "
-        "it needs the scope generate:bias, and the text carries no watermark.",
+        description="Token id to what is added to its logit. Blocks of which it chooses too much carry no "
+        "watermark.",
     )
     stream: bool | None = Field(default=None, description="Server-sent events instead of one JSON object.")
     user: str | None = Field(default=None, description="Accepted and not looked at.")

@@ -52,7 +52,7 @@ class Receipt(BaseModel):
     detectability: Detectability | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Whether direct detection with this key alone finds the token ids at the service's false "
+        description="Whether direct detection with this key alone finds the text at the service's false "
         "positive rate: `strong`: at a thousandth of it; `weak`: at the rate; `none`: not. Left out beside "
         "`response_format`, and where the service tells it to tokens with detect:evidence only.",
     )
@@ -74,7 +74,8 @@ class WatermarkBlock(Receipt):
     reasons: dict[str, int] = Field(
         description="Blocks without a mark by reason: warm_up (the first blocks have no context), odd_end "
         "(a last block cut short), repeated_context, greedy (temperature 0), disabled (by the request), "
-        "confined (the request's logit_bias chose the tokens), policy (a rule of the service)."
+        "confined (the request's biases, penalties or schema chose too much of "
+        "them), policy (a rule of the service)."
     )
     policy: str | None = Field(
         default=None,

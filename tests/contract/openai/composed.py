@@ -40,7 +40,6 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 PRINCIPALS = {
     "author": Principal("tok-author", "acme", frozenset({Scope.GENERATE})),
     "operator": Principal("tok-operator", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_UNWATERMARKED})),
-    "chooser": Principal("tok-chooser", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_BIAS})),
     "messenger": Principal("tok-messenger", "acme", frozenset({Scope.GENERATE, Scope.GENERATE_PAYLOAD})),
     "anything": Principal("tok-anything", "acme", frozenset(Scope)),
     "auditor": Principal(

@@ -24,9 +24,8 @@ ASKING: dict[str, dict[str, Any]] = {
     "watermark.enabled: false": {"watermark": {"enabled": False}},
     "watermark.key_id": {"watermark": {"key_id": "acme-spare"}},
     "temperature: 0": {"temperature": 0},
-    "confining logit_bias": {"logit_bias": {"7": 99.0}},
 }
-TOKENS = {"generate": "author", "and generate:unwatermarked": "operator", "and generate:bias": "chooser"}
+TOKENS = {"generate": "author", "and generate:unwatermarked": "operator"}
 
 
 def policy(*rules: dict[str, Any], otherwise: str = "mark") -> MarkingPolicy:
@@ -83,7 +82,7 @@ def post(service: Service, token: str = "author", **change: Any) -> Any:
 
 def test_the_table_is_whole() -> None:
     cells = list(table())
-    assert len(cells) == 30
+    assert len(cells) == 24
     assert {request for request, *_ in cells} == set(ASKING)
 
 

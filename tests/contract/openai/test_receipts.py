@@ -6,6 +6,7 @@ from typing import Any
 import openai
 import pytest
 
+from tests.contract.openai.fake_generator import byte_tokenizer
 from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.watermark import detect_direct
@@ -20,9 +21,10 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-def _exact(service: Any, token_ids: list[int]) -> float:
-    key = service.keys.get("acme-main")
-    return detect_direct(key.profile.watermark(), key.primary.prf_key, token_ids).log10_p
+def _exact(service: Any, text: str) -> float:
+    """Of a text as whoever gets it has it read."""
+    key, read = service.keys.get("acme-main"), byte_tokenizer().encode(text)
+    return detect_direct(key.profile.watermark(), key.primary.prf_key, read, phase="any").log10_p
 
 
 def _post(service: Any, route: str, token: str, **change: Any) -> dict[str, Any]:
@@ -32,9 +34,12 @@ def _post(service: Any, route: str, token: str, **change: Any) -> dict[str, Any]
     return answer
 
 
-def _token_ids(answer: dict[str, Any]) -> list[list[int]]:
-    parts = answer.get("choices") or answer["output"]
-    return [part["token_ids"] for part in parts]
+def _texts(answer: dict[str, Any]) -> list[str]:
+    if "output" in answer:
+        return [part["content"][0]["text"] for part in answer["output"]]
+    return [
+        choice["text"] if "text" in choice else choice["message"]["content"] for choice in answer["choices"]
+    ]
 
 
 def _events(service: Any, route: str, token: str, **change: Any) -> list[dict[str, Any]]:
@@ -47,9 +52,9 @@ def _events(service: Any, route: str, token: str, **change: Any) -> list[dict[st
 @pytest.mark.parametrize("route", BODIES)
 def test_an_answer_says_its_exact_p_value_to_those_who_see_evidence(service: Any, route: str) -> None:
     answer = _post(service, route, "auditor", seed=5)
-    (token_ids,) = _token_ids(answer)
+    (text,) = _texts(answer)
     block = answer["watermark"]
-    assert block["log10_p"] == _exact(service, token_ids)
+    assert block["log10_p"] == _exact(service, text)
     assert block["detectability"] == ReceiptRule().word(block["log10_p"])
     assert "choices" not in block
 
@@ -81,12 +86,22 @@ def test_a_stream_says_the_same_in_its_last_event(service: Any, route: str) -> N
 
 def test_several_choices_have_a_receipt_each_and_the_response_that_of_the_hardest(service: Any) -> None:
     answer = _post(service, "completions", "auditor", seed=7, n=3)
-    exact = [_exact(service, token_ids) for token_ids in _token_ids(answer)]
+    exact = [_exact(service, text) for text in _texts(answer)]
     assert [choice["log10_p"] for choice in answer["watermark"]["choices"]] == exact
     assert len(set(exact)) == 3
     assert answer["watermark"]["log10_p"] == max(exact)
     streamed = _events(service, "completions", "auditor", seed=7, n=3)[-1]
     assert streamed["watermark"] == answer["watermark"]
+
+
+def test_a_text_that_reads_back_as_other_tokens_is_not_called_strong(real: Any) -> None:
+    """Its tokens, which nobody sees, carry the mark: bytes that are no characters."""
+    answer = _post(real, "completions", "auditor", seed=5, top_k=100, max_tokens=250)
+    key, (choice,) = real.keys.get("acme-main"), answer["choices"]
+    of_ids = detect_direct(key.profile.watermark(), key.primary.prf_key, choice["token_ids"]).log10_p
+    assert of_ids < -3
+    assert "\ufffd" in choice["text"]
+    assert answer["watermark"]["detectability"] == "none"
 
 
 def test_choices_have_words_without_numbers_for_others(fake: Any) -> None:

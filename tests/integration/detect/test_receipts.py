@@ -1,4 +1,4 @@
-"""Receipts: what generation says of a completion is what detection says of its token ids."""
+"""Receipts: what generation says of a completion is what detection says of its text."""
 
 import json
 from collections import Counter
@@ -23,6 +23,7 @@ from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import scheme_names
 
 FPR = 1e-5
@@ -75,6 +76,7 @@ class Services:
 
     generation: httpx.AsyncClient
     detection: httpx.AsyncClient
+    tokenizer: TextTokenizer
 
     async def choices(self, profile: tuple[str, int], **fields: Any) -> list[dict[str, Any]]:
         """Completions, each with the receipt that came with it."""
@@ -90,7 +92,7 @@ class Services:
         self, key_id: str, documents: list[dict[str, Any]], fpr: float
     ) -> list[dict[str, Any]]:
         """Direct detection's results under one key."""
-        body = {"inputs": documents, "keys": [key_id], "fpr": fpr}
+        body = {"inputs": documents, "keys": [key_id], "fpr": fpr, "phase": "any"}
         response = await self.detection.post("/v1/detect/direct", json=body)
         assert response.status_code == 200, response.text
         results: list[dict[str, Any]] = response.json()["results"]
@@ -120,7 +122,7 @@ async def services(engine: Engine) -> AsyncIterator[Services]:
             transport=httpx.ASGITransport(detection), base_url="http://detect", headers=headers, timeout=600
         ) as detect,
     ):
-        yield Services(gen, detect)
+        yield Services(gen, detect, engine.tokenizer)
     await workers.close()
 
 
@@ -143,7 +145,7 @@ async def compare(services: Services, *, prompts: int, n: int, max_tokens: int) 
             top_k=8,
             max_tokens=max_tokens - number,  # lengths that blocks of two and three do not divide
         )
-        ids = [{"token_ids": choice["token_ids"]} for choice in choices]
+        ids = [{"token_ids": services.tokenizer.encode(choice["text"])} for choice in choices]
         at_rate = await services.detected(key_id, ids, FPR)
         at_thousandth = await services.detected(key_id, ids, FPR / 1000)
         texts = [{"text": choice["text"]} for choice in choices]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from llguidance import LLMatcher, LLTokenizer
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from ttmark.evaluation.bench.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
@@ -73,27 +73,73 @@ def test_a_branch_may_go_on_with_the_tokens_that_the_grammar_takes_after_its_pat
         state.advance(ids[position : position + 3])
 
 
-def test_a_mask_of_longer_tokens_is_what_the_grammar_takes_or_the_usual_spelling_of_what_it_forces() -> None:
+def reads_back(backend: Tokenizer, tokens: list[int]) -> bool:
+    """Whether the merges give the text of some tokens back as these."""
+    text = "".join(backend.id_to_token(token) for token in tokens)
+    return [token.id for token in backend.model.tokenize(text)] == tokens
+
+
+def test_a_mask_is_what_the_grammar_takes_and_the_tokenizer_reads_back_but_for_dead_ends() -> None:
     backend = byte_tokenizer()
     slow = LLTokenizer(backend.to_str(), eos_token=[0])
     random = np.random.default_rng(1)
     sizes = set()
-    for _ in range(4):
+    for _ in range(6):
         state, tokens = grammars(backend, {0}).compile(SCHEMA).begin(), list[int]()
         while True:
             logits = torch.zeros((1, 300))
             state.mask(logits, [()])
             mask = set(logits[0].isfinite().nonzero()[:, 0].tolist())
             takes = accepted(slow, tokens, 300, {0})
-            assert mask == takes or (len(mask) == 1 and mask < takes)
+            spelled = {token for token in takes if token == 0 or reads_back(backend, [*tokens[-1:], token])}
+            assert mask <= spelled
+            for token in spelled - mask if len(mask) > 1 else ():  # one alone is what the grammar forces
+                after = accepted(slow, [*tokens, token], 300, {0})
+                assert not any(reads_back(backend, [token, each]) for each in after)
             sizes.add(len(mask))
             token = int(random.choice(sorted(mask)))
             if token == 0:
                 break
             state.advance([token])
             tokens.append(token)
+        assert reads_back(backend, tokens)
     assert min(sizes) == 1
     assert max(sizes) > 100
+
+
+def test_a_dead_end_gives_its_probability_to_what_spells_the_same_text() -> None:
+    """Of `"}` forced after a text that may end, the quote alone is no token that the tokenizer reads back."""
+    backend = joining_tokenizer()
+    quote, both, letter = (backend.token_to_id(text) for text in ('"', '"}', "x"))
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    state = grammars(backend, {0}).compile(schema).begin()
+    state.advance(backend.encode('{"a":"x').ids)
+    model = torch.full((1, 258), -20.0)
+    model[0, [quote, both, letter]] = torch.log(torch.tensor([0.5, 0.1, 0.4]))
+    logits, own = model.clone(), model.clone()
+    state.mask(logits, [()], own)
+    for row in (logits[0], own[0]):
+        assert row.softmax(0)[[quote, both, letter]].tolist() == pytest.approx([0.0, 0.6, 0.4], abs=1e-4)
+
+
+def joining_tokenizer() -> Tokenizer:
+    """One token per byte, and one for a quote and a brace."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=258,
+        special_tokens=["</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(['"}'] * 9, trainer)
+    return backend
 
 
 def test_only_an_end_of_text_follows_a_complete_text_and_every_one_may() -> None:

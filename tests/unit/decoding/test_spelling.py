@@ -1,0 +1,112 @@
+"""Which tokens may follow each other, beside encoding the text of each pair anew."""
+
+import json
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from ttmark.evaluation.bench.workload import _TEXT
+from ttmark.gen_service.decoding.spelling import Spelling
+
+
+def trained(vocab_size: int) -> Tokenizer:
+    """Byte-level BPE without pieces, so that a text's tokens depend on merges alone."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=["</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        max_token_length=8,
+        show_progress=False,
+    )
+    backend.train_from_iterator([_TEXT, 'aaaa aaa aa banana papapa {"a": ["b", "c"]}' * 9], trainer)
+    return backend
+
+
+def reads_back(backend: Tokenizer, *tokens: int) -> bool:
+    return bool(backend.encode(backend.decode(tokens)).ids == list(tokens))
+
+
+def after(spelling: Spelling, token: int | None, vocab: int) -> np.ndarray:
+    return np.unpackbits(spelling.after(token), bitorder="little", count=vocab).astype(bool)
+
+
+@pytest.fixture(scope="module")
+def backend() -> Tokenizer:
+    return trained(450)
+
+
+@pytest.fixture(scope="module")
+def spelling(backend: Tokenizer) -> Spelling:
+    found = Spelling.of(backend)
+    assert found is not None
+    return found
+
+
+def readable(backend: Tokenizer) -> list[int]:
+    return [i for i in range(1, backend.get_vocab_size()) if "\ufffd" not in backend.decode([i])]
+
+
+def test_a_token_may_follow_another_where_the_tokenizer_reads_both_back(
+    backend: Tokenizer, spelling: Spelling
+) -> None:
+    tokens = readable(backend)
+    for first in tokens[::3]:
+        allowed = after(spelling, first, backend.get_vocab_size())
+        for second in tokens:
+            assert allowed[second] == reads_back(backend, first, second), backend.decode([first, second])
+
+
+def test_what_is_spelled_pair_by_pair_is_read_back_whole(backend: Tokenizer, spelling: Spelling) -> None:
+    tokens = np.array(readable(backend))
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        text = [int(random.choice(tokens))]
+        for _ in range(12):
+            allowed = after(spelling, text[-1], backend.get_vocab_size())[tokens]
+            text.append(int(random.choice(tokens[allowed])))
+        assert reads_back(backend, *text)
+
+
+def test_of_several_merges_that_make_a_token_the_one_counts_that_happens(backend: Tokenizer) -> None:
+    model = json.loads(backend.to_str())["model"]
+    known = model["vocab"].keys()
+    # As converters of rank tables write it: every way to make a token, in the order of the tokens.
+    merges = [
+        [token[:cut], token[cut:]]
+        for token in sorted(known, key=model["vocab"].get)
+        for cut in range(1, len(token))
+        if token[:cut] in known and token[cut:] in known
+    ]
+    model["merges"] = merges
+    backend = Tokenizer.from_str(json.dumps(json.loads(backend.to_str()) | {"model": model}))
+    spelling = Spelling.of(backend)
+    assert spelling is not None
+    tokens = [token for token in readable(backend) if reads_back(backend, token)]
+    for first in tokens[::5]:
+        allowed = after(spelling, first, backend.get_vocab_size())
+        for second in tokens:
+            assert allowed[second] == reads_back(backend, first, second)
+
+
+def test_a_token_that_no_merge_leads_to_is_never_spelled(backend: Tokenizer) -> None:
+    description = json.loads(backend.to_str())
+    description["model"]["vocab"]["zqzq"] = 450
+    spelling = Spelling.of(Tokenizer.from_str(json.dumps(description)))
+    assert spelling is not None
+    assert not after(spelling, None, 451)[450]
+    assert after(spelling, None, 451)[1:450].all()
+
+
+def test_longer_tokens_begin_with_the_text_of_a_shorter_one(backend: Tokenizer, spelling: Spelling) -> None:
+    letter = backend.token_to_id("a")
+    texts = [backend.id_to_token(int(token)) for token in spelling.longer(letter)]
+    expected = [text for text in backend.get_vocab() if text.startswith("a") and text != "a"]
+    assert sorted(texts) == sorted(expected)
+
+
+def test_a_tokenizer_that_merges_nothing_has_no_spelling_to_keep_to() -> None:
+    assert Spelling.of(Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))) is None
