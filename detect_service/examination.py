@@ -1,15 +1,17 @@
 """What one request asks of each of its documents: read, detect, decide, report."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from ttmark.detect_service.asked_document import AskedDocument, Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.best_reading import best_reading
 from ttmark.detect_service.cost import check_cost, request_cost
 from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import Tokens
-from ttmark.detect_service.failures import is_fault, not_examined
+from ttmark.detect_service.failures import is_fault, no_verdict, not_examined
 from ttmark.detect_service.foreign_detector import foreign_findings
 from ttmark.detect_service.foreign_results import with_foreign
 from ttmark.detect_service.key_selection import KeySelection
@@ -17,19 +19,20 @@ from ttmark.detect_service.pipeline import Finding, best_findings
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.requested_detector import detector_for
 from ttmark.detect_service.results import verdict_only, with_evidence
+from ttmark.detect_service.spending import check_length
 from ttmark.shared.detection_words import message
-from ttmark.shared.http.service_errors import TooLarge
-from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
+from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
     DetectionRequest,
     DetectionResult,
-    Document,
 )
 from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.redrawn import Redrawn
 
 Outcome = tuple[DetectionResult, Finding | None]
 
@@ -45,6 +48,7 @@ class Examination:
     Attributes:
         shows_evidence: whether the caller may see more than the verdict.
         finish: asked for each document; None: nothing is added.
+        counted: the documents of a caller who sees verdicts alone; None: nothing of them is spent.
     """
 
     request: DetectionRequest
@@ -52,6 +56,7 @@ class Examination:
     selection: KeySelection
     shows_evidence: bool
     finish: Finish | None
+    counted: Counted | None = None
 
     def outcomes(self) -> list[Outcome]:
         """The result of each document, with the evidence for it: None where no key had a version to try.
@@ -62,26 +67,34 @@ class Examination:
         Raises:
             ServiceError: a document is too long, or there is more work than a request may ask for.
         """
-        count = len(self.request.inputs)
+        outcomes: dict[int, Outcome] = {}
+        for index, asked in enumerate(self.counted.documents if self.counted else ()):
+            if asked.standing.refusal is not None:
+                outcomes[index] = self._refused(index, asked, asked.standing.refusal), None
+        places = [index for index in range(len(self.request.inputs)) if index not in outcomes]
+        outcomes |= self._of_all(places)
+        return [outcomes[index] for index in range(len(self.request.inputs))]
+
+    def _of_all(self, places: Sequence[int]) -> dict[int, Outcome]:
         try:
-            return self._examined(range(count))
+            return dict(zip(places, self._examined(places), strict=True))
         except BaseException as error:
             if not is_fault(error):
                 raise
-        return [self._alone(index) for index in range(count)]
+        return {index: self._alone(index) for index in places}
 
     def _alone(self, index: int) -> Outcome:
         try:
-            (outcome,) = self._examined(range(index, index + 1))
+            (outcome,) = self._examined([index])
         except BaseException as error:
             if not is_fault(error):
                 raise
             return not_examined(self._name(index), error, self._kind), None
         return outcome
 
-    def _examined(self, places: range) -> list[Outcome]:
+    def _examined(self, places: Sequence[int]) -> list[Outcome]:
         """The outcomes of the documents at some places."""
-        readings = [self._read(self.request.inputs[index]) for index in places]
+        readings = [self._read(index) for index in places]
 
         def token_ids(key: HeldKey) -> list[Tokens]:
             return [
@@ -96,18 +109,32 @@ class Examination:
         documents = [reader.document for readers in readings for reader in readers]
         detector = detector_for(self.request, documents, self.selection.versions)
         others = sum(len(key.detectable) for key in self.selection.foreign)
-        findings = iter(best_findings(token_ids, self.selection.own, detector, others) or ())
+
+        def redrawn(key: UnlockedKey) -> list[Redrawn | None]:
+            return [one for each in map(self._asked, places) if each for one in each.redrawn(key)]
+
+        drawn = redrawn if self.counted else None
+        findings = iter(best_findings(token_ids, self.selection.own, detector, others, drawn) or ())
         outcomes = []
         for index, readers in zip(places, readings, strict=True):
             pause()
             outcomes.append(self._outcome(index, readers, list(islice(findings, len(readers)))))
         return outcomes
 
-    def _read(self, document: Document) -> list[DocumentReader]:
+    def _read(self, index: int) -> Sequence[DocumentReader]:
         pause()
+        document = self.request.inputs[index]
+        asked = self._asked(index)
+        if asked is not None:
+            if asked.failure is not None:
+                raise asked.failure
+            return asked.rows.readers
         return DocumentReader.readings(
             document, self.backend.tokenizers, self.backend.normalizer, normalize=self.request.normalize
         )
+
+    def _asked(self, index: int) -> AskedDocument | None:
+        return self.counted.documents[index] if self.counted else None
 
     def _check_cost(
         self, readings: Sequence[Sequence[DocumentReader]], token_ids: Callable[[HeldKey], list[Tokens]]
@@ -122,11 +149,7 @@ class Examination:
 
     def _checked(self, index: int, tokens: Tokens) -> Tokens:
         pause()
-        limit = self.backend.max_document_tokens
-        if len(tokens) > limit:
-            raise TooLarge(
-                f"Document {index} has {len(tokens)} tokens; the limit is {limit}.", param=f"inputs[{index}]"
-            )
+        check_length(index, tokens.size, self.backend.max_document_tokens)
         return tokens
 
     def _outcome(
@@ -134,7 +157,14 @@ class Examination:
     ) -> Outcome:
         request, selection = self.request, self.selection
         best, finding = best_reading(of_readings, request.fpr) if of_readings else (0, None)
-        decision = decide(finding, request.fpr)
+        decision, withheld, before = decide(finding, request.fpr), None, None
+        asked = self._asked(index)
+        if asked is not None and finding is not None and decision.verdict != "watermarked":
+            before = asked.found_before()
+            if before is not None:
+                decision = Decision("watermarked", None)
+            else:
+                withheld, before = asked.unseen(finding, selection.own)
         result = self._verdict(index, readers[0], finding, decision)
         if finding is not None and self.shows_evidence:
             beta = request.beta if isinstance(request, AlignedRequest) else BETA
@@ -144,13 +174,44 @@ class Examination:
             result,
             request,
             decision if selection.own else None,
-            foreign_findings(request, selection.foreign, readers, selection.versions),
+            foreign_findings(request, selection.foreign, readers, selection.versions, asked),
             evidence=self.shows_evidence,
         )
+        if asked is not None:
+            if withheld is not None and result.verdict != "watermarked":
+                return self._refused(index, asked, withheld), None
+            if finding is not None:
+                self._remember(asked, best, finding, found=result.verdict == "watermarked")
+            result = asked.described(result, before)
         result = result.model_copy(update={"message": message(result, request.fpr)})
         if self.finish is not None:
             result = self.finish(index, result, selection.skipped)
         return result, finding
+
+    def _refused(self, index: int, asked: AskedDocument, refusal: Refusal) -> DetectionResult:
+        if self.counted:
+            self.counted.reasons.append(refusal.reason)
+        return no_verdict(self._name(index), refusal, asked.rule, self._kind)
+
+    def _remember(self, asked: AskedDocument, best: int, finding: Finding, *, found: bool) -> None:
+        """Keeps what was said of rows about to be spent: a finding, if any nine tenths of them suffice."""
+        memories = self.counted.memories if self.counted else []
+        for index in range(len(asked.rows.readers)):
+            for key in self.selection.own:
+                if found and (index, key) != (best, finding.key):
+                    continue
+                kept = asked.about_to_be_spent(index, key, time.time(), found=found)
+                if kept is not None and (not found or self._suffices(asked, index, finding, kept[1])):
+                    memories.append(kept[0])
+
+    def _suffices(self, asked: AskedDocument, index: int, finding: Finding, kept: Redrawn) -> bool:
+        reader, rows = asked.rows.readers[index], asked.without_the_best_tenth(kept, finding, index)
+        detector = detector_for(self.request, [reader.document], self.selection.versions)
+        others = self.selection.versions - len(finding.key.detectable)
+        tokens = [reader.token_ids(finding.key)]
+        alone = best_findings(lambda _: tokens, [finding.key], detector, others, lambda _: [rows]) or []
+        _, again = best_reading(alone * len(asked.rows.readers), self.request.fpr)
+        return decide(again, self.request.fpr).verdict == "watermarked"
 
     def _verdict(
         self, index: int, as_sent: DocumentReader, finding: Finding | None, decision: Decision

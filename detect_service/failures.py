@@ -4,14 +4,22 @@ import traceback
 
 import structlog
 
-from ttmark.shared.detection_words import NOT_EXAMINED
+from ttmark.detect_service.refusal_words import refusal_words
+from ttmark.shared.detection_words import NO_VERDICT, NOT_EXAMINED
 from ttmark.shared.http.service_errors import InternalError, ServiceError
+from ttmark.shared.limits.row_space import AnswerRule, Reason, Refusal
 from ttmark.shared.schemas.detection import DetectionResult, DocumentError
 
 _WHY = DocumentError(
     code=InternalError.code,
     message="An error on our side ended the examination of this document; the log says where.",
 )
+_CODES: dict[Reason, str] = {
+    "spent": "evidence_spent",
+    "findings": "chance_findings_spent",
+    "space": "space_full",
+    "carrier": "ids_spell_nothing",
+}
 # What a library in Rust raises for a bug of its own. Each library has its class, and none is an Exception.
 _PANIC = "PanicException"
 
@@ -31,6 +39,16 @@ def not_examined(
     return kind(
         id=document_id, verdict="not_examined", message=NOT_EXAMINED, tokens=0, hypotheses=0, error=_WHY
     )
+
+
+def no_verdict(
+    document_id: str, refusal: Refusal, rule: AnswerRule, kind: type[DetectionResult] = DetectionResult
+) -> DetectionResult:
+    """The result of a document that a limit leaves without a verdict."""
+    error = DocumentError(
+        code=_CODES[refusal.reason], message=refusal_words(refusal, rule), retry_after=refusal.wait_seconds
+    )
+    return kind(id=document_id, verdict="no_verdict", message=NO_VERDICT, tokens=0, hypotheses=0, error=error)
 
 
 def log_fault(error: BaseException) -> None:

@@ -28,6 +28,7 @@ from ttmark.detect_service.jobs.upkeep import JobUpkeep
 from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.background import beside
@@ -93,6 +94,7 @@ def create_detection_app(
                 metrics,
                 options.audit,
                 examiner=examiner,
+                spending=spending_of(allowance, backend),
                 ready=lambda: all(readiness().checks.values()),
             )
             work_of_jobs.append(worker.run)

@@ -4,12 +4,12 @@ import random
 from collections.abc import Iterable
 
 import numpy as np
-
 from ttmark.detect_service.letters import letters_of
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.near_duplicates import Content, NearDuplicateThrottle
 from ttmark.shared.limits.variants import Refusal, VariantRule
+
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.limits.counters import Counters
 
 LIMIT = 12
 DAY = 86_400.0

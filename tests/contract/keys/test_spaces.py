@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ttmark.shared.limits.variants import CAPACITY, CELLS, DIGESTS, Inquiry, Question, VariantRule
 
 from tests.contract.keys.asker import DAY, LIMIT, NOON, Asker, principal, text
 from ttmark.shared.limits import near_duplicates, redis_spaces
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
-from ttmark.shared.limits.variants import CAPACITY, CELLS, DIGESTS, Inquiry, Question, VariantRule
 from ttmark.shared.vault.redis_address import RedisAddress
 
 

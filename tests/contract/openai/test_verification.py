@@ -9,6 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
+from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
+from ttmark.shared.limits.variants import VariantRule
 from typer.testing import CliRunner
 
 from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, SequenceFailed
@@ -16,8 +18,6 @@ from ttmark.services.cli.main import app
 from ttmark.services.cli.verify import summary
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.variants import VariantRule
 from ttmark.shared.schemas.verification import VerificationResponse
 
 PATH = "/v1/watermark/verify"

@@ -14,13 +14,13 @@ from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.vault.audit import no_audit
 
-RULE = VariantRule(limit=12, window_seconds=86_400.0, findings=0.1)  # the settings' defaults
+RULE = AnswerRule(limit=12, window_seconds=86_400.0, findings=0.1)  # the settings' defaults
 FINEST, COARSEST = 1e-5, 1e-2
 KEY = "a-one"
 GROUPS = (
@@ -89,30 +89,33 @@ class Oracle:
         self.asked += 1
         path = f"/v1/detect/{mode or self.mode}"
         response = await self.client.post(path, json=body, headers=self.headers)
-        self.answered += response.status_code == 200
+        self.answered += _verdict(response) is not None
         return response
 
     async def found(self, words: Sequence[str], rate: float) -> bool | None:
         """Whether the text is found at `rate`; None where the question is refused."""
         response = await self.post({"inputs": [{"text": " ".join(words)}], "keys": [KEY], "fpr": rate})
-        if response.status_code == 429:
-            return None
         assert response.status_code == 200, response.text
-        return bool(response.json()["results"][0]["verdict"] == "watermarked")
+        verdict = _verdict(response)
+        return None if verdict is None else verdict == "watermarked"
+
+
+def _verdict(response: httpx.Response) -> str | None:
+    """Of the first document; None where it got none."""
+    verdict = response.json()["results"][0]["verdict"] if response.status_code == 200 else "no_verdict"
+    return None if verdict == "no_verdict" else str(verdict)
 
 
 @asynccontextmanager
 async def oracle(
-    service: Any, *, rule: VariantRule | None = RULE, counters: Counters | None = None
+    service: Any, *, rule: AnswerRule | None = RULE, counters: Counters | None = None
 ) -> AsyncIterator[Oracle]:
     """The service with its limits (None: without), asked by its token without evidence."""
     counters = counters or LocalCounters()
     registry = CollectorRegistry()
-    throttle = rule and NearDuplicateThrottle(
-        counters, key=bytes(32), rule=rule, now=lambda: 86_400.0 * 1_000
-    )
+    ledger = rule and AnswerLedger(counters, key=bytes(32), rule=rule, now=lambda: 86_400.0 * 1_000)
     allowance = DocumentAllowance(
-        "detect", counters, TokenLimits(), LimitMetrics(registry), no_audit, throttle=throttle
+        "detect", counters, TokenLimits(), LimitMetrics(registry), no_audit, ledger=ledger
     )
     app = create_detection_app(
         service.backend,

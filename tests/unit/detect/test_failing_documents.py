@@ -9,6 +9,8 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
+from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
+from ttmark.shared.limits.variants import VariantRule
 
 from tests.unit.detect.public_asker import public_service
 from ttmark.detect_service.api.app import create_detection_app
@@ -24,8 +26,6 @@ from ttmark.shared.labels import Label
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.variants import VariantRule
 from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.vault.audit import AuditEvent, no_audit
