@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ttmark.detect_service.memory import MOST_ROWS, Memory
 from ttmark.detect_service.pipeline import Finding
@@ -23,6 +24,8 @@ from ttmark.shared.watermark.redrawn import Redrawn
 _HELD = 0.9
 # Rows from which on something is worth remembering.
 _FEWEST_ROWS = 8
+# Of the tokens that texts usually need for a finding so many parts are one too many.
+_UNSEEN_SHARE = 3
 # A passage was looked at where the rest of the document was at most so many times as long as it is now: each
 # factor of ten costs the search for passages a decade.
 _LONGER = 10
@@ -68,8 +71,9 @@ class AskedDocument:
     def unseen(self, finding: Finding, keys: Sequence[UnlockedKey]) -> tuple[Refusal | None, Memory | None]:
         """Whether what is spent and was not looked at might be why nothing was found; what looked at some.
 
-        Spent rows count as looked at where they stood in one document without a finding as they stand now.
-        Others might have made the difference from half of the length on that texts usually need.
+        Spent rows of one neighbourhood, as long as texts usually need, count as looked at where they stood in
+        one document without a finding as they stand now. A third of it and more might have made the
+        difference.
         """
         usual = min(
             typical_tokens(reach.watermark, math.log10(self.rate) - math.log10(reach.correction))
@@ -82,17 +86,24 @@ class AskedDocument:
                 places = np.flatnonzero(self.rows.states_of(self.standing.states, names) >= SPENT)
                 if not places.size:
                     continue
-                tokens = reader.token_ids(key).size
-                seen = 0
-                for memory in self.memories:
-                    if memory.found or memory.rate < self.rate or memory.tokens > _LONGER * tokens:
-                        continue
-                    stood = int(memory.rows_as_they_stood(names[places], places).sum())
-                    if stood > seen:
-                        seen, looked_at = stood, memory
-                if 2 * (places.size - seen) >= usual:
+                spent = _in_windows(places, names.size, usual)
+                seen, most = np.zeros_like(spent), _FEWEST_ROWS
+                for memory in self._without_finding(reader.token_ids(key).size):
+                    for look in memory.looks(names[places], places):
+                        seen = np.maximum(seen, _in_windows(places[look], names.size, usual))
+                        if np.count_nonzero(look) >= most:
+                            most, looked_at = int(np.count_nonzero(look)), memory
+                if np.any(_UNSEEN_SHARE * (spent - seen) >= usual):
                     return Refusal("spent", self.standing.wait_seconds), looked_at
         return None, looked_at
+
+    def _without_finding(self, tokens: int) -> list[Memory]:
+        """Documents that were looked at as closely as one of so many tokens, at the rate or a coarser one."""
+        return [
+            memory
+            for memory in self.memories
+            if not memory.found and memory.rate >= self.rate and memory.tokens <= _LONGER * tokens
+        ]
 
     def about_to_be_spent(
         self, index: int, key: UnlockedKey, now: float, *, found: bool
@@ -179,6 +190,14 @@ class Counted:
     def named(self, index: int) -> dict[str, object] | None:
         """What of document number `index` was spent, and the seed."""
         return self.documents[index].named(self.keys)
+
+
+def _in_windows(places: NDArray[np.int64], rows: int, width: int) -> NDArray[np.int64]:
+    """How many of the places stand in each run of `width` rows."""
+    counts = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=rows))])
+    width = min(width, rows)
+    runs: NDArray[np.int64] = counts[width:] - counts[: counts.size - width]
+    return runs
 
 
 def scope_of(options: bytes) -> bytes:

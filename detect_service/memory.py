@@ -1,6 +1,7 @@
 """What was said of passages before their rows were spent: found, or looked at without a finding."""
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ _HEAD = struct.Struct("<?ddI8s")
 # A passage may have been edited at so many places, by so many tokens in all, and stand as it stood.
 _OFFSETS = 4
 _DRIFT = 16
+_LOOKS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,21 +59,22 @@ class Memory:
         """How much of the passage a document with rows of these names holds, 0 to 1."""
         return float(np.isin(self.names, short(names)).mean())
 
-    def rows_as_they_stood(self, names: Names, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of a document's rows [rows] stood in the passage as they stand now.
+    def looks(self, names: Names, places: NDArray[np.int64]) -> Iterator[NDArray[np.bool_]]:
+        """Which of a document's rows [rows] stood in the passage together as they stand now, look by look.
 
-        Their order and their distances are the same, but for a few small edits: pieces of a passage that were
-        dealt out otherwise are not the passage.
+        Their order and their distances are the same, but for a few small edits: pieces of a passage that are
+        dealt out otherwise are as many looks.
         """
         order = np.argsort(self.names, kind="stable")
-        at = np.searchsorted(self.names[order], short(names))
-        at = np.minimum(at, self.names.size - 1)
-        known: NDArray[np.bool_] = self.names[order][at] == short(names)
-        offsets = np.where(known, self.places[order][at].astype(np.int64) - places, np.iinfo(np.int64).max)
-        values, counts = np.unique(offsets[known], return_counts=True)
-        if not values.size:
-            return known
-        most = values[np.argmax(counts)]
-        near = np.abs(values - most) <= _DRIFT
-        kept = values[near][np.argsort(-counts[near], kind="stable")[:_OFFSETS]]
-        return known & np.isin(offsets, kept)
+        at = np.minimum(np.searchsorted(self.names[order], short(names)), self.names.size - 1)
+        left: NDArray[np.bool_] = self.names[order][at] == short(names)
+        offsets = self.places[order][at].astype(np.int64) - places
+        for _ in range(_LOOKS):
+            values, counts = np.unique(offsets[left], return_counts=True)
+            if not values.size:
+                return
+            near = np.abs(values - values[np.argmax(counts)]) <= _DRIFT
+            kept = values[near][np.argsort(-counts[near], kind="stable")[:_OFFSETS]]
+            look = left & np.isin(offsets, kept)
+            yield look
+            left &= ~look

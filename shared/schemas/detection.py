@@ -174,8 +174,8 @@ class DetectionResult(AnswerModel):
     id: str
     verdict: Verdict = Field(
         description="`not_examined` and `no_verdict` say nothing about the document; the other documents "
-        "have their results. `not_examined`: an error on our side ended its examination. `no_verdict`: a limit "
-        "of tokens without detect:evidence is reached; `error` says which and when it ends."
+        "have their results. `not_examined`: an error on our side ended its examination. `no_verdict`: a "
+        "limit of tokens without detect:evidence is reached; `error` says which and when it ends."
     )
     error: DocumentError | None = Field(
         default=None, exclude_if=is_none, description="With `not_examined` and `no_verdict`: why."

@@ -148,7 +148,6 @@ def build_service(
     tracer_provider: Any = None,
     template: ChatTemplate | None = None,
     allowance: Any = None,
-    throttle: Any = None,
     **given: Any,
 ) -> Service:
     """A service over a generator, not listening yet; `given` are rules of the backend, and limits."""
@@ -178,6 +177,5 @@ def build_service(
             audit=audit.append,
         ),
         allowance,
-        throttle,
     )
     return Service(generator, app, keys, registry, audit)

@@ -10,6 +10,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.options import route_of
 from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
@@ -75,7 +76,7 @@ class Oracle:
 
     Attributes:
         asked: requests so far.
-        answered: of them, those with a verdict.
+        answered: of them, those with a verdict that does not rest on what was said before.
     """
 
     service: Any
@@ -87,23 +88,20 @@ class Oracle:
 
     async def post(self, body: dict[str, object], mode: str | None = None) -> httpx.Response:
         self.asked += 1
-        path = f"/v1/detect/{mode or self.mode}"
+        path = route_of(mode or self.mode)
         response = await self.client.post(path, json=body, headers=self.headers)
-        self.answered += _verdict(response) is not None
+        (result, *_) = response.json()["results"] if response.status_code == 200 else [{}]
+        self.answered += result.get("verdict", "no_verdict") != "no_verdict" and (
+            result["verdict"] != "watermarked" or "asked_before" not in result
+        )
         return response
 
     async def found(self, words: Sequence[str], rate: float) -> bool | None:
         """Whether the text is found at `rate`; None where the question is refused."""
         response = await self.post({"inputs": [{"text": " ".join(words)}], "keys": [KEY], "fpr": rate})
         assert response.status_code == 200, response.text
-        verdict = _verdict(response)
-        return None if verdict is None else verdict == "watermarked"
-
-
-def _verdict(response: httpx.Response) -> str | None:
-    """Of the first document; None where it got none."""
-    verdict = response.json()["results"][0]["verdict"] if response.status_code == 200 else "no_verdict"
-    return None if verdict == "no_verdict" else str(verdict)
+        verdict = response.json()["results"][0]["verdict"]
+        return None if verdict == "no_verdict" else bool(verdict == "watermarked")
 
 
 @asynccontextmanager
