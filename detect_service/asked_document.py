@@ -38,7 +38,8 @@ class AskedDocument:
     Attributes:
         rows: of all its readings.
         standing: what the ledger says of them.
-        scope: 8 bytes that name the keys and options, the rate left out.
+        scope: 8 bytes that name keys and options, the rate left out, and whether it is a text.
+        is_searched: whether a passage is found wherever it begins: token ids may be read at one boundary.
         rate: the false positive rate that is asked at.
         rule: what its caller may learn.
         reads_back: whether its token ids are those of the text that they spell; None: unknown, or a text.
@@ -50,6 +51,7 @@ class AskedDocument:
     scope: bytes
     rate: float
     rule: AnswerRule
+    is_searched: bool
     reads_back: bool | None = None
     failure: BaseException | None = None
 
@@ -102,7 +104,10 @@ class AskedDocument:
         return [
             memory
             for memory in self.memories
-            if not memory.found and memory.rate >= self.rate and memory.tokens <= _LONGER * tokens
+            if self.is_searched
+            and not memory.found
+            and memory.rate >= self.rate
+            and memory.tokens <= _LONGER * tokens
         ]
 
     def about_to_be_spent(
@@ -112,7 +117,8 @@ class AskedDocument:
         names = self.rows.of_key(index, key)
         states = self.rows.states_of(self.standing.states, names)
         places = np.flatnonzero((states >= WARM) & (states < SPENT))[:MOST_ROWS]
-        if np.count_nonzero(states == TURNING) < _FEWEST_ROWS or places.size < _FEWEST_ROWS:
+        due = places.size if found else np.count_nonzero(states == TURNING)
+        if due < _FEWEST_ROWS or (found and self.found_before() is not None):
             return None
         rest = np.ones(names.size, dtype=np.bool_)
         rest[places] = False

@@ -48,7 +48,8 @@ def no_verdict(
     error = DocumentError(
         code=_CODES[refusal.reason], message=refusal_words(refusal, rule), retry_after=refusal.wait_seconds
     )
-    return kind(id=document_id, verdict="no_verdict", message=NO_VERDICT, tokens=0, hypotheses=0, error=error)
+    words = NO_VERDICT.model_copy(update={"explanation": error.message})
+    return kind(id=document_id, verdict="no_verdict", message=words, tokens=0, hypotheses=0, error=error)
 
 
 def log_fault(error: BaseException) -> None:

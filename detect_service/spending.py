@@ -21,7 +21,7 @@ from ttmark.shared.keys.unlocked import HeldKey, own_keys
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.answer_ledger import AnswerLedger, AskedRows, Standing
 from ttmark.shared.limits.row_space import Reason, Refusal
-from ttmark.shared.schemas.detection import DetectionRequest, Document
+from ttmark.shared.schemas.detection import DetectionRequest, DirectRequest, Document
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.pauses import pause
 
@@ -77,7 +77,6 @@ class Spending:
             **request.model_dump(mode="json", exclude={"inputs", "keys", "case", "fpr"}),
         }
         named = orjson.dumps(options, option=orjson.OPT_SORT_KEYS)
-        scope = scope_of(named)
 
         def read() -> list[_Read]:
             return [
@@ -90,7 +89,7 @@ class Spending:
         rows = [AskedRows(b"%b %r %b" % (named, request.fpr, one.exact), one.rows.names) for one in counted]
         standings = iter(await self.ledger.ask(caller, rows, rate=request.fpr, asker=asker))
         asked = []
-        for one in documents:
+        for document, one in zip(request.inputs, documents, strict=True):
             if one.failure is None and not one.is_carrier:
                 standing = next(standings)
             else:
@@ -98,7 +97,14 @@ class Spending:
                 standing = Standing(_UNCOUNTED, np.zeros(one.rows.names.size, dtype=np.uint8), refusal)
             asked.append(
                 AskedDocument(
-                    one.rows, standing, scope, request.fpr, self.ledger.rule, one.reads_back, one.failure
+                    one.rows,
+                    standing,
+                    scope_of(named + (b"ids" if document.text is None else b"text")),
+                    request.fpr,
+                    self.ledger.rule,
+                    not isinstance(request, DirectRequest) or request.phase_of(document) == "any",
+                    one.reads_back,
+                    one.failure,
                 )
             )
         return Counted(asked, own_keys(keys))

@@ -22,7 +22,7 @@ from ttmark.shared.limits.row_space import (
     DIGEST_BYTES,
     FINDINGS_UNIT,
     LASTING,
-    SPENT,
+    WARM,
     AnswerRule,
     Inquiry,
     Names,
@@ -35,8 +35,8 @@ from ttmark.shared.vault.confidential import Confidential
 
 # The script of a call serves nobody else meanwhile: some ten milliseconds.
 _CELLS_AT_ONCE = 16_384
-# So few spent rows carry no passage that could be remembered.
-_FEWEST_SPENT = 8
+# So few rows carry no passage that could be remembered.
+_FEWEST_ROWS = 8
 # Of each four rows one is kept in an index of memories.
 _INDEXED = np.uint32(4)
 _MOST_MEMORIES = 500
@@ -64,7 +64,7 @@ class Standing:
         seed: 16 bytes of the question's own, from which the scores of spent rows are drawn.
         states: of its rows [rows].
         refusal: why it is not scored at all.
-        memories: what was kept of passages in which its spent rows stood.
+        memories: what was kept of passages in which rows stood that were asked about often.
         wait_seconds: until its spent rows count again.
     """
 
@@ -175,10 +175,10 @@ class AnswerLedger(Confidential):
     async def _standing(self, inquiry: Inquiry, document: AskedRows, replies: Sequence[Reply]) -> Standing:
         states = np.concatenate([reply.states for reply in replies])
         refusal = next((one.refusal for one in replies if one.refusal is not None), None)
-        spent = states >= SPENT
+        asked = states >= WARM
         memories: Sequence[bytes] = ()
-        if refusal is None and np.count_nonzero(spent) >= _FEWEST_SPENT:
-            memories = await self._recalled(inquiry, short(document.names[spent]))
+        if refusal is None and np.count_nonzero(asked) >= _FEWEST_ROWS:
+            memories = await self._recalled(inquiry, short(document.names[asked]))
         return Standing(
             self.hash(b"draw " + inquiry.space.encode(), document.exact, 16),
             states,
@@ -187,9 +187,9 @@ class AnswerLedger(Confidential):
             inquiry.wait_seconds(lasting=bool(np.any(states == LASTING))),
         )
 
-    async def _recalled(self, inquiry: Inquiry, spent: NDArray[np.uint32]) -> list[bytes]:
+    async def _recalled(self, inquiry: Inquiry, rows: NDArray[np.uint32]) -> list[bytes]:
         """The memories in which some of the rows stood."""
-        indexed = [b"%d" % row for row in spent[spent % _INDEXED == 0].tolist()]
+        indexed = [b"%d" % row for row in rows[rows % _INDEXED == 0].tolist()]
         memories: list[bytes] = []
         for generation in (inquiry.generation, inquiry.generation - 1):
             name = f"{_memories(inquiry, generation)}:said"

@@ -1,225 +1,114 @@
-"""Questions about passages, counted in memory and on a real Redis."""
+"""Answers about rows, counted in memory and on a real Redis."""
 
 import asyncio
-import random
-import re
-from collections.abc import Iterable
-from typing import Any
 
-import pytest
+import numpy as np
 
-from tests.contract.keys.asker import DAY, LIMIT, WORDS, Asker, document, principal, text
+from tests.contract.keys.asker import DAY, LIMIT, Asker, principal, rows
+from ttmark.shared.limits.answer_ledger import Keepsake, short
 from ttmark.shared.limits.counters import Counters
+from ttmark.shared.limits.row_space import LASTING, SPENT, TURNING, WARM
 
 
-def with_another_word(original: str, at: int) -> str:
-    words = original.split()
-    words[at] = f"other{at}"
-    return " ".join(words)
+async def test_a_row_is_spent_after_its_answers_whatever_stands_around_it(counters: Counters) -> None:
+    asker, passage = Asker(counters), rows(1, 40)
+    for number in range(LIMIT + 5):
+        document = np.unique(np.concatenate([passage, rows(100 + number)]))
+        states = (await asker.ask(document)).states
+        of_passage = states[np.searchsorted(document, passage)]
+        assert set((of_passage >= SPENT).tolist()) == {number >= LIMIT}
+        assert np.count_nonzero(states >= SPENT) == (of_passage.size if number >= LIMIT else 0)
 
 
-async def admitted(asker: Asker, variants: Iterable[str]) -> int:
-    """How many of the variants, asked about one after the other."""
-    return [await asker.ask(variant) for variant in variants].count(None)
-
-
-async def test_variants_of_a_passage_are_refused_above_the_limit(counters: Counters) -> None:
-    asker, original = Asker(counters), text(1)
-    assert await asker.ask(original) is None
-    answers = [await asker.ask(with_another_word(original, at)) for at in range(100)]
-    assert LIMIT - 1 <= answers.count(None) <= LIMIT + 5
-    assert answers[-1] is not None
-    assert answers[-1].reason == "variants"
-    assert await asker.ask(text(2)) is None
-
-
-async def test_different_texts_and_repeated_ones_are_admitted(counters: Counters) -> None:
+async def test_states_tell_when_half_of_the_answers_are_used_up(counters: Counters) -> None:
     asker = Asker(counters)
-    for number in range(60):
-        assert await asker.ask(text(number + 10)) is None
-    for _ in range(60):
-        assert await asker.ask(text(10)) is None
+    seen = [int((await asker.ask(rows(1), options=str(n))).states.max()) for n in range(LIMIT + 1)]
+    assert seen == [0] * 5 + [TURNING] + [WARM] * 5 + [TURNING, LASTING]
 
 
-async def test_the_same_text_with_other_options_is_one_more_question(counters: Counters) -> None:
+async def test_the_same_question_is_free_and_told_the_same(counters: Counters) -> None:
     asker = Asker(counters)
-    answers = [await asker.ask(text(1), options=f"option {number}") for number in range(LIMIT + 5)]
-    assert answers.count(None) == LIMIT
-    assert await asker.ask(text(1), options="option 3") is None
+    first = await asker.ask(rows(1), options="first")
+    for number in range(LIMIT):
+        await asker.ask(rows(1), options=str(number))
+        again = await asker.ask(rows(1), options="first")
+        assert (again.states.tolist(), again.seed) == (first.states.tolist(), first.seed)
+    assert await asker.spent(rows(1), options="more") == 300
+    assert (await asker.ask(rows(1), options="more")).seed != first.seed
 
 
-def shuffled_sentences(number: int) -> str:
-    sentences = [text(seed, 14) + "." for seed in range(8)]
-    random.Random(number).shuffle(sentences)
-    return " ".join(sentences)
-
-
-def other_case(number: int) -> str:
-    chance = random.Random(number)
-    return "".join(letter.upper() if chance.random() < 0.5 else letter for letter in text(1))
-
-
-def with_zero_width(number: int) -> str:
-    chance = random.Random(number)
-    return "".join(letter + chance.choice(["", "\u200b", "\u2060", "\ufe0f"]) for letter in text(1))
-
-
-HOMOGLYPHS = {
-    "a": "а",
-    "e": "е",
-    "o": "ο",
-    "c": "с",
-    "p": "р",
-    "i": "і",
-    "s": "ѕ",
-    "x": "х",
-    "d": "ⅾ",
-    "m": "ｍ",
-}
-
-
-def with_homoglyphs(number: int) -> str:
-    chance = random.Random(number)
-    return "".join(HOMOGLYPHS.get(letter, letter) if chance.random() < 0.5 else letter for letter in text(1))
-
-
-def with_filler(number: int) -> str:
-    return f"{text(100 + number, 80)} {text(1)} {text(5_000 + number, 80)}"
-
-
-def with_punctuation(number: int) -> str:
-    chance = random.Random(number)
-    return re.sub(" ", lambda _: chance.choice([" ", "  ", ", ", " - ", "\u2800", "\u3164 "]), text(1))
-
-
-def with_accents(number: int) -> str:
-    chance = random.Random(number)
-    return "".join(letter + chance.choice(["", "\u0323", "\u0301"]) for letter in text(1))
-
-
-def with_many_other_words(number: int) -> str:
-    """Every fourth word drawn anew, each time others."""
-    chance = random.Random(number)
-    return " ".join(chance.choice(WORDS) if chance.random() < 0.2 else word for word in text(1).split())
-
-
-DISGUISES = [
-    shuffled_sentences,
-    other_case,
-    with_zero_width,
-    with_homoglyphs,
-    with_filler,
-    with_punctuation,
-    with_accents,
-]
-
-
-@pytest.mark.parametrize("disguise", DISGUISES, ids=lambda disguise: disguise.__name__)
-async def test_a_passage_is_known_again_in_disguise(counters: Counters, disguise: Any) -> None:
-    assert await admitted(Asker(counters), (disguise(number) for number in range(80))) <= LIMIT + 3
-
-
-async def test_texts_that_share_four_words_of_five_are_variants(counters: Counters) -> None:
-    """Each of them has lost most of its passages to the first, but not all of them."""
-    assert await admitted(Asker(counters), (with_many_other_words(number) for number in range(300))) <= 100
-
-
-async def test_a_random_prefix_of_token_ids_hides_no_passage(counters: Counters) -> None:
-    asker = Asker(counters)
-    answers = [
-        await asker.ask_ids([*document(100 + number, 40), *document(1), *document(900 + number, 40)])
-        for number in range(60)
-    ]
-    assert answers.count(None) <= LIMIT + 2
-
-
-async def test_a_passage_is_known_again_in_any_script(counters: Counters) -> None:
-    chinese = "该命令读取文件并打印包含匹配模式的每一行如果没有给出文件"
-    chinese += "则读取标准输入直到结束为止用户可以选择输出格式"
-
-    def variant(number: int) -> str:
-        return chinese[: number % 40] + chr(0x4E00 + number) + chinese[number % 40 :]
-
-    assert await admitted(Asker(counters), map(variant, range(80))) <= LIMIT + 12
-
-
-async def test_a_text_and_three_edits_of_it_are_admitted_in_all_modes(counters: Counters) -> None:
-    asker, edited = Asker(counters), text(1)
-    for at in (5, 50, 90, 110):
-        for mode in ("direct", "aligned", "localized"):
-            assert await asker.ask(edited, options=mode) is None
-        edited = with_another_word(edited, at)
-
-
-async def test_callers_and_tenants_count_apart(counters: Counters) -> None:
-    asker = Asker(counters)
-    for at in range(60):
-        await asker.ask(with_another_word(text(1), at), caller=principal("one"))
-    assert await asker.ask(text(1), caller=principal("one")) is not None
-    assert await asker.ask(text(1), caller=principal("two")) is None
-    assert await asker.ask(text(1), caller=principal("one", "other tenant")) is None
-
-
-@pytest.mark.parametrize("words", ["", "a", "a b", "!", "?!" * 40, "\U0010ffff" * 40])
-async def test_the_shortest_and_oddest_documents_are_admitted(counters: Counters, words: str) -> None:
-    assert await Asker(counters).ask(words) is None
-
-
-async def test_a_refused_variant_is_refused_again_however_often_it_is_sent(counters: Counters) -> None:
-    asker = Asker(counters)
-    await admitted(asker, (with_another_word(text(1), at) for at in range(60)))
-    refused = with_another_word(text(1), 59)
-    answers = await asyncio.gather(*(asker.ask(refused) for _ in range(5)))
-    assert all(answers)
-
-
-async def test_variants_in_one_request_count_like_variants_in_many_and_refused_ones_not_at_all(
-    counters: Counters,
-) -> None:
-    asker = Asker(counters)
-    variants = [with_another_word(text(1), at) for at in range(60)]
-    refusal = await asker.ask_all(variants)
-    assert refusal is not None
-    assert LIMIT <= refusal.index <= LIMIT + 5
-    assert await asker.ask_all(variants[:LIMIT]) is None
-
-
-async def test_parallel_requests_get_no_more_answers_than_others(counters: Counters) -> None:
-    asker = Asker(counters)
-    answers = await asyncio.gather(*(asker.ask(text(1), options=str(number)) for number in range(50)))
-    assert answers.count(None) == LIMIT
-
-
-async def test_questions_are_admitted_again_after_the_wait_that_was_told(counters: Counters) -> None:
+async def test_tokens_of_a_tenant_count_together_and_tenants_apart(counters: Counters) -> None:
     asker = Asker(counters)
     for number in range(LIMIT):
-        await asker.ask(text(1), options=str(number))
-    refusal = await asker.ask(text(1), options="more")
-    assert refusal is not None
-    assert DAY / 2 < refusal.wait_seconds <= DAY
-    asker.now += refusal.wait_seconds - 60
-    assert await asker.ask(text(1), options="more") is not None
-    asker.now += 120
-    assert await asker.ask(text(1), options="more") is None
+        await asker.ask(rows(1), options=str(number), caller=principal(f"token {number}"))
+    assert await asker.spent(rows(1), options="more", caller=principal("another")) == 300
+    assert await asker.spent(rows(1), options="more", caller=principal(tenant="other tenant")) == 0
 
 
-async def test_chance_findings_are_rationed_by_the_rate_asked_at(counters: Counters) -> None:
+async def test_documents_at_the_same_time_all_count(counters: Counters) -> None:
     asker = Asker(counters)
-    for request in range(10):
-        texts = [text(1_000 * request + number, 30) for number in range(20)]
-        assert await asker.ask_all(texts, rate=1e-2) is None
-    refusal = await asker.ask(text(77_777), rate=1e-2)
+    spent = await asyncio.gather(*(asker.spent(rows(1), options=str(number)) for number in range(50)))
+    assert sorted(spent) == [0] * LIMIT + [300] * (50 - LIMIT)
+    together = await asker.ask_all(
+        [np.unique(np.append(rows(2), number)) for number in map(np.uint64, range(20))]
+    )
+    assert [int(np.count_nonzero(one.states >= SPENT) > 0) for one in together] == [0] * LIMIT + [1] * 8
+
+
+async def test_one_asker_spends_nothing_of_the_others(counters: Counters) -> None:
+    asker = Asker(counters, each=4)
+    for number in range(3 * LIMIT):
+        assert (await asker.spent(rows(1), options=str(number), asker="one") > 0) == (number >= 4)
+    for other in range(2):
+        answers = [
+            await asker.spent(rows(1), options=f"{other} {n}", asker=f"other {other}") for n in range(4)
+        ]
+        assert answers == [0] * 4
+    assert await asker.spent(rows(1), options="more", asker="a fourth") == 300
+
+
+async def test_rows_count_again_after_the_wait_that_was_told(counters: Counters) -> None:
+    asker = Asker(counters)
+    for number in range(LIMIT):
+        await asker.ask(rows(1), options=str(number))
+    wait = (await asker.ask(rows(1), options="more")).wait_seconds
+    assert DAY / 2 < wait <= DAY
+    asker.now += wait - 60
+    assert await asker.spent(rows(1), options="later") == 300
+    asker.now += 120
+    assert await asker.spent(rows(1), options="even later") == 0
+
+
+async def test_chance_findings_are_rationed_document_by_document(counters: Counters) -> None:
+    asker = Asker(counters)
+    documents = [rows(1_000 + number, 30) for number in range(203)]
+    standings = await asker.ask_all(documents, rate=1e-2)
+    assert [one.refusal and one.refusal.reason for one in standings] == [None] * 200 + ["findings"] * 3
+    assert (await asker.ask(documents[0], rate=1e-2)).refusal is None  # an exact repetition
+    assert (await asker.ask(rows(7), rate=1e-2, caller=principal("another"))).refusal is None
+    refusal = standings[-1].refusal
     assert refusal is not None
-    assert refusal.reason == "findings"
-    assert await asker.ask(text(0, 30), rate=1e-2) is None  # an exact repetition
-    assert await asker.ask(text(77_777), rate=1e-2, caller=principal("another")) is None
+    assert refusal.wait_seconds is not None
     asker.now += refusal.wait_seconds + 1
-    assert await asker.ask(text(77_777), rate=1e-2) is None
+    assert (await asker.ask(rows(8), rate=1e-2)).refusal is None
 
 
-async def test_who_sees_scores_has_a_wider_limit_and_no_ration(counters: Counters) -> None:
-    asker, caller = Asker(counters), principal(evidence=True)
-    answers = [await asker.ask(text(1), options=str(n), caller=caller, rate=0.1) for n in range(60)]
-    assert answers.count(None) == 50
-    assert await asker.ask(text(2), caller=caller, rate=0.1) is None
-    assert await asker.ask(text(1), options="0") is None
+async def test_a_long_document_counts_in_slices_as_a_whole(counters: Counters) -> None:
+    asker, long = Asker(counters), rows(1, 40_000)
+    for number in range(LIMIT):
+        assert await asker.spent(long, options=str(number)) < 400  # some share a cell by chance
+    assert await asker.spent(long, options="more") == long.size
+    assert await asker.spent(long[39_000:]) == long[39_000:].size
+
+
+async def test_what_was_said_is_recalled_by_any_part_of_the_passage(counters: Counters) -> None:
+    asker, passage = Asker(counters), rows(1, 60)
+    await asker.ledger.remember(principal(), [Keepsake(b"what was said", short(passage))])
+    for number in range(LIMIT):
+        await asker.ask(passage, options=str(number))
+    part = await asker.ask(passage[20:50], options="part")
+    assert list(part.memories) == [b"what was said"]
+    assert list((await asker.ask(rows(2))).memories) == []
+    assert list((await asker.ask(passage, caller=principal(tenant="other tenant"))).memories) == []
+    asker.now += DAY
+    assert list((await asker.ask(passage, options="later")).memories) == []
