@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-CELLS = 1 << 22  # counters of a byte each
+CELLS = 4_000_000  # counters of a byte each: with its head the array fits in 4 MiB
 CAPACITY = 5 * CELLS  # rows until a space is full: of others, one in 200 is then spent by chance
 LEAST_ROWS = 256  # what a document takes of it, at least: what was answered is kept too
 MOST_ANSWERS = 250  # of what fits in a byte

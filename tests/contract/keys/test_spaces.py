@@ -59,7 +59,7 @@ def random_inquiries(seed: int) -> Iterable[Inquiry]:
             digest = int(chance.integers(1, 60)).to_bytes(8, "big")
             cells = chance.integers(0, 40, (2, count)).astype(np.uint32)
             questions.append(Question(digest, cells, int(chance.integers(0, 3))))
-        yield Inquiry(f"space {seed}", str(chance.integers(0, 2)), questions, [4, 12], DAY, 80e-9, now)
+        yield Inquiry(f"space {seed}", str(chance.integers(0, 2)), questions, [4, 12], DAY, 15e-9, now)
 
 
 async def test_redis_decides_as_the_plain_twin_in_memory(redis_server: Any) -> None:

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.options import route_of
 from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import DocumentAllowance
@@ -106,7 +107,11 @@ class Oracle:
 
 @asynccontextmanager
 async def oracle(
-    service: Any, *, rule: AnswerRule | None = RULE, counters: Counters | None = None
+    service: Any,
+    *,
+    rule: AnswerRule | None = RULE,
+    counters: Counters | None = None,
+    case_key: CaseKey | None = None,
 ) -> AsyncIterator[Oracle]:
     """The service with its limits (None: without), asked by its token without evidence."""
     counters = counters or LocalCounters()
@@ -120,6 +125,7 @@ async def oracle(
         AppOptions(authenticate=service.authenticate, registry=registry),
         readiness=lambda: Readiness({"keys": True}),
         allowance=allowance,
+        case_key=case_key,
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
         yield Oracle(service, client, headers=service.headers("verdict"))

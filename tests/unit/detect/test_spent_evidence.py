@@ -1,5 +1,6 @@
 """Evidence is spent: attacks by trial, and honest callers who repeat themselves."""
 
+import json
 import random
 from typing import Any
 
@@ -83,3 +84,51 @@ async def test_pieces_of_an_article_blind_nobody_to_it(service: Any, size: int) 
         for mode in ("combined", "aligned", "localized"):
             honest = [{"token_ids": around[0] + article + around[1]}]
             assert (await verdicts(attacker, honest, mode)) != ["not_detected"]
+
+
+async def test_a_woven_passage_does_not_make_its_victim_found(service: Any) -> None:
+    """Of the victim's own text six or nine tokens of ten, marked pieces between them."""
+    victim = random.Random(5).choices(LETTERS, k=600)
+    for share in (6, 9):
+        marked = marked_ids(service, 700, share)
+        woven: list[int] = []
+        for first in range(0, 600, 60):
+            woven += victim[first : first + 60]
+            woven += marked[first : first + 60 * (10 - share) // share]
+        async with oracle(service) as attacker:
+            for number in range(2 * RULE.limit):
+                around = random.Random(number).choices(LETTERS, k=20)
+                await verdicts(attacker, [{"token_ids": around + woven}])
+            assert await verdicts(attacker, [{"token_ids": victim}]) != ["watermarked"]
+
+
+async def test_ids_that_spell_nothing_get_no_verdict_and_odd_spellings_are_flagged(service: Any) -> None:
+    bytes_of_no_character = [service.tokenizer.encode("é")[0]] * 2
+    carrier = [*marked_ids(service, 40, 1), *bytes_of_no_character * 40]
+    separators = [*marked_ids(service, 40, 1), *LETTERS[:1] * 60]
+    inputs = [{"token_ids": one} for one in (carrier, separators, marked_ids(service, 100, 1))]
+    async with oracle(service) as attacker:
+        response = await attacker.post({"inputs": inputs, "keys": [KEY]}, "combined")
+        first, second, third = response.json()["results"]
+        assert {first["error"]["code"], second["error"]["code"]} == {"ids_spell_nothing"}
+        assert third["verdict"] == "watermarked"
+        assert "reads_back" not in third
+        odd = [*marked_ids(service, 100, 1), bytes_of_no_character[0]]
+        (flagged,) = (await attacker.post({"inputs": [{"token_ids": odd}]}, "combined")).json()["results"]
+        assert flagged["reads_back"] is False
+
+
+async def test_a_case_names_the_spent_rows_and_the_seed(service: Any) -> None:
+    text = service.marked(KEY)
+    async with oracle(service, case_key=service.case_key) as sender:
+        cases = []
+        for number in range(RULE.limit + 1):
+            body = {"inputs": [{"text": f"{text} {number}"}], "keys": [KEY], "case": True}
+            (result,) = (await sender.post(body, "combined")).json()["results"]
+            cases.append(json.loads(result["case"])["case"])
+    assert "spent" not in cases[0]
+    spent = cases[-1]["spent"]
+    assert len(bytes.fromhex(spent["seed"])) == 16
+    (reading, *_) = spent["spent"]
+    assert (reading["key_id"], reading["row_tokens"], reading["reading"]) == (KEY, 6, "as_sent")
+    assert sum(end - start for start, end in reading["rows"]) > 150
