@@ -4,8 +4,8 @@
     python tests/integration/detect/spent_figures.py answers [COUNT] [PROMPTS]
 
 `mails`: different mails of 126 words of prose and one signature of 24, at 1e-5: how many get a verdict.
-`answers`: marked answers of 200 tokens to a few prompts, many to each: how many a token without evidence finds
-beside one that is not bound.
+`answers`: marked answers of 200 tokens to a few prompts, many to each: how many a bound token finds
+beside one that is not.
 """
 
 import asyncio

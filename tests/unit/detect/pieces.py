@@ -46,8 +46,8 @@ def z_of(service: Any, pieces: Sequence[Sequence[int]]) -> float:
 class Scale:
     """Marked pieces, so many that a document is found about every second time.
 
-    Args:
-        white: put between the pieces where a carrier is used; none: junk pairs.
+    Attributes:
+        findings: documents that were found.
     """
 
     def __init__(self, attacker: Oracle, marked: Sequence[Sequence[int]], seed: int) -> None:
@@ -55,6 +55,7 @@ class Scale:
         self.chance = random.Random(seed)
         self.marked = list(marked)
         self.size = len(self.marked) // 2
+        self.findings = 0
 
     async def found(self, pieces: Sequence[Sequence[int]]) -> bool | None:
         """Whether a document of the pieces and of the scale is found; the scale follows the answers."""
@@ -67,14 +68,18 @@ class Scale:
         if verdict == "no_verdict":
             return None
         found = bool(verdict == "watermarked")
+        self.findings += found
         self.size = min(len(self.marked), max(1, self.size + (-1 if found else 1)))
         return found
 
 
 async def forged(
     attacker: Oracle, marked: Sequence[Sequence[int]], questions: int, seed: int
-) -> list[list[int]]:
-    """Of four alternatives for each of 50 blocks those that made documents found more often."""
+) -> tuple[list[list[int]], int]:
+    """Of four alternatives for each of 50 blocks those with which documents were found more often.
+
+    And how many documents were found.
+    """
     scale, chance = Scale(attacker, marked, seed), random.Random(seed + 1000)
     contexts = [chance.choices(LETTERS, k=WIDTH) for _ in range(50)]
     choices = [[context + chance.choices(LETTERS, k=SIZE) for _ in range(4)] for context in contexts]
@@ -84,4 +89,5 @@ async def forged(
         found = await scale.found([blocks[one] for blocks, one in zip(choices, chosen, strict=True)])
         if found is not None:
             scores[np.arange(50), chosen] += 1 if found else -1
-    return [blocks[int(np.argmax(score))] for blocks, score in zip(choices, scores, strict=True)]
+    best = [blocks[int(np.argmax(score))] for blocks, score in zip(choices, scores, strict=True)]
+    return best, scale.findings

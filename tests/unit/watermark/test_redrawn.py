@@ -70,7 +70,7 @@ def test_direct_detection_redraws_the_rows_of_its_blocks(scheme: str, pool: list
 
 @pytest.mark.parametrize("scheme", ["synthid", "gumbel"])
 def test_spent_rows_alone_are_found_as_often_as_promised(scheme: str) -> None:
-    """A marked text all of whose rows are spent, asked about 2,000 times: nothing but the question differs."""
+    """All rows of a text are spent, and it is asked about 2,000 times: the question alone differs."""
     watermark, key = Watermark(scheme, 2), POOL[0]
     chance = np.random.default_rng(3)
     tokens = chance.integers(0, 50_000, 120)
