@@ -12,10 +12,10 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tests.integration.detect.cost_figures import key_of
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.spending import Spending
@@ -26,15 +26,20 @@ from ttmark.evaluation.sources import EngineSource
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH, PROMPTS_PATH
 from ttmark.gen_service.engine import EngineSettings
 from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 
 CALLER = Principal("token", "tenant", frozenset({Scope.DETECT}))
-PROFILE = {"scheme": "gumbel", "context_width": 2, "pool": 16}  # the default of a key
 POOL = 16
+PROFILE = {"scheme": "gumbel", "context_width": 2, "pool": POOL}  # the default of a key
+CELL = Cell("gumbel", 2, SETTINGS[Setting.CHAT], 200, context_width=2, pool=POOL)
+SEED = 1
 
 
 async def _at_once(work: Callable[[], Any]) -> Any:
@@ -61,8 +66,11 @@ async def verdicts(backend: DetectionBackend, texts: Sequence[str], *, bound: bo
     return said
 
 
-def backend_of(key: Any, tokenizer: TextTokenizer) -> DetectionBackend:
-    keys = SimpleNamespace(for_tenant=lambda _: [key])
+def backend_of(tokenizer: TextTokenizer, prf_keys: Sequence[bytes]) -> DetectionBackend:
+    """With one key."""
+    profile = Profile.model_validate({**PROFILE, "tokenizer_fingerprint": tokenizer.fingerprint})
+    version = UnlockedVersion(1, KeyState.PRIMARY, *prf_keys)
+    keys = SimpleNamespace(for_tenant=lambda _: [UnlockedKey("key", "tenant", profile, 1, (version,))])
     return DetectionBackend(cast(Any, keys), TokenizerSet([tokenizer]), 100_000)
 
 
@@ -72,23 +80,23 @@ def mails(tokenizer: TextTokenizer, count: int = 5_000) -> None:
     signature = " ".join(prose[:24])
     step = (len(prose) - 150) // count
     texts = [" ".join(prose[24 + step * n : 150 + step * n]) + f"\n-- \n{signature}" for n in range(count)]
-    backend = backend_of(key_of(PROFILE, tokenizer.fingerprint, 1), tokenizer)
+    backend = backend_of(tokenizer, [bytes([number]) * 16 for number in range(POOL)])
     print(f"{count} mails:", Counter(asyncio.run(verdicts(backend, texts, bound=True))))
 
 
 def answers(tokenizer: TextTokenizer, count: int, prompts: int) -> None:
     """Prints what is found of them, bound and unbound."""
-    cell = Cell("gumbel", 2, SETTINGS[Setting.CHAT], 200, context_width=2, prompts=prompts, pool=POOL)
+    cell = replace(CELL, prompts=prompts)
     source = EngineSource(str(DEMO_MODEL_PATH), PROMPTS_PATH, EngineSettings(max_sequences=64))
     made: dict[int, str] = {}
     source.generate(
-        cell, range(count), 1, lambda one: made.update({one.index: tokenizer.decode(one.token_ids)})
+        cell, range(count), SEED, lambda one: made.update({one.index: tokenizer.decode(one.token_ids)})
     )
     source.close()
-    key = key_of(PROFILE, tokenizer.fingerprint, 1)
-    key.detectable[0].prf_keys = list(dict.fromkeys(cell.key(1, index) for index in range(count)))
     texts = [made[index] for index in range(count)]
-    backend = backend_of(key, tokenizer)
+    backend = backend_of(
+        tokenizer, list(dict.fromkeys(cell.key(SEED, index) for index in range(count)))[:POOL]
+    )
     for bound in (False, True):
         print(f"bound {bound}:", Counter(asyncio.run(verdicts(backend, texts, bound=bound))), flush=True)
 
