@@ -72,7 +72,8 @@ class Examination:
             if asked.standing.refusal is not None:
                 outcomes[index] = self._refused(index, asked, asked.standing.refusal), None
         places = [index for index in range(len(self.request.inputs)) if index not in outcomes]
-        outcomes |= self._of_all(places)
+        if places:
+            outcomes |= self._of_all(places)
         return [outcomes[index] for index in range(len(self.request.inputs))]
 
     def _of_all(self, places: Sequence[int]) -> dict[int, Outcome]:
