@@ -14,7 +14,7 @@ from ttmark.detect_service.rows import DocumentRows
 from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.limits.answer_ledger import Standing, short
-from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Reason, Refusal
+from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult
 from ttmark.shared.watermark.detectors.positions import position_scores
 from ttmark.shared.watermark.prf import key_lanes
@@ -85,7 +85,8 @@ class AskedDocument:
         for key in keys:
             for index, reader in enumerate(self.rows.readers):
                 names = self.rows.of_key(index, key)
-                places = np.flatnonzero(self.rows.states_of(self.standing.states, names) >= SPENT)
+                spent_rows = self.rows.states_of(self.standing.states, names) >= SPENT
+                places = np.flatnonzero(spent_rows & _first_of_equals(names))
                 if not places.size:
                     continue
                 spent = _in_windows(places, names.size, usual)
@@ -116,7 +117,8 @@ class AskedDocument:
         """What to remember of reading number `index`, if it is time for it; and all but that, to be drawn."""
         names = self.rows.of_key(index, key)
         states = self.rows.states_of(self.standing.states, names)
-        places = np.flatnonzero((states >= WARM) & (states < SPENT))[:MOST_ROWS]
+        asked = (states >= WARM) & (states < SPENT)
+        places = np.flatnonzero(asked & _first_of_equals(names))[:MOST_ROWS]
         due = places.size if found else np.count_nonzero(states == TURNING)
         if due < _FEWEST_ROWS or (found and self.found_before() is not None):
             return None
@@ -196,6 +198,13 @@ class Counted:
     def named(self, index: int) -> dict[str, object] | None:
         """What of document number `index` was spent, and the seed."""
         return self.documents[index].named(self.keys)
+
+
+def _first_of_equals(names: Names) -> NDArray[np.bool_]:
+    """Rows that stand nowhere before: what repeats is scored by words that no generator uses."""
+    first = np.zeros(names.size, dtype=np.bool_)
+    first[np.unique(names, return_index=True)[1]] = True
+    return first
 
 
 def _in_windows(places: NDArray[np.int64], rows: int, width: int) -> NDArray[np.int64]:
