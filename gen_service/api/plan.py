@@ -95,7 +95,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
     prompt = await chat_prompt(body.messages, model, field="messages", label=backend.labels.label)
     room = _room(prompt, model, "messages")
-    max_tokens = body.max_completion_tokens or body.max_tokens or room
+    max_tokens = body.max_completion_tokens or body.max_tokens or model.sampling.answer_tokens(room)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
     grammar = await response_grammar(body, model)
     return _plan(
@@ -121,7 +121,7 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
     model, marking = _model_and_marking(body, caller, backend)
     prompt = await chat_prompt(body.messages, model, field="input", label=backend.labels.label)
     room = _room(prompt, model, "input")
-    max_tokens = body.max_output_tokens or room
+    max_tokens = body.max_output_tokens or model.sampling.answer_tokens(room)
     return _plan(
         "resp_",
         body,

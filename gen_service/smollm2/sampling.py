@@ -6,8 +6,14 @@ from typing import Any
 import orjson
 
 FILE = "generation_config.json"
-SAMPLING: dict[str, Any] = {"temperature": 0.6, "top_p": 0.92, "top_k": 50, "repetition_penalty": 1.1}
-"""Answers that make sense, do not go round in circles, and have choice enough to carry a mark.
+SAMPLING: dict[str, Any] = {
+    "temperature": 0.6,
+    "top_p": 0.92,
+    "top_k": 50,
+    "repetition_penalty": 1.1,
+    "max_new_tokens": 1024,
+}
+"""Answers that make sense, do not go round in circles, end, and have choice enough to carry a mark.
 
 Where it changes, folders that were made before are brought up to date.
 """

@@ -10,7 +10,7 @@ const FOUND = {
   weak: "The console may find this text: it is near the least that suffices.",
   none: "The console would not find this text: it is too short, or its words left too little choice.",
 };
-const OFF = { top_p: 1, top_k: 0, min_p: 0, repetition_penalty: 1 };
+const OFF = { top_p: 1, top_k: 0, min_p: 0, repetition_penalty: 1, max_new_tokens: null };
 const number = new Intl.NumberFormat("en");
 
 let token = "";

@@ -32,7 +32,9 @@ TEMPLATE = (
     "<{{ message.role }}>{{ message.content }}\n"
     "{% endfor %}<assistant>"
 )
-TEMPERED = SamplingDefaults(temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.2)
+TEMPERED = SamplingDefaults(
+    temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.2, max_new_tokens=9
+)
 # The services speak plain HTTP, and to read the certificates of the world takes longer than a small test.
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 PRINCIPALS = {

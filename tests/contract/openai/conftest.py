@@ -25,8 +25,9 @@ from ttmark.services.engines import VLLM_ENVIRONMENT
 _VLLM_SPARE = 4  # tokens that no request on vLLM may reach
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _quiet_logs() -> Iterator[None]:
+    """No longer than these tests: others look at what is logged."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
     structlog.reset_defaults()

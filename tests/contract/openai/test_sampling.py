@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.contract.openai.composed import TEMPERED
+from tests.contract.openai.fake_generator import CONTEXT_LENGTH
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 
@@ -13,8 +14,8 @@ ROUTES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 12},
     "/v1/responses": {"input": "Hi", "max_output_tokens": 12},
 }
-FIELDS = tuple(SamplingDefaults.model_fields)
 OPENAI = SamplingDefaults()
+FIELDS = tuple(OPENAI.under(OPENAI))
 
 
 def used(fake: Any, path: str, model: str, **named: Any) -> dict[str, Any]:
@@ -29,13 +30,32 @@ def used(fake: Any, path: str, model: str, **named: Any) -> dict[str, Any]:
 def test_the_model_s_sampling_holds_field_by_field_where_a_request_names_none(
     fake: Any, path: str, model: str, defaults: SamplingDefaults
 ) -> None:
-    assert used(fake, path, model) == defaults.model_dump()
-    assert used(fake, path, model, **dict.fromkeys(FIELDS)) == defaults.model_dump()
+    own = defaults.under(OPENAI.model_copy(update=dict.fromkeys(FIELDS)))
+    assert used(fake, path, model) == own
+    assert used(fake, path, model, **dict.fromkeys(FIELDS)) == own
     named = {"temperature": 1.5, "top_p": 0.7, "top_k": 3, "min_p": 0.2, "repetition_penalty": 1.5}
     for name, value in named.items():
-        assert used(fake, path, model, **{name: value}) == defaults.model_dump() | {name: value}
-    off = OPENAI.model_dump()
+        assert used(fake, path, model, **{name: value}) == own | {name: value}
+    off = OPENAI.under(OPENAI)
     assert used(fake, path, model, **off) == off
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"), [("/v1/chat/completions", "max_tokens"), ("/v1/responses", "max_output_tokens")]
+)
+def test_an_answer_that_names_no_limit_has_the_model_s_or_what_the_context_leaves(
+    fake: Any, path: str, limit: str
+) -> None:
+    def most(model: str, **named: Any) -> int:
+        body = {"model": model} | ROUTES[path] | {limit: None} | named
+        assert fake.http().post(path, json=body).status_code == 200
+        return int(fake.generator.requests[-1].sampling.max_tokens)
+
+    assert most("tempered") == TEMPERED.max_new_tokens
+    assert most("tempered", **{limit: 12}) == 12
+    request = fake.generator.requests
+    assert most("tiny") == CONTEXT_LENGTH - len(request[-1].prompt_ids)
+    assert TEMPERED.answer_tokens(room=5) == 5
 
 
 @pytest.mark.parametrize("path", ROUTES)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.harness.mutation.changes import Change
 
-_CONTEXT = "TTMARK_MUTATION_CONTEXT"
+_CONTEXT = "MUTATION_CONTEXT"
 _SETTINGS = """[run]
 include = {include}
 data_file = {folder}/data

@@ -33,7 +33,9 @@ def test_what_the_file_says_holds_and_the_rest_is_left_aside(tmp_path: Path) -> 
         "max_new_tokens": 7,
         "typical_p": "?",
     }
-    expected = SamplingDefaults(temperature=0.7, top_p=0.8, top_k=20, min_p=0.05, repetition_penalty=1.05)
+    expected = SamplingDefaults(
+        temperature=0.7, top_p=0.8, top_k=20, min_p=0.05, repetition_penalty=1.05, max_new_tokens=7
+    )
     assert read(tmp_path, said) == expected
 
 
@@ -68,6 +70,8 @@ def test_nothing_becomes_greedy_and_null_says_nothing(tmp_path: Path, said: dict
         ({"min_p": 2}, "min_p"),
         ({"repetition_penalty": 0.9}, "repetition_penalty"),
         ({"repetition_penalty": [1.1]}, "repetition_penalty"),
+        ({"max_new_tokens": 0}, "max_new_tokens"),
+        ({"max_new_tokens": 7.5}, "max_new_tokens"),
         ('{"temperature": NaN}', ""),
         ("[]", ""),
         ("{", ""),
