@@ -130,7 +130,8 @@ class AnswerLedger(Confidential):
         price = round(rate / FINDINGS_UNIT)
         questions: list[list[Question]] = []
         for document in documents:
-            digest = self.hash(b"exact", document.exact)
+            # Each asker's own: what is spent for one is not for another.
+            digest = self.hash(b"exact " + layers[0], document.exact)
             cells = np.stack([mixed(document.names ^ salt) % np.uint64(CELLS) for salt in salts])
             questions.append(list(_slices(digest, cells.astype(np.uint32), price)))
         replies: list[Reply] = []

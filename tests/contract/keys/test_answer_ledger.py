@@ -67,6 +67,13 @@ async def test_one_asker_spends_nothing_of_the_others(counters: Counters) -> Non
     assert await asker.spent(rows(1), options="more", asker="a fourth") == 300
 
 
+async def test_a_question_that_one_asker_spent_is_new_for_another(counters: Counters) -> None:
+    asker = Asker(counters, each=4)
+    spent = [await asker.spent(rows(1), options=str(number), asker="one") for number in range(6)]
+    assert spent == [0] * 4 + [300] * 2
+    assert await asker.spent(rows(1), options="5", asker="another") == 0
+
+
 async def test_rows_count_again_after_the_wait_that_was_told(counters: Counters) -> None:
     asker = Asker(counters)
     for number in range(LIMIT):
