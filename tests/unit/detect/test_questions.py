@@ -179,7 +179,11 @@ async def words_changed(service: Any, seed: int, budget: int) -> tuple[int, int]
     text = await marked(service, seed, words=160)
     async with oracle(service) as attacker:
         attacker.mode = "aligned"
-        _, helped = await scrub(attacker, text, budget, seed)
+        words, helped = await scrub(attacker, text, budget, seed)
+    if await log10_p(service, words, "aligned") <= math.log10(FINEST):
+        helped = len(
+            replaceable(text)
+        )  # the mark is still there: answers about spent rows misled the attacker
     chance = random.Random(seed)
 
     async def cleared(count: int) -> float:
