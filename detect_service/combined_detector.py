@@ -20,6 +20,7 @@ from ttmark.shared.schemas.detection import DEFAULT_BETA, Phase
 from ttmark.shared.watermark import LocalizedEvidence, Watermark
 from ttmark.shared.watermark.detectors.combined import Shares
 from ttmark.shared.watermark.detectors.segments import log10_expected
+from ttmark.shared.watermark.redrawn import Redrawn
 
 
 def combined(phase_of_each: Sequence[Phase], log10_limit: float) -> BatchDetector:
@@ -34,11 +35,15 @@ def combined(phase_of_each: Sequence[Phase], log10_limit: float) -> BatchDetecto
     by_passages = localized("scan", log10_limit)
 
     def detect_all(
-        watermark: Watermark, versions: Sequence[Pool], documents: Sequence[Tokens]
+        watermark: Watermark,
+        versions: Sequence[Pool],
+        documents: Sequence[Tokens],
+        redrawn: Sequence[Redrawn | None] | None = None,
     ) -> list[list[Tried]]:
         shares = [Shares.of(watermark.block_size if phase == "any" else 1) for phase in phase_of_each]
         found = (
-            detector(watermark, versions, documents) for detector in (directly, by_alignment, by_passages)
+            detector(watermark, versions, documents, redrawn)
+            for detector in (directly, by_alignment, by_passages)
         )
         return [
             [_combined(a, b, c, share, log10_limit) for a, b, c in zip(*of_document, strict=True)]

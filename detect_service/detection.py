@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.examination import Examination, Finish
 from ttmark.detect_service.key_selection import select_keys
@@ -36,6 +37,7 @@ def detect(
     request_id: str,
     observer: DetectionObserver | None = None,
     finish: Finish | None = None,
+    counted: Counted | None = None,
 ) -> DetectionResponse:
     """Examines every document; the request's type chooses the detector.
 
@@ -44,6 +46,7 @@ def detect(
     Args:
         observer: is told every result, with the evidence whether the caller may see it or not.
         finish: completes each result.
+        counted: the documents, where the caller sees verdicts alone; None: nothing of them is spent.
 
     Raises:
         ServiceError: unknown key, missing tokenizer, missing scope, a document that is too long, or more work
@@ -54,7 +57,7 @@ def detect(
     selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
     if observer is not None:
         observer.keys(selection.keys)
-    outcomes = Examination(request, backend, selection, principal.sees_evidence, finish).outcomes()
+    outcomes = Examination(request, backend, selection, principal.sees_evidence, finish, counted).outcomes()
     if observer is not None:
         for result, finding in outcomes:
             observer.document(result, finding)

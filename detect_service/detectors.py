@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark
 from ttmark.shared.watermark.detectors.segments import Segment
+from ttmark.shared.watermark.redrawn import Redrawn
 
 Tokens = NDArray[np.int64]
 OneMode = DirectEvidence | AlignedEvidence | LocalizedEvidence
@@ -84,8 +85,10 @@ class Tried:
     fired: tuple[float, ...]
 
 
-BatchDetector = Callable[[Watermark, Sequence[Pool], Sequence[Tokens]], list[list[Tried]]]
-"""Watermark, key versions, documents -> what was found [documents][versions]."""
+BatchDetector = Callable[
+    [Watermark, Sequence[Pool], Sequence[Tokens], Sequence[Redrawn | None] | None], list[list[Tried]]
+]
+"""Watermark, key versions, documents, their redrawn rows -> what was found [documents][versions]."""
 
 
 def batches(rows: Sequence[int], size: int) -> Iterator[slice]:

@@ -13,6 +13,7 @@ from ttmark.shared.watermark import DirectEvidence, Watermark, corrected, key_la
 from ttmark.shared.watermark.detectors.tokens import context_and_block
 from ttmark.shared.watermark.pauses import pause
 from ttmark.shared.watermark.pool_scores import scores_under_each
+from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
 
 # Rows that are scored together: enough to hide the cost of a call, few enough to stay in the cache.
 _ROWS = 8192
@@ -42,7 +43,10 @@ def direct(
     """
 
     def detect_all(
-        watermark: Watermark, versions: Sequence[Pool], documents: Sequence[Tokens]
+        watermark: Watermark,
+        versions: Sequence[Pool],
+        documents: Sequence[Tokens],
+        redrawn: Sequence[Redrawn | None] | None = None,
     ) -> list[list[Tried]]:
         size, width = watermark.block_size, watermark.context_width
         placed: list[list[Starts]] = []
@@ -53,7 +57,7 @@ def direct(
                 placed[-1].append(scored_positions(tokens, size, width, p))
         tried: list[list[Tried]] = []
         for batch in batches([sum(map(len, starts)) for starts in placed], _ROWS):
-            rows = _Rows(watermark, documents[batch], placed[batch])
+            rows = _Rows(watermark, documents[batch], placed[batch], redrawn and redrawn[batch])
             by_version = [rows.tried(pool, log10_limit, factors) for pool in versions]
             tried += [[found[index] for found in by_version] for index in range(len(documents[batch]))]
         return tried
@@ -65,7 +69,11 @@ class _Rows:
     """The blocks of some documents at all of their phases, to be scored together under any keys."""
 
     def __init__(
-        self, watermark: Watermark, documents: Sequence[Tokens], placed: Sequence[Sequence[Starts]]
+        self,
+        watermark: Watermark,
+        documents: Sequence[Tokens],
+        placed: Sequence[Sequence[Starts]],
+        redrawn: Sequence[Redrawn | None] | None,
     ) -> None:
         rows = [
             context_and_block(watermark, tokens, starts)
@@ -78,6 +86,13 @@ class _Rows:
         self._contexts = np.concatenate([context for context, _ in rows])
         self._blocks = np.concatenate([block for _, block in rows])
         self._sizes = np.array([len(block) for _, block in rows], dtype=np.int64)
+        self._row_keys = RowKeys.of(
+            [
+                (one, starts - watermark.context_width)
+                for one, phases in zip(redrawn or [None] * len(placed), placed, strict=True)
+                for starts in phases
+            ]
+        )
 
     def tried(self, pool: Pool, log10_limit: float, factors: PhaseFactors) -> list[Tried]:
         """What the keys of one version say about each document."""
@@ -110,7 +125,8 @@ class _Rows:
         filled = np.flatnonzero(self._sizes)
         firsts = (np.cumsum(self._sizes) - self._sizes)[filled]
         if filled.size:
-            for keys, scores in scores_under_each(self._watermark, pool, self._contexts, self._blocks):
+            rows = self._contexts, self._blocks
+            for keys, scores in scores_under_each(self._watermark, pool, *rows, row_keys=self._row_keys):
                 totals[keys, filled] = np.add.reduceat(scores, firsts, axis=1)
         return totals
 
@@ -119,6 +135,8 @@ class _Rows:
         lanes = np.array([key_lanes(pool[choice.key]) for choice in chosen])
         phases = [len(phases) for phases in self._placed]
         of_each = np.repeat(np.repeat(lanes, phases, axis=0), self._sizes, axis=0)
+        if self._row_keys:
+            self._row_keys.put_into(of_each)
         return self._watermark.score(of_each, self._contexts, self._blocks)
 
 

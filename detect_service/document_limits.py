@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.http.service_errors import TooLarge
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.manifests.wrapper import without_wrappers
-from ttmark.shared.schemas.detection import Document, DocumentError
+from ttmark.shared.schemas.detection import DetectionRequest, Document, DocumentError
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens
 
 
@@ -95,6 +98,34 @@ def check_text(index: int, text: str, tokenizers: Iterable[TextTokenizer], most:
         except TooManyTokens:
             raise too_many_tokens(index, most) from None
     return read
+
+
+def read_document(
+    request: DetectionRequest, index: int, keys: Sequence[HeldKey], backend: DetectionBackend
+) -> Sequence[DocumentReader] | DocumentError:
+    """Document number `index` in all its readings, with its tokens under all keys; or that it is too long.
+
+    Raises:
+        TooLarge: it is too long, and there is no other.
+    """
+    document, most = request.inputs[index], backend.max_document_tokens
+    if isinstance(document, RefusedDocument):
+        return document.refusal
+    try:
+        check_size(index, document, most)
+        readings = DocumentReader.readings(
+            document, backend.tokenizers, backend.normalizer, normalize=request.normalize, most=most
+        )
+        for reader in readings:
+            for key in keys:
+                reader.token_ids(key)
+    except (TooLarge, TooManyTokens) as error:
+        if isinstance(error, TooManyTokens):
+            error = too_many_tokens(index, most)
+        if len(request.inputs) == 1:
+            raise error from None
+        return DocumentError(code=error.code, message=error.message)
+    return readings
 
 
 def too_many_tokens(index: int, most: int) -> TooLarge:

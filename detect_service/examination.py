@@ -1,16 +1,18 @@
 """What one request asks of each of its documents: read, detect, decide, report."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from ttmark.detect_service.asked_document import AskedDocument, Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.best_reading import best_reading
 from ttmark.detect_service.cost import check_cost, request_cost
 from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import Tokens
-from ttmark.detect_service.document_limits import RefusedDocument, check_size, too_many_tokens
-from ttmark.detect_service.failures import is_fault, not_examined, refused
+from ttmark.detect_service.document_limits import read_document
+from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.foreign_detector import foreign_findings
 from ttmark.detect_service.foreign_results import with_foreign
 from ttmark.detect_service.key_selection import KeySelection
@@ -19,8 +21,8 @@ from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.requested_detector import detector_for
 from ttmark.detect_service.results import verdict_only, with_evidence
 from ttmark.shared.detection_words import message
-from ttmark.shared.http.service_errors import TooLarge
-from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
+from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -29,9 +31,9 @@ from ttmark.shared.schemas.detection import (
     DocumentError,
 )
 from ttmark.shared.schemas.detection_combined import CombinedResult
-from ttmark.shared.tokenization import TooManyTokens
 from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.redrawn import Redrawn
 
 Outcome = tuple[DetectionResult, Finding | None]
 
@@ -47,6 +49,7 @@ class Examination:
     Attributes:
         shows_evidence: whether the caller may see more than the verdict.
         finish: asked for each document; None: nothing is added.
+        counted: the documents of a caller who sees verdicts alone; None: nothing of them is spent.
     """
 
     request: DetectionRequest
@@ -54,6 +57,7 @@ class Examination:
     selection: KeySelection
     shows_evidence: bool
     finish: Finish | None
+    counted: Counted | None = None
 
     def outcomes(self) -> list[Outcome]:
         """The result of each document, with the evidence for it: None where no key had a version to try.
@@ -65,27 +69,36 @@ class Examination:
         Raises:
             ServiceError: the only document is too long, or there is more work than a request may ask for.
         """
-        count = len(self.request.inputs)
+        outcomes: dict[int, Outcome] = {}
+        for index, asked in enumerate(self.counted.documents if self.counted else ()):
+            if asked.standing.refusal is not None:
+                outcomes[index] = self._refused(index, asked, asked.standing.refusal), None
+        places = [index for index in range(len(self.request.inputs)) if index not in outcomes]
+        if places:
+            outcomes |= self._of_all(places)
+        return [outcomes[index] for index in range(len(self.request.inputs))]
+
+    def _of_all(self, places: Sequence[int]) -> dict[int, Outcome]:
         try:
-            return self._examined(range(count))
+            return dict(zip(places, self._examined(places), strict=True))
         except BaseException as error:
             if not is_fault(error):
                 raise
-        return [self._alone(index) for index in range(count)]
+        return {index: self._alone(index) for index in places}
 
     def _alone(self, index: int) -> Outcome:
         try:
-            (outcome,) = self._examined(range(index, index + 1))
+            (outcome,) = self._examined([index])
         except BaseException as error:
             if not is_fault(error):
                 raise
             return not_examined(self._name(index), error, self._kind), None
         return outcome
 
-    def _examined(self, places: range) -> list[Outcome]:
+    def _examined(self, places: Sequence[int]) -> list[Outcome]:
         """The outcomes of the documents at some places."""
         outcomes: dict[int, Outcome] = {}
-        readings: dict[int, list[DocumentReader]] = {}
+        readings: dict[int, Sequence[DocumentReader]] = {}
         for index in places:
             read = self._read(index)
             if isinstance(read, DocumentError):
@@ -100,37 +113,29 @@ class Examination:
         self._check_cost(readers, token_ids)
         detector = detector_for(self.request, [one.document for one in readers], self.selection.versions)
         others = sum(len(key.detectable) for key in self.selection.foreign)
-        findings = iter(best_findings(token_ids, self.selection.own, detector, others) or ())
+
+        def redrawn(key: UnlockedKey) -> list[Redrawn | None]:
+            return [one for each in map(self._asked, readings) if each for one in each.redrawn(key)]
+
+        drawn = redrawn if self.counted else None
+        findings = iter(best_findings(token_ids, self.selection.own, detector, others, drawn) or ())
         for index, of_document in readings.items():
             pause()
             outcomes[index] = self._outcome(index, of_document, list(islice(findings, len(of_document))))
         return [outcomes[index] for index in places]
 
-    def _read(self, index: int) -> list[DocumentReader] | DocumentError:
+    def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
         """Document number `index`, its tokens read under all keys; or why it is not, if there are others."""
         pause()
-        document, most = self.request.inputs[index], self.backend.max_document_tokens
-        if isinstance(document, RefusedDocument):
-            return document.refusal
-        try:
-            check_size(index, document, most)
-            readings = DocumentReader.readings(
-                document,
-                self.backend.tokenizers,
-                self.backend.normalizer,
-                normalize=self.request.normalize,
-                most=most,
-            )
-            for reader in readings:
-                for key in self.selection.keys:
-                    reader.token_ids(key)
-        except (TooLarge, TooManyTokens) as error:
-            if isinstance(error, TooManyTokens):
-                error = too_many_tokens(index, most)
-            if len(self.request.inputs) == 1:
-                raise error from None
-            return DocumentError(code=error.code, message=error.message)
-        return readings
+        asked = self._asked(index)
+        if asked is None:
+            return read_document(self.request, index, self.selection.keys, self.backend)
+        if asked.failure is not None:
+            raise asked.failure
+        return asked.rows.readers if asked.too_long is None else asked.too_long
+
+    def _asked(self, index: int) -> AskedDocument | None:
+        return self.counted.documents[index] if self.counted else None
 
     def _check_cost(
         self, readers: Sequence[DocumentReader], token_ids: Callable[[HeldKey], list[Tokens]]
@@ -148,7 +153,14 @@ class Examination:
     ) -> Outcome:
         request, selection = self.request, self.selection
         best, finding = best_reading(of_readings, request.fpr) if of_readings else (0, None)
-        decision = decide(finding, request.fpr)
+        decision, withheld, before = decide(finding, request.fpr), None, None
+        asked = self._asked(index)
+        if asked is not None and finding is not None and decision.verdict != "watermarked":
+            before = asked.found_before()
+            if before is not None:
+                decision = Decision("watermarked", None)
+            else:
+                withheld, before = asked.unseen(finding, selection.own)
         result = self._verdict(index, readers[0], finding, decision)
         if finding is not None and self.shows_evidence:
             beta = request.beta if isinstance(request, AlignedRequest) else BETA
@@ -158,13 +170,44 @@ class Examination:
             result,
             request,
             decision if selection.own else None,
-            foreign_findings(request, selection.foreign, readers, selection.versions),
+            foreign_findings(request, selection.foreign, readers, selection.versions, asked),
             evidence=self.shows_evidence,
         )
+        if asked is not None:
+            if withheld is not None and result.verdict != "watermarked":
+                return self._refused(index, asked, withheld), None
+            if finding is not None:
+                self._remember(asked, best, finding, found=result.verdict == "watermarked")
+            result = asked.described(result, before)
         result = result.model_copy(update={"message": message(result, request.fpr)})
         if self.finish is not None:
             result = self.finish(index, result, selection.skipped)
         return result, finding
+
+    def _refused(self, index: int, asked: AskedDocument, refusal: Refusal) -> DetectionResult:
+        if self.counted:
+            self.counted.reasons.append(refusal.reason)
+        return no_verdict(self._name(index), refusal, asked.rule, self._kind)
+
+    def _remember(self, asked: AskedDocument, best: int, finding: Finding, *, found: bool) -> None:
+        """Keeps what was said of rows about to be spent: a finding, if any nine tenths of them suffice."""
+        memories = self.counted.memories if self.counted else []
+        for index in range(len(asked.rows.readers)):
+            for key in self.selection.own:
+                if found and (index, key) != (best, finding.key):
+                    continue
+                kept = asked.about_to_be_spent(index, key, time.time(), found=found)
+                if kept is not None and (not found or self._suffices(asked, index, finding, kept[1])):
+                    memories.append(kept[0])
+
+    def _suffices(self, asked: AskedDocument, index: int, finding: Finding, kept: Redrawn) -> bool:
+        reader, rows = asked.rows.readers[index], asked.without_the_best_tenth(kept, finding, index)
+        detector = detector_for(self.request, [reader.document], self.selection.versions)
+        others = self.selection.versions - len(finding.key.detectable)
+        tokens = [reader.token_ids(finding.key)]
+        alone = best_findings(lambda _: tokens, [finding.key], detector, others, lambda _: [rows]) or []
+        _, again = best_reading(alone * len(asked.rows.readers), self.request.fpr)
+        return decide(again, self.request.fpr).verdict == "watermarked"
 
     def _verdict(
         self, index: int, as_sent: DocumentReader, finding: Finding | None, decision: Decision

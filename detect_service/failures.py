@@ -4,14 +4,22 @@ import traceback
 
 import structlog
 
-from ttmark.shared.detection_words import NOT_EXAMINED
+from ttmark.detect_service.refusal_words import refusal_words
+from ttmark.shared.detection_words import NO_VERDICT, NOT_EXAMINED
 from ttmark.shared.http.service_errors import InternalError, ServiceError
+from ttmark.shared.limits.row_space import AnswerRule, Reason, Refusal
 from ttmark.shared.schemas.detection import DetectionResult, DocumentError
 
 _WHY = DocumentError(
     code=InternalError.code,
     message="An error on our side ended the examination of this document; the log says where.",
 )
+_CODES: dict[Reason, str] = {
+    "spent": "evidence_spent",
+    "findings": "chance_findings_spent",
+    "space": "space_full",
+    "carrier": "ids_spell_nothing",
+}
 # What a library in Rust raises for a bug of its own. Each library has its class, and none is an Exception.
 _PANIC = "PanicException"
 
@@ -39,6 +47,17 @@ def refused(
     """The result of a document that is over a limit, beside others that are not."""
     message = NOT_EXAMINED.model_copy(update={"explanation": why.message})
     return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=why)
+
+
+def no_verdict(
+    document_id: str, refusal: Refusal, rule: AnswerRule, kind: type[DetectionResult] = DetectionResult
+) -> DetectionResult:
+    """The result of a document that a limit leaves without a verdict."""
+    error = DocumentError(
+        code=_CODES[refusal.reason], message=refusal_words(refusal, rule), retry_after=refusal.wait_seconds
+    )
+    words = NO_VERDICT.model_copy(update={"explanation": error.message})
+    return kind(id=document_id, verdict="no_verdict", message=words, tokens=0, hypotheses=0, error=error)
 
 
 def log_fault(error: BaseException) -> None:

@@ -5,6 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
+from ttmark.detect_service.asked_document import AskedDocument
 from ttmark.detect_service.decision import Decision
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion
@@ -54,13 +57,18 @@ def hows(request: DetectionRequest) -> tuple[How, ...]:
 
 
 def foreign_findings(
-    request: DetectionRequest, keys: Sequence[ForeignKey], readings: Sequence[DocumentReader], versions: int
+    request: DetectionRequest,
+    keys: Sequence[ForeignKey],
+    readings: Sequence[DocumentReader],
+    versions: int,
+    asked: AskedDocument | None = None,
 ) -> list[ForeignFinding]:
     """What each version of each key says, the most surprising first.
 
     Args:
         readings: of the document.
         versions: tried on the document, those of our own keys included.
+        asked: what of it is spent, which is not scored; None: nothing is.
     """
     limit = math.log10(request.fpr)
     correction = math.log10(max(1, versions * len(readings) * len(hows(request))))
@@ -70,7 +78,7 @@ def foreign_findings(
             tries = [
                 one
                 for reader in readings
-                for one in _tries(key, version, reader, hows(request), correction, limit)
+                for one in _tries(key, version, reader, hows(request), correction, limit, asked)
             ]
             best = min(tries, key=lambda one: one.log10_p)
             found.append(
@@ -95,11 +103,17 @@ def _tries(
     ways: Sequence[How],
     correction: float,
     limit: float,
+    asked: AskedDocument | None,
 ) -> Iterator[ForeignFinding]:
     """One reading as a whole, and by its passages."""
     tokens = reader.token_ids(key)
     pause()
     text = version.mark.read(tokens)
+    left = tokens.size
+    if asked is not None:
+        spent = asked.rows.spent_tokens(asked.standing.states, reader, key, version.mark)
+        left -= int(np.count_nonzero(spent))
+        text = text.keeping(~spent[text.positions])
     scored = text.positions.size
     for how in ways:
         hypotheses = 1 if how == "direct" else max(1, window_count(tokens.size))
@@ -115,7 +129,7 @@ def _tries(
         decision = Decision("watermarked", None)
         if log10_p > limit:
             needed = version.mark.tokens_needed(limit - correction - math.log10(hypotheses))
-            short = tokens.size < needed
+            short = left < needed
             decision = Decision("too_short", needed) if short else Decision("not_detected", None)
         yield ForeignFinding(
             key, version, how, min(0.0, log10_p), hypotheses, evidence, found, reader, decision

@@ -8,6 +8,7 @@ from ttmark.detect_service.detectors import BatchDetector, CombinedEvidence, Evi
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.watermark import LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.segments import disjoint
+from ttmark.shared.watermark.redrawn import Redrawn
 
 Attempt = tuple[Tried, UnlockedKey, UnlockedVersion]
 
@@ -91,6 +92,7 @@ def best_findings(
     keys: Sequence[UnlockedKey],
     detector: BatchDetector,
     others: int = 0,
+    redrawn: Callable[[UnlockedKey], Sequence[Redrawn | None]] | None = None,
 ) -> list[Finding] | None:
     """Tries every detectable version of every key on every document.
 
@@ -99,6 +101,7 @@ def best_findings(
         keys: keys to try.
         detector: a detector with its options bound.
         others: versions of foreign keys that are tried on each document as well.
+        redrawn: the documents' rows whose scores are drawn, as the key's profile reads them.
 
     Returns:
         For each document the finding with the smallest p-value; None when no key has a detectable version.
@@ -107,7 +110,8 @@ def best_findings(
     for key in keys:
         versions = key.detectable
         pools = [version.prf_keys for version in versions]
-        by_document = detector(key.profile.watermark(), pools, token_ids(key))
+        drawn = redrawn and redrawn(key)
+        by_document = detector(key.profile.watermark(), pools, token_ids(key), drawn)
         for index, version in enumerate(versions):
             attempts.append([(tried[index], key, version) for tried in by_document])
     return [_best(tried, others) for tried in zip(*attempts, strict=True)] if attempts else None

@@ -14,6 +14,7 @@ from ttmark.shared.watermark.detectors.aligned import AlignmentNull, aligned_nul
 from ttmark.shared.watermark.detectors.alignment import aligned_score_of_each
 from ttmark.shared.watermark.detectors.localized import Method
 from ttmark.shared.watermark.detectors.positions import PositionRows
+from ttmark.shared.watermark.redrawn import Redrawn
 
 Scores = NDArray[np.float64]
 Judge = Callable[[Watermark, Pool, Sequence[Tokens], PositionRows], list[Tried]]
@@ -49,12 +50,16 @@ def localized(method: Method, log10_e_limit: float) -> BatchDetector:
 
 
 def _detect(
-    judge: Judge, watermark: Watermark, versions: Sequence[Pool], documents: Sequence[Tokens]
+    judge: Judge,
+    watermark: Watermark,
+    versions: Sequence[Pool],
+    documents: Sequence[Tokens],
+    redrawn: Sequence[Redrawn | None] | None = None,
 ) -> list[list[Tried]]:
     tried: list[list[Tried]] = []
     together = min(_KEYS, max(map(len, versions), default=1))
     for batch in batches([tokens.size for tokens in documents], _ROWS // together):
-        rows = PositionRows.of(watermark, documents[batch])
+        rows = PositionRows.of(watermark, documents[batch], redrawn and redrawn[batch])
         by_version = [judge(watermark, pool, documents[batch], rows) for pool in versions]
         tried += [[found[index] for found in by_version] for index in range(rows.ends.size)]
     return tried

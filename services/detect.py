@@ -28,9 +28,9 @@ from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
 from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing
@@ -118,15 +118,15 @@ def _allowance(settings: DetectionSettings, access: KeyAccess, metrics: LimitMet
     defaults = TokenLimits(
         requests_per_minute=settings.requests_per_minute, documents_per_minute=settings.documents_per_minute
     )
-    throttle = None
-    if settings.variants_per_document:
-        throttle = NearDuplicateThrottle(
+    ledger = None
+    if settings.answers_per_passage:
+        ledger = AnswerLedger(
             access.counters,
-            key=access.kek.derive(b"ttmark near duplicates"),
-            rule=VariantRule(
-                limit=settings.variants_per_document,
-                window_seconds=settings.variants_window_seconds,
+            key=access.kek.derive(b"ttmark answers"),
+            rule=AnswerRule(
+                limit=settings.answers_per_passage,
+                window_seconds=settings.answers_window_seconds,
                 findings=settings.chance_findings or math.inf,
             ),
         )
-    return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit, throttle=throttle)
+    return DocumentAllowance("detect", access.counters, defaults, metrics, access.audit, ledger=ledger)

@@ -21,9 +21,7 @@ from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.limits.allowances import TokenAllowance
-from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.near_duplicates import EVIDENCE_RULE, NearDuplicateThrottle
 from ttmark.shared.observability.logging import configure_logging
 
 
@@ -80,10 +78,6 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             audit=volume.audited(access.audit),
         ),
         allowance,
-        # Each replica counts for itself: the role's Redis user runs no scripts.
-        NearDuplicateThrottle(
-            LocalCounters(), key=access.kek.derive(b"ttmark near duplicates"), rule=EVIDENCE_RULE
-        ),
         console_url=settings.console_url if settings.playground else None,
     )
     app.state.drain = models.stop

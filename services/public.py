@@ -8,7 +8,7 @@ from ttmark.services.settings import DetectionSettings
 from ttmark.shared.http.guests import Guests
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
-from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.limits.row_space import AnswerRule
 
 
 def open_public_tier(
@@ -22,14 +22,14 @@ def open_public_tier(
     if not settings.public:
         return None, None
     token = settings.load_public_token()
-    window = settings.variants_window_seconds
+    window = settings.answers_window_seconds
     budget = PublicBudget(
         address_words=settings.public_address_words_per_day,
         token_words=settings.public_words_per_day,
         tenant_words=settings.public_tenant_words_per_day,
         address_requests=settings.public_address_requests_per_minute,
-        asker=VariantRule(settings.public_variants_per_asker, window),
-        everybody=VariantRule(settings.public_variants, window, settings.chance_findings or math.inf),
+        asker=settings.public_answers_per_asker,
+        everybody=AnswerRule(settings.public_answers, window, settings.chance_findings or math.inf),
     )
     key = access.kek.derive(b"ttmark public questions")
     allowance = PublicAllowance(access.counters, budget, metrics, access.audit, key=key)
@@ -39,7 +39,7 @@ def open_public_tier(
         contact=settings.public_contact,
         words_per_day=settings.public_words_per_day,
         guest_words_per_day=None if token is None else settings.public_address_words_per_day,
-        questions=settings.public_variants_per_asker,
+        questions=settings.public_answers_per_asker,
         allowance=allowance,
     )
     if token is None:

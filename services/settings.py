@@ -235,16 +235,16 @@ class DetectionSettings(
     documents_per_minute: Amount = Field(
         default=600_000, description="Documents of an access token in a minute, over all replicas; 0: any."
     )
-    variants_per_document: int = Field(
+    answers_per_passage: int = Field(
         default=12,
         ge=0,
         le=250,
-        description="Questions that a token without detect:evidence may ask about one passage in half "
-        "of TTMARK_VARIANTS_WINDOW_SECONDS, whatever stands around it and whatever the options; 0: any.",
+        description="Answers about the same context and block that a tenant's tokens without detect:evidence "
+        "may have in half of TTMARK_ANSWERS_WINDOW_SECONDS; then it counts no more. 0: any.",
     )
-    variants_window_seconds: Seconds = Field(
+    answers_window_seconds: Seconds = Field(
         default=86_400.0,
-        description="Time after which the questions of tokens without detect:evidence, and public ones, are "
+        description="Time after which answers to tokens without detect:evidence, and public ones, are "
         "forgotten.",
     )
     chance_findings: float = Field(
@@ -252,7 +252,7 @@ class DetectionSettings(
         ge=0,
         le=1e6,
         description="False findings that the questions of a token without detect:evidence, in half of "
-        "TTMARK_VARIANTS_WINDOW_SECONDS, may be expected to give, by their `fpr`: "
+        "TTMARK_ANSWERS_WINDOW_SECONDS, may be expected to give, by their `fpr`: "
         "0.1 are 10 documents at 1e-2, 100 at 1e-3, 10,000 at 1e-5; 0: any.",
     )
     max_document_tokens: Amount = Field(default=100_000, ge=1, description="Longest document, in tokens.")

@@ -74,19 +74,19 @@ class PublicSettings(Settings):
         description="Public requests of a network address that sends no token in a minute, over all "
         "replicas; 0: any.",
     )
-    public_variants_per_asker: int = Field(
+    public_answers_per_asker: int = Field(
         default=4,
         ge=1,
         le=250,
-        description="Public questions that a token, or an address without one, may ask about one passage "
-        "in half of TTMARK_VARIANTS_WINDOW_SECONDS.",
+        description="Public answers about the same context and block that a token, or an address without "
+        "one, may have in half of TTMARK_ANSWERS_WINDOW_SECONDS; then it counts no more for it.",
     )
-    public_variants: int = Field(
+    public_answers: int = Field(
         default=12,
         ge=1,
         le=250,
-        description="Public questions that all who ask about a tenant's keys, together, may ask about one "
-        "passage in half of TTMARK_VARIANTS_WINDOW_SECONDS.",
+        description="Public answers about the same context and block that all who ask about a tenant's keys, "
+        "together, may have in half of TTMARK_ANSWERS_WINDOW_SECONDS.",
     )
     trusted_proxies: Annotated[tuple[Network, ...], *Separated] = Field(
         default=(),

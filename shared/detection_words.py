@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from ttmark.shared.counted import counted
 from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound
-from ttmark.shared.schemas.detection import DetectionResult, Message
+from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, Message
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
@@ -41,6 +42,13 @@ NOT_EXAMINED = Message(
     caution="This is no answer: it says nothing about the text.",
 )
 
+NO_VERDICT = Message(
+    headline="No verdict",
+    explanation="A limit on questions is reached, and the error says which and when it ends. Ask again then, "
+    "or with an access token that may see evidence.",
+    caution="This is no answer: it says nothing about the text.",
+)
+
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -48,6 +56,12 @@ def message(result: DetectionResult, fpr: float) -> Message:
     """The words for a result at this false positive rate; they hold nothing that the result does not."""
     if result.verdict == "not_examined":
         return NOT_EXAMINED
+    if result.verdict == "no_verdict":
+        return NO_VERDICT
+    if result.asked_before is not None:
+        return _with_what_was_said(
+            message(result.model_copy(update={"asked_before": None}), fpr), result.asked_before
+        )
     if result.verdict == "watermarked":
         return _found(result, fpr)
     if result.verdict == "too_short":
@@ -63,6 +77,15 @@ def message(result: DetectionResult, fpr: float) -> Message:
         f"{_rate(fpr)} texts without our watermark would get one."
     )
     return Message(headline="No watermark found", explanation=explanation, caution=PROVES_NOTHING)
+
+
+def _with_what_was_said(words: Message, before: AskedBefore) -> Message:
+    found = "our watermark was found in it" if before.verdict == "watermarked" else "nothing was found in it"
+    said = (
+        f" A passage of about {counted(before.tokens, 'token')} was asked about too often to count again; on "
+        f"{datetime.fromtimestamp(before.at, UTC):%Y-%m-%d at %H:%M} UTC {found}."
+    )
+    return words.model_copy(update={"explanation": words.explanation + said})
 
 
 def public_message(result: DetectionResult, fpr: float) -> Message:

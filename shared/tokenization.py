@@ -119,6 +119,12 @@ class TextTokenizer:
         """The least number above every token id; more than `vocab_size` where ids have gaps."""
         return max(self.backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Ids of the tokens that `decode` leaves out."""
+        added = self.backend.get_added_tokens_decoder()
+        return frozenset(number for number, token in added.items() if token.special)
+
     def canonical(self) -> bytes:
         """The tokenizer's canonical JSON (`docs/spec.md`, section "Tokenizer")."""
         description = orjson.loads(self.backend.to_str())

@@ -31,6 +31,7 @@ from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.background import beside
@@ -90,7 +91,14 @@ def create_detection_app(
         work_of_jobs = [JobExpiry(jobs, job_metrics).run, JobCalls(jobs, job_metrics).run]
         if jobs.limits.workers:
             part_work = PartWork(
-                jobs, backend, desk.queue, job_metrics, metrics, options.audit, examiner=examiner
+                jobs,
+                backend,
+                desk.queue,
+                job_metrics,
+                metrics,
+                options.audit,
+                examiner=examiner,
+                spending=spending_of(allowance, backend),
             )
             worker = JobWorker(jobs, part_work, job_metrics, ready=lambda: all(readiness().checks.values()))
             work_of_jobs.append(worker.run)

@@ -20,7 +20,7 @@ from ttmark.detect_service.detection import detect
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
-from ttmark.detect_service.questions import asked
+from ttmark.detect_service.spending import Spending, check_askable
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
 from ttmark.shared.http.auth import require
@@ -53,6 +53,7 @@ Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]
 # Answers leave at multiples of this after their request, so that a few milliseconds more hardly ever show.
 _STEP_SECONDS = 0.1
 _ESCAPED_BYTES = 12  # a character outside the first plane as JSON may write it
+# A text without a verdict is an error.
 _VERDICTS: dict[Verdict, PublicVerdict] = {
     "watermarked": "found",
     "not_detected": "not_found",
@@ -81,6 +82,8 @@ def public_routers(
     """The route, the document and the page."""
     asking = APIRouter(tags=["public"], route_class=body_route(Scope.DETECT_PUBLIC, desk.run_long))
     open_to_all = APIRouter(tags=["public"])
+    allowance = tier.allowance
+    spending = None if allowance is None else Spending(allowance.ledger, backend, allowance.refused)
     document = tier.described(
         PUBLIC_KEY_PATH if signs_cases else None, verifies_manifests=examiner.workers is not None
     )
@@ -97,28 +100,33 @@ def public_routers(
         def examine() -> DetectionResult:
             journal = Journal("combined", metrics, PUBLIC_PATH)
             identifier = request_id(request.scope)
-            (result,) = detect(question, seeing, backend, identifier, journal, finish).results
+            (result,) = detect(question, seeing, backend, identifier, journal, finish, counted).results
             journal.close(caller, identifier, audit)
             return result
 
         try:
-            documents = asked(question, "public", seeing, backend)
+            check_askable(question, seeing, backend)
         except (KeyNotFound, Unprocessable):
             raise NoUsableKey("There is no key to ask at the moment.") from None
-        if tier.allowance is not None:
+        counted = None
+        if allowance is not None and spending is not None:
+            guest = request.scope["state"].get(GUEST)
+            await allowance.take(caller, guest, words_of(text))
             run = partial(desk.run_long, request, body_size(request))
-            await tier.allowance.take(
-                caller, request.scope["state"].get(GUEST), documents, words_of(text), run
-            )
+            asker = f"{caller.token_id} {guest or ''}"
+            counted = await spending.ask(question, "public", seeing, run, asker)
         manifests = await examiner.examine(parts.texts, caller.line)
         try:
-            return await desk.done("combined", question, caller, request, examine)
+            result = await desk.done("combined", question, caller, request, examine)
         except TooLarge:  # its message says how much work it would have been, which depends on the keys
             raise TooLarge("The text is too long.", param="text") from None
         except TooManyRequests as error:
             raise TooManyRequests(
                 "Too many texts are being checked.", retry_after=error.retry_after
             ) from None
+        if spending is not None and counted is not None:
+            await spending.close(seeing, counted)
+        return result.model_copy(update={"asked_before": None, "reads_back": None})
 
     @asking.post(PUBLIC_PATH, response_model=PublicAnswer, responses=problems(*BODY_PROBLEMS))
     async def ask(body: PublicQuestion, caller: Caller, request: Request) -> Response:
@@ -128,6 +136,14 @@ def public_routers(
         if len(body.text) > tier.characters:
             raise TooLarge(f"The text may have {tier.characters} characters.", param="text")
         result = await result_of(body.text, caller, request)
+        if result.verdict == "no_verdict":
+            await asyncio.sleep(rest_of_step(clock() - started))
+            raise TooManyRequests(
+                "This text, or one like it, has been asked about as often as it may be for now. "
+                "Other texts can be asked about.",
+                param="text",
+                retry_after=None if result.error is None else result.error.retry_after,
+            )
         answer = PublicAnswer(
             verdict=_VERDICTS[result.verdict],
             basis=result.basis if result.basis != Basis.WATERMARK else None,

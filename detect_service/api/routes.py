@@ -16,8 +16,9 @@ from ttmark.detect_service.cases.cases import Cases
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
-from ttmark.detect_service.questions import asked, permitted
+from ttmark.detect_service.questions import permitted
 from ttmark.detect_service.results import response_json
+from ttmark.detect_service.spending import check_askable, spending_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.auth import require
@@ -48,6 +49,7 @@ def detection_router(
     examiner: ManifestExaminer,
 ) -> APIRouter:
     """The three detectors, together and each by itself; `case_key` signs cases."""
+    spending = spending_of(allowance, backend)
     router = APIRouter(
         prefix="/v1/detect",
         tags=["detection"],
@@ -59,10 +61,13 @@ def detection_router(
         body = await desk.sized(permitted(body, caller), caller, request)
         parts = await examiner.part(body, backend.label)
         body = await desk.within_limits(parts.visible, caller, request)
-        question = asked(body, mode, caller, backend)
+        check_askable(body, caller, backend)
+        counted = None
         if allowance is not None:
-            await allowance.take(caller, question, partial(desk.run_long, request, body_size(request)))
-
+            await allowance.take(caller, len(body.inputs))
+        if spending is not None and not caller.sees_evidence:
+            run = partial(desk.run_long, request, body_size(request))
+            counted = await spending.ask(body, mode, caller, run)
         manifests = await examiner.examine(parts.texts, caller.tenant)
 
         def examine() -> Response:
@@ -72,14 +77,18 @@ def detection_router(
 
             def finish(index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
                 result = with_manifests_of(index, result, parts, manifests)
-                return cases.added(index, result, skipped_keys)
+                spent = None if counted is None else counted.named(index)
+                return cases.added(index, result, skipped_keys, spent)
 
-            response = detect(body, caller, backend, identifier, journal, finish)
+            response = detect(body, caller, backend, identifier, journal, finish, counted)
             journal.close(caller, identifier, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
-        return await desk.done(mode, body, caller, request, examine)
+        answer = await desk.done(mode, body, caller, request, examine)
+        if spending is not None and counted is not None:
+            await spending.close(caller, counted)
+        return answer
 
     @router.post("", response_model=CombinedResponse)
     async def combined(body: CombinedRequest, caller: Caller, request: Request) -> Response:

@@ -36,8 +36,18 @@ class Cases:
             "options": request.model_dump(mode="json", exclude={"inputs", "case"}),
         }
 
-    def added(self, index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
-        """The result of document number `index` with its case."""
+    def added(
+        self,
+        index: int,
+        result: DetectionResult,
+        skipped_keys: Sequence[str],
+        spent: dict[str, object] | None = None,
+    ) -> DetectionResult:
+        """The result of document number `index` with its case.
+
+        Args:
+            spent: which rows were drawn, and from which seed, so that the result can be recomputed.
+        """
         if self._key is None:
             return result
         pause()
@@ -47,6 +57,8 @@ class Cases:
             "document": content_hash(self._request.inputs[index]),
             "result": result.model_dump(mode="json", exclude=_LEFT_OUT),
         }
+        if spent is not None:
+            case["spent"] = spent
         return result.model_copy(update={"case": case_file(case, self._key)})
 
 

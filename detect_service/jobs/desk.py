@@ -14,7 +14,8 @@ from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, Tenant
 from ttmark.detect_service.jobs.jobs import Jobs, status_of
 from ttmark.detect_service.jobs.sealing import JobHead, JobSeal, OpenJob, open_head, seal_head
 from ttmark.detect_service.once.once import Asked, Once
-from ttmark.detect_service.questions import asked, permitted
+from ttmark.detect_service.questions import permitted
+from ttmark.detect_service.spending import check_askable
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
@@ -85,7 +86,7 @@ class JobDesk:
         # What is far too long is refused in the results, and neither looked at nor stored.
         inputs = sized(body.inputs, self._backend.max_document_tokens, alone=False)
         kept = body.model_copy(update={"inputs": inputs})
-        charge = partial(self._charge, kept, caller, run)
+        charge = partial(self._charge, kept, caller)
 
         async def make(status: JobStatus) -> None:
             await self._make(status, kept, caller, run)
@@ -105,7 +106,7 @@ class JobDesk:
         except KeyStoreError:
             raise _away() from None
 
-    async def _charge(self, body: JobRequest, caller: Principal, run: Run) -> None:
+    async def _charge(self, body: JobRequest, caller: Principal) -> None:
         limits = self._jobs.limits
         if len(body.inputs) > limits.documents:
             raise TooLarge(
@@ -113,10 +114,9 @@ class JobDesk:
                 param="inputs",
             )
         self._check_webhook(body.webhook)
-        question = permitted(body.request(body.inputs), caller)
-        documents = asked(question, body.mode, caller, self._backend)
+        check_askable(permitted(body.request(body.inputs), caller), caller, self._backend)
         if self._allowance is not None:
-            await self._allowance.take(caller, documents, run)
+            await self._allowance.take(caller, len(body.inputs))
 
     async def _make(self, status: JobStatus, body: JobRequest, caller: Principal, run: Run) -> None:
         size, store = self._jobs.limits.part_documents, self._jobs.limits.store

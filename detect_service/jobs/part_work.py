@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ttmark.detect_service.api.detection_metrics import DetectionMetrics
 from ttmark.detect_service.api.journal import Journal
@@ -18,6 +19,7 @@ from ttmark.detect_service.jobs.sealing import JobHead, open_head
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.questions import permitted
+from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
@@ -39,6 +41,7 @@ class PartWork:
     Args:
         queue: where the work is done, in the background.
         examiner: verifies manifests; None: they are found and not examined.
+        spending: counts the documents of callers who see verdicts alone; None: nothing does.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class PartWork:
         audit: AuditSink,
         *,
         examiner: ManifestExaminer | None = None,
+        spending: Spending | None = None,
     ) -> None:
         self._jobs = jobs
         self._backend = backend
@@ -59,6 +63,7 @@ class PartWork:
         self._detection = detection
         self._audit = audit
         self._examiner = examiner or ManifestExaminer(None)
+        self._spending = spending
 
     async def do(self, claim: Claim) -> None:
         """Examines the documents of a part and writes the answers.
@@ -111,28 +116,40 @@ class PartWork:
         def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
             return with_manifests_of(index, result, parts, manifests)
 
-        outcomes = await self._examined(parts.visible, caller, claim.job.job_id, journal, finish)
+        mode = head.options.mode
+        outcomes = await self._examined(parts.visible, mode, caller, claim.job.job_id, journal, finish)
         journal.close(caller, claim.job.job_id, self._audit)
         return outcomes
 
     async def _examined(
-        self, request: DetectionRequest, caller: Principal, job_id: str, journal: Journal, finish: Finish
+        self,
+        request: DetectionRequest,
+        mode: str,
+        caller: Principal,
+        job_id: str,
+        journal: Journal,
+        finish: Finish,
     ) -> list[DetectionResult | ServiceError]:
         """An outcome for each document; one that is refused is found by halving."""
         documents = request.inputs
         cost = sum(len(document.text or document.token_ids or ()) for document in documents)
+
+        async def run(work: Callable[[], Any]) -> Any:
+            return await self._queue.run(caller.tenant, cost, work, background=True)
+
+        counted = None
         try:
-            return list(
-                await self._queue.run(
-                    caller.tenant,
-                    cost,
-                    lambda: detect(request, caller, self._backend, job_id, journal, finish).results,
-                    background=True,
-                )
+            if self._spending is not None and not caller.sees_evidence:
+                counted = await self._spending.ask(request, mode, caller, run)
+            results = await run(
+                lambda: detect(request, caller, self._backend, job_id, journal, finish, counted).results
             )
+            if self._spending is not None and counted is not None:
+                await self._spending.close(caller, counted)
+            return list(results)
         except QueueFull:
             await asyncio.sleep(_FULL_SECONDS)
-            return await self._examined(request, caller, job_id, journal, finish)
+            return await self._examined(request, mode, caller, job_id, journal, finish)
         except ServiceError as error:
             if error.status not in _REFUSED_DOCUMENT or len(documents) == 1:
                 return [error] * len(documents)
@@ -143,7 +160,7 @@ class PartWork:
         outcomes = []
         for first, some in ((0, documents[:middle]), (middle, documents[middle:])):
             half = request.model_copy(update={"inputs": some})
-            outcomes += await self._examined(half, caller, job_id, journal, _from(first, finish))
+            outcomes += await self._examined(half, mode, caller, job_id, journal, _from(first, finish))
         return outcomes
 
 

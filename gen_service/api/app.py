@@ -19,22 +19,19 @@ from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import TokenAllowance
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
 
 
 def create_generation_app(
     backend: GenerationBackend,
     options: AppOptions,
     allowance: TokenAllowance | None = None,
-    throttle: NearDuplicateThrottle | None = None,
     *,
     console_url: str | None = None,
 ) -> FastAPI:
     """Routes, errors, health and metrics of the generation service over `backend`.
 
     It is ready with every model warm and a watermark key in hand, the default keys among them. `allowance` is
-    asked for the tokens of each request, and `throttle` whether a passage was verified too often; left out:
-    no limit.
+    asked for the tokens of each request; left out: no limit.
     With a `console_url` there is a playground, which hands texts over to the console at that address.
     """
     default_keys = DefaultKeys(backend)
@@ -52,7 +49,7 @@ def create_generation_app(
     )
     observer = Observer(metrics, tracer)
     pipeline = Pipeline(backend, observer, accounting)
-    verifier = Verifier(backend, observer, metrics, options.audit, allowance, throttle)
+    verifier = Verifier(backend, observer, metrics, options.audit, allowance)
     reader = Reader(backend, metrics, options.audit, allowance)
     app.include_router(generation_router(backend, pipeline, verifier, reader))
     if console_url is not None:

@@ -19,11 +19,8 @@ from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.disconnect import unless_disconnected
 from ttmark.shared.http.request_id import request_id
-from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.allowances import TokenAllowance
-from ttmark.shared.limits.near_duplicates import Content, NearDuplicateThrottle
-from ttmark.shared.limits.refusal_words import refusal_words
 from ttmark.shared.schemas.detected import DetectedKey
 from ttmark.shared.schemas.verification import PlainSum, VerificationRequest, VerificationResponse
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
@@ -59,14 +56,12 @@ class Verifier:
         metrics: GenerationMetrics,
         audit: AuditSink,
         allowance: TokenAllowance | None,
-        throttle: NearDuplicateThrottle | None,
     ) -> None:
         self._backend = backend
         self._observer = observer
         self._metrics = metrics
         self._audit = audit
         self._allowance = allowance
-        self._throttle = throttle
         self._turn = asyncio.Semaphore(1)
 
     async def answer(
@@ -81,7 +76,6 @@ class Verifier:
         self._observer.check_queue(self._backend.model(body.model).generator, caller.tenant)
         plan = await plan_verification(body, caller, self._backend)
         tokens = len(plan.prompt_ids) + len(plan.text_ids)
-        await self._ask(plan, body, caller)
         if self._allowance is not None:
             await self._allowance.take(caller, tokens)
         self._metrics.tokens(prompt=tokens)
@@ -101,28 +95,6 @@ class Verifier:
             )
         )
         return response
-
-    async def _ask(self, plan: VerificationPlan, body: VerificationRequest, caller: Principal) -> None:
-        """Counts the question, as detection counts those of callers who see evidence.
-
-        Raises:
-            TooManyRequests: passages of the text were asked about too often.
-        """
-        if self._throttle is None:
-            return
-        ids = np.array(plan.text_ids, dtype=np.int64)
-        options = body.model_dump_json(exclude={"text", "token_ids"}).encode()
-        sketch = await asyncio.to_thread(self._throttle.sketch, Content(options + ids.tobytes(), "", ids))
-        refusal = await self._throttle.admit(caller, [sketch], rate=plan.fpr)
-        if refusal is not None:
-            self._audit(
-                AuditEvent(
-                    "token.throttle", token_id=caller.token_id, tenant=caller.tenant, reason=refusal.reason
-                )
-            )
-            raise TooManyRequests(
-                refusal_words(refusal, self._throttle.rule_of(caller)), retry_after=refusal.wait_seconds
-            )
 
     async def _find(self, plan: VerificationPlan, caller: Principal, identifier: str) -> Finding:
         reading = ReadingRequest(

@@ -1,27 +1,18 @@
 """What an access token may use of each service; a service without limits has no allowance."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.access.token_limits import TokenLimits, Usage
 from ttmark.shared.http.service_errors import TooManyRequests
+from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.near_duplicates import Content, NearDuplicateThrottle, Sketch
 from ttmark.shared.limits.rate_limit import Grant
-from ttmark.shared.limits.refusal_words import refusal_words
+from ttmark.shared.limits.row_space import Reason
 from ttmark.shared.limits.usage_limits import UsageLimits
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
-from ttmark.shared.watermark.pauses import pause
-
-# Sketching less than this takes less time than handing it to another thread and back.
-_INLINE_ITEMS = 8192
-# As many as a request may have. The documents of a job are asked about in such pieces: Redis serves nobody
-# else meanwhile. Of a job that is refused, the pieces before count, and are free when it is sent again.
-_SKETCHES_AT_ONCE = 256
-Run = Callable[[Callable[[], list[Sketch]]], Awaitable[list[Sketch]]]
 
 
 class Allowance:
@@ -78,25 +69,12 @@ class TokenAllowance(Allowance):
         task.add_done_callback(self._settling.discard)
 
 
-@dataclass(frozen=True, slots=True)
-class AskedDocuments:
-    """The documents of a detection request.
+class DocumentAllowance(Allowance):
+    """Documents, and answers about their rows.
 
     Attributes:
-        count: how many.
-        rate: the false positive rate that they are asked at.
-        size: characters and token ids in all.
-        read: what the throttle compares of each; called on a thread where there is much to read.
+        ledger: counts the answers of callers who see verdicts alone; None: nothing is counted.
     """
-
-    count: int
-    rate: float
-    size: int
-    read: Callable[[], Sequence[Content]]
-
-
-class DocumentAllowance(Allowance):
-    """Documents, and questions about one passage."""
 
     def __init__(
         self,
@@ -106,44 +84,20 @@ class DocumentAllowance(Allowance):
         metrics: LimitMetrics,
         audit: AuditSink,
         *,
-        throttle: NearDuplicateThrottle | None,
+        ledger: AnswerLedger | None,
     ) -> None:
         super().__init__(service, counters, defaults, metrics, audit)
-        self._throttle = throttle
+        self.ledger = ledger
 
-    async def take(self, caller: Principal, asked: AskedDocuments, run: Run = asyncio.to_thread) -> None:
-        """Grants the documents of a request; `run` looks at long ones off the event loop.
+    async def take(self, caller: Principal, documents: int) -> None:
+        """Grants so many documents.
 
         Raises:
-            TooManyRequests: the minute's are used up, a passage was asked about too often, or too many
-                documents at coarse rates.
+            TooManyRequests: the minute's are used up.
         """
-        await self._grant(caller, Usage.DOCUMENTS, asked.count)
-        throttle = self._throttle
-        if throttle is None:
-            return
-        sketches = await sketched(asked, throttle, run)
-        for first in range(0, len(sketches), _SKETCHES_AT_ONCE):
-            some = sketches[first : first + _SKETCHES_AT_ONCE]
-            refusal = await throttle.admit(caller, some, rate=asked.rate)
-            if refusal is not None:
-                self._refused(caller, refusal.reason)
-                refusal = replace(refusal, index=first + refusal.index)
-                raise TooManyRequests(
-                    refusal_words(refusal, throttle.rule_of(caller)),
-                    param=f"inputs[{refusal.index}]",
-                    retry_after=refusal.wait_seconds,
-                )
+        await self._grant(caller, Usage.DOCUMENTS, documents)
 
-
-async def sketched(asked: AskedDocuments, throttle: NearDuplicateThrottle, run: Run) -> list[Sketch]:
-    """What the throttle compares; `run` looks at long documents off the event loop."""
-
-    def sketches() -> list[Sketch]:
-        found = []
-        for content in asked.read():
-            pause()
-            found.append(throttle.sketch(content))
-        return found
-
-    return sketches() if asked.size <= _INLINE_ITEMS else await run(sketches)
+    def refused(self, caller: Principal, reasons: Sequence[Reason]) -> None:
+        """Documents of a request got no verdict."""
+        for reason in dict.fromkeys(reasons):
+            self._refused(caller, reason)

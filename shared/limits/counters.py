@@ -1,12 +1,12 @@
 """Counters that are forgotten after a while: the one thing that limits keep."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from ttmark.shared.limits.local_spaces import LocalSpaces
-from ttmark.shared.limits.variants import Inquiry, Refusal
+from ttmark.shared.limits.row_space import Inquiry, Reply
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ _MOST_COUNTERS = 100_000
 
 
 class Counters(Protocol):
-    """Named integers that start at zero, and a space for each tenant's questions to the detector."""
+    """Named integers that start at zero, named values, and a space for each tenant's questions."""
 
     async def add(self, amounts: Mapping[str, int], *, lifetime_seconds: float) -> dict[str, int]:
         """Adds to each counter and gives the sums; each is forgotten `lifetime_seconds` after its last use.
@@ -24,11 +24,25 @@ class Counters(Protocol):
             StoreUnavailable: the counters cannot be reached.
         """
 
-    async def ask(self, inquiry: Inquiry) -> Refusal | None:
-        """Counts the questions of a request in their tenant's space; or none of them, and says why.
+    async def ask(self, inquiry: Inquiry) -> list[Reply]:
+        """Counts each question of a request in the tenant's space, or says why not.
 
         Raises:
             StoreUnavailable: the space cannot be reached.
+        """
+
+    async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
+        """Keeps values under a name; all of the name are forgotten `lifetime_seconds` after its last use.
+
+        Raises:
+            StoreUnavailable: they cannot be kept.
+        """
+
+    async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
+        """The values that were kept under a name.
+
+        Raises:
+            StoreUnavailable: they cannot be reached.
         """
 
     @property
@@ -48,6 +62,7 @@ class LocalCounters:
         self._most = most
         self._monotonic = monotonic
         self._values: dict[str, tuple[int, float]] = {}  # in the order of their last use
+        self._kept: dict[str, tuple[dict[bytes, bytes], float]] = {}
         self._spaces = LocalSpaces()
 
     @property
@@ -67,9 +82,21 @@ class LocalCounters:
             del self._values[next(iter(self._values))]
         return sums
 
-    async def ask(self, inquiry: Inquiry) -> Refusal | None:
+    async def ask(self, inquiry: Inquiry) -> list[Reply]:
         """Asks in memory."""
         return self._spaces.ask(inquiry)
+
+    async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
+        """Keeps in memory."""
+        now = self._monotonic()
+        self._kept = {old: kept for old, kept in self._kept.items() if kept[1] > now}
+        known = self._kept[name][0] if name in self._kept else {}
+        self._kept[name] = (known | dict(values), now + lifetime_seconds)
+
+    async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
+        """Looks into memory."""
+        values, expires_at = self._kept.get(name, ({}, 0.0))
+        return [values.get(field) if expires_at > self._monotonic() else None for field in fields]
 
     async def close(self) -> None:
         """Nothing to give up."""
@@ -104,9 +131,17 @@ class FallbackCounters:
         """Adds to the shared counters, or to the local ones."""
         return await self._run(lambda counters: counters.add(amounts, lifetime_seconds=lifetime_seconds))
 
-    async def ask(self, inquiry: Inquiry) -> Refusal | None:
+    async def ask(self, inquiry: Inquiry) -> list[Reply]:
         """Asks in the shared space, or in the local one."""
         return await self._run(lambda counters: counters.ask(inquiry))
+
+    async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
+        """Keeps in the shared store, or in the local one."""
+        await self._run(lambda counters: counters.put(name, values, lifetime_seconds=lifetime_seconds))
+
+    async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
+        """Looks into the shared store, or into the local one."""
+        return await self._run(lambda counters: counters.get(name, fields))
 
     async def _run(self, work: Callable[[Counters], Awaitable[T]]) -> T:
         if self._monotonic() >= self._retry_at:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from ttmark.shared.limits.variants import REASONS
+from ttmark.shared.limits.row_space import REASONS
 
-# Of the token, by what is counted; why questions to the detector are refused; and of public ones.
+# Of the token, by what is counted; why documents get no verdict; and of public questions.
 PUBLIC_LIMITS = ("address", "words")
 LIMITS = ("requests", "tokens", "documents", *REASONS, *PUBLIC_LIMITS)
 
@@ -17,7 +17,7 @@ class LimitMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._refusals = Counter(
             "ttmark_limit_refusals",
-            "Requests refused because a limit of their access token was reached.",
+            "Requests, and documents of requests, refused because a limit of their access token was reached.",
             ["limit"],
             registry=registry,
         )

@@ -5,68 +5,43 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.limits.variants import (
+from ttmark.shared.limits.row_space import (
     CAPACITY,
     CELLS,
-    DIGESTS,
+    FRESH,
+    LASTING,
+    LEAST_ROWS,
+    SPENT,
+    TURNING,
+    WARM,
     Inquiry,
     Question,
     Refusal,
-    is_variant,
+    Reply,
+    States,
+    states_of,
 )
-
-_FULL_CELL = 255
 
 
 class _Generation:
     def __init__(self, ends_at: float) -> None:
         self.ends_at = ends_at
         self.cells = np.zeros(CELLS, dtype=np.uint8)
-        self.digests: dict[int, bytes] = {}
+        self.answered: dict[bytes, bytes] = {}
         self.filled = 0
-        self.spent: Counter[str] = Counter()
-
-    def knows(self, digest: bytes) -> bool:
-        return self.digests.get(_place(digest)) == digest
-
-    def count(self, cells: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Adds one to each cell that is not full; which those were."""
-        grown = np.unique(cells)
-        grown = grown[self.cells[grown] < _FULL_CELL]
-        self.cells[grown] += 1
-        return grown
+        self.drawn: Counter[str] = Counter()
 
 
 class LocalSpaces:
-    """Every tenant's space; what the script of `RedisSpaces` does, in the plainest way."""
+    """Every tenant's space; what the script of `redis_spaces` does, in the plainest way."""
 
     def __init__(self) -> None:
         self._spaces: dict[str, dict[int, _Generation]] = {}
 
-    def ask(self, inquiry: Inquiry) -> Refusal | None:
-        """Counts the questions of a request; or none of them, and says why."""
+    def ask(self, inquiry: Inquiry) -> list[Reply]:
+        """Counts each question, or says why not."""
         current, before = self._generations(inquiry)
-        asked: list[tuple[Question, NDArray[np.uint32]]] = []
-        spent = filled = 0
-        refusal = None
-        for index, question in enumerate(inquiry.questions):
-            digest = question.digest
-            if current.knows(digest) or before.knows(digest) or any(one.digest == digest for one, _ in asked):
-                continue
-            spent += inquiry.price
-            filled += len(np.unique(question.cells))
-            refusal = _refusal(inquiry, index, spent, filled, current, before)
-            if refusal is not None:
-                break
-            asked.append((question, current.count(question.cells)))
-        if refusal is not None:
-            for _, grown in asked:
-                current.cells[grown] -= 1
-            return refusal
-        current.spent[inquiry.caller] += spent
-        current.filled += filled
-        current.digests.update((_place(question.digest), question.digest) for question, _ in asked)
-        return None
+        return [_ask(inquiry, question, current, before) for question in inquiry.questions]
 
     def _generations(self, inquiry: Inquiry) -> tuple[_Generation, _Generation]:
         if inquiry.space not in self._spaces:
@@ -89,21 +64,44 @@ class LocalSpaces:
         }
 
 
-def _place(digest: bytes) -> int:
-    return int.from_bytes(digest[:4], "big") % DIGESTS
+def _ask(inquiry: Inquiry, question: Question, current: _Generation, before: _Generation) -> Reply:
+    rows = question.cells.shape[1]
+    for generation in (current, before):
+        if question.digest in generation.answered:
+            return Reply(states_of(generation.answered[question.digest], rows))
+    refusal = _refusal(inquiry, question, current, before)
+    if refusal is not None:
+        return Reply(np.zeros(rows, dtype=np.uint8), refusal)
+    states = np.zeros(rows, dtype=np.uint8)
+    for cells, limit in zip(question.cells, inquiry.limits, strict=True):
+        states = _counted(cells, limit, states, current, before)
+    current.answered[question.digest] = states.tobytes() if states.any() else b""
+    current.drawn[inquiry.caller] += question.price
+    current.filled += max(LEAST_ROWS, rows)
+    return Reply(states)
 
 
 def _refusal(
-    inquiry: Inquiry, index: int, spent: int, filled: int, current: _Generation, before: _Generation
+    inquiry: Inquiry, question: Question, current: _Generation, before: _Generation
 ) -> Refusal | None:
-    cells, limit = inquiry.questions[index].cells, inquiry.rule.limit
-    counts = current.cells[cells].astype(np.int64)
-    if is_variant(counts + before.cells[cells] >= limit):
-        return inquiry.refusal("variants", index, alone=is_variant(counts >= limit))
-    mine = current.spent[inquiry.caller] + spent
-    if mine + before.spent[inquiry.caller] > inquiry.budget:
-        return inquiry.refusal("findings", index, alone=mine > inquiry.budget)
-    held = current.filled + filled
+    mine = current.drawn[inquiry.caller] + question.price
+    if mine + before.drawn[inquiry.caller] > inquiry.budget:
+        return Refusal("findings", inquiry.wait_seconds(lasting=mine > inquiry.budget))
+    held = current.filled + max(LEAST_ROWS, question.cells.shape[1])
     if held + before.filled > CAPACITY:
-        return inquiry.refusal("space", index, alone=held > CAPACITY)
+        return Refusal("space", inquiry.wait_seconds(lasting=held > CAPACITY))
     return None
+
+
+def _counted(
+    cells: NDArray[np.uint32], limit: int, states: States, current: _Generation, before: _Generation
+) -> States:
+    """The states after one layer more, whose counters are increased."""
+    mine = current.cells[cells].astype(np.int64)
+    answers = mine + before.cells[cells]
+    spent = answers >= limit
+    current.cells[np.unique(cells[(states < SPENT) & ~spent])] += 1
+    half, told = -(-limit // 2), answers + 1
+    warm = np.where((told == half) | (told == limit), TURNING, np.where(told > half, WARM, FRESH))
+    found = np.where(spent, np.where(mine >= limit, LASTING, SPENT), warm)
+    return np.maximum(states, found).astype(np.uint8)

@@ -1,30 +1,27 @@
-"""What the public may ask: words in a day, by asker, token and tenant; and questions about a passage.
+"""What the public may ask: words in a day, by asker, token and tenant; and answers about rows.
 
-A question counts twice: among those of who asks, and among those of all the tenant's public askers. The first
-keeps one of them from using up the others' questions; the second bounds what all of them learn together.
+An answer counts twice: among those of who asks, and among those of all the tenant's public askers. The first
+keeps one of them from using up the others' answers; the second bounds what all of them learn together.
 """
 
-import asyncio
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.limits.allowances import AskedDocuments, Run, sketched
+from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
 from ttmark.shared.limits.rate_limit import Grant, RateLimiter
-from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.limits.row_space import AnswerRule, Reason
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 
 _DAY = 86_400.0
 _MINUTE = 60.0
 _CHARACTERS_IN_A_WORD = 6
 _FEWEST_WORDS = 50
-_EVERYBODY = "everybody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +31,16 @@ class PublicBudget:
     Attributes:
         address_words, token_words, tenant_words: in a day; the first of people without a token.
         address_requests: in a minute.
-        asker: how often one asker may ask about a passage.
-        everybody: how often all of a tenant's may, and by how many chance findings they may profit.
+        asker: answers that one asker may have about a row.
+        everybody: what all of a tenant's may have, and by how many chance findings they may profit.
     """
 
     address_words: int
     token_words: int
     tenant_words: int
     address_requests: int
-    asker: VariantRule
-    everybody: VariantRule
+    asker: int
+    everybody: AnswerRule
 
 
 def words_of(text: str) -> int:
@@ -55,7 +52,7 @@ class PublicAllowance:
     """Counts what the public asks, in all replicas that share the counters.
 
     Args:
-        key: names what is counted, as in `NearDuplicateThrottle`.
+        key: names what is counted, as in `AnswerLedger`.
     """
 
     def __init__(
@@ -73,11 +70,7 @@ class PublicAllowance:
         self._audit = audit
         self._words = RateLimiter(counters, window_seconds=_DAY, now=now)
         self._requests = RateLimiter(counters, window_seconds=_MINUTE, now=now)
-        # One key: both read the same sketches, and count in one space of the tenant's, under other names.
-        self._asker, self._everybody = (
-            NearDuplicateThrottle(counters, key=key, rule=rule, now=now)
-            for rule in (budget.asker, budget.everybody)
-        )
+        self.ledger = AnswerLedger(counters, key=key, rule=budget.everybody, each=budget.asker, now=now)
 
     async def admit_guest(self, guest: str) -> float | None:
         """A request of somebody without a token: None, or the seconds after which to try again.
@@ -90,39 +83,15 @@ class PublicAllowance:
             self._metrics.refused("address")
         return wait
 
-    async def take(
-        self,
-        caller: Principal,
-        guest: str | None,
-        asked: AskedDocuments,
-        words: int,
-        run: Run = asyncio.to_thread,
-    ) -> None:
-        """Grants a question about one text; `run` looks at a long one off the event loop.
+    async def take(self, caller: Principal, guest: str | None, words: int) -> None:
+        """Grants the words of a question.
 
         Args:
             guest: the name of an asker without a token, who came in under `caller`.
 
         Raises:
-            TooManyRequests: the day's words are used up, or the text was asked about too often.
+            TooManyRequests: the day's words are used up.
         """
-        await self._take_words(caller, guest, words)
-        sketches = await sketched(asked, self._asker, run)
-        asker = replace(caller, token_id=f"{caller.token_id} {guest or ''}", scopes=frozenset())
-        everybody = replace(caller, token_id=_EVERYBODY, scopes=frozenset())
-        # Who asked too often already takes nothing from the others.
-        for throttle, whose in ((self._asker, asker), (self._everybody, everybody)):
-            refusal = await throttle.admit(whose, sketches, rate=asked.rate)
-            if refusal is not None:
-                self._refused(caller, refusal.reason)
-                raise TooManyRequests(
-                    "This text, or one like it, has been asked about as often as it may be for now. "
-                    "Other texts can be asked about.",
-                    param="text",
-                    retry_after=refusal.wait_seconds,
-                )
-
-    async def _take_words(self, caller: Principal, guest: str | None, words: int) -> None:
         budget = self._budget
         names = [
             (f"public.words.token:{caller.token_id}", budget.token_words),
@@ -142,6 +111,11 @@ class PublicAllowance:
                 self._refused(caller, "words")
                 raise TooManyRequests("The words of a day are used up.", retry_after=taken)
             granted.append(taken)
+
+    def refused(self, caller: Principal, reasons: Sequence[Reason]) -> None:
+        """A text got no verdict."""
+        for reason in reasons:
+            self._refused(caller, reason)
 
     def _refused(self, caller: Principal, limit: str) -> None:
         self._metrics.refused(limit)

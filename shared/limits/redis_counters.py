@@ -1,9 +1,9 @@
 """Counters that all replicas share, in Redis."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ttmark.shared.limits import redis_spaces
-from ttmark.shared.limits.variants import Inquiry, Refusal
+from ttmark.shared.limits.row_space import Inquiry, Reply
 from ttmark.shared.vault.redis_address import RedisAddress
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_conversation import Command, Conversation
@@ -46,9 +46,28 @@ class RedisCounters:
 
         return await self._client.run(add)
 
-    async def ask(self, inquiry: Inquiry) -> Refusal | None:
+    async def ask(self, inquiry: Inquiry) -> list[Reply]:
         """One round trip. A repetition after a broken connection is known again: it counts once."""
         return await self._client.run(lambda redis: redis_spaces.ask(redis, inquiry))
+
+    async def put(self, name: str, values: Mapping[bytes, bytes], *, lifetime_seconds: float) -> None:
+        """One round trip."""
+        key = f"{HASH_TAG}:count:{name}"
+        fields = [part for pair in values.items() for part in pair]
+
+        async def put(redis: Conversation) -> None:
+            await redis.ask(("HSET", key, *fields), ("PEXPIRE", key, int(1000 * lifetime_seconds)))
+
+        await self._client.run(put)
+
+    async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
+        """One round trip."""
+
+        async def get(redis: Conversation) -> list[bytes | None]:
+            (values,) = await redis.ask(("HMGET", f"{HASH_TAG}:count:{name}", *fields))
+            return list(values)
+
+        return await self._client.run(get)
 
     async def close(self) -> None:
         """Closes idle connections."""

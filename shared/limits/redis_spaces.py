@@ -2,16 +2,25 @@
 
 from typing import cast
 
-from ttmark.shared.limits.variants import CAPACITY, CELLS, DIGESTS, REASONS, RUN, Inquiry, Refusal
+from ttmark.shared.limits.row_space import (
+    CAPACITY,
+    CELLS,
+    LEAST_ROWS,
+    STORE_REASONS,
+    Inquiry,
+    Refusal,
+    Reply,
+    states_of,
+)
 from ttmark.shared.vault.redis_conversation import Command, Conversation
 from ttmark.shared.vault.redis_location import HASH_TAG
 
-# Of each generation three keys: `cells`, a byte for each; `digests`, 8 bytes at each place; `sums`, a hash.
+# Of each generation three keys: `cells`, a byte for each; `answered`, states by digest; `sums`, a hash.
 # Commands hold at most 1,500 operations: Lua unpacks no more than some 8,000 values.
 _SCRIPT = """
-local limit, price, budget = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local capacity, places, run = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local caller, lifetime = 'spent:' .. ARGV[7], ARGV[8]
+local lifetime, capacity, least = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local budget, caller = tonumber(ARGV[4]), 'drawn:' .. ARGV[5]
+local layers = tonumber(ARGV[7])
 
 local function bitfield(key, cells, operation, ...)
   local replies = {}
@@ -29,96 +38,93 @@ local function bitfield(key, cells, operation, ...)
 end
 
 local function sum(key, field) return tonumber(redis.call('HGET', key, field) or '0') end
-
-local function is_variant(current, before)
-  local total, most, length = 0, 0, math.min(run, #current)
-  local hot = {}
-  for i = 1, #current do
-    hot[i] = (current[i] + (before and before[i] or 0) >= limit) and 1 or 0
-    total = total + hot[i] - (i > length and hot[i - length] or 0)
-    most = math.max(most, total)
-  end
-  return #current > 0 and most >= math.min(5, math.floor((#current + 1) / 2))
-end
-
 local function flag(condition) return condition and 1 or 0 end
 
-local spent_now, spent_before = sum(KEYS[3], caller), sum(KEYS[6], caller)
+local drawn_now, drawn_before = sum(KEYS[3], caller), sum(KEYS[6], caller)
 local filled_now, filled_before = sum(KEYS[3], 'filled'), sum(KEYS[6], 'filled')
-local spent, filled, known, grown, refusal = 0, 0, {}, {}, nil
+local drawn, filled = 0, 0
 
 -- At its full length from the start: what grows is given twice the room that it needs.
-for i, length in ipairs({tonumber(ARGV[9]), 8 * places}) do
-  if redis.call('GETRANGE', KEYS[i], length - 1, length - 1) == '' then
-    redis.call('SETRANGE', KEYS[i], length - 1, '\\0')
-  end
+local length = tonumber(ARGV[6])
+if redis.call('GETRANGE', KEYS[1], length - 1, length - 1) == '' then
+  redis.call('SETRANGE', KEYS[1], length - 1, '\\0')
 end
 
-local function examine(index, cells, distinct)
-  local current, before = bitfield(KEYS[1], cells, 'GET'), bitfield(KEYS[4], cells, 'GET')
-  if is_variant(current, before) then return {1, index, flag(is_variant(current))} end
-  local mine = spent_now + spent + price
-  if mine + spent_before > budget then return {2, index, flag(mine > budget)} end
-  local held = filled_now + filled + #distinct
-  if held + filled_before > capacity then return {3, index, flag(held > capacity)} end
-  local replies = bitfield(KEYS[1], distinct, 'INCRBY', 1)
-  for i, cell in ipairs(distinct) do
-    if replies[i] then grown[#grown + 1] = cell end
-  end
-  spent, filled = spent + price, filled + #distinct
-end
-
-local fresh = {}
-for i = 10, #ARGV, 2 do
-  local digest, packed = ARGV[i], ARGV[i + 1]
-  local place = 8 * (struct.unpack('>I4', digest) % places)
-  if not (known[digest] or redis.call('GETRANGE', KEYS[2], place, place + 7) == digest
-      or redis.call('GETRANGE', KEYS[5], place, place + 7) == digest) then
-    local cells, distinct, met = {}, {}, {}
-    for at = 1, #packed, 4 do
-      local cell = struct.unpack('>I4', packed, at)
-      cells[#cells + 1] = cell
-      if not met[cell] then
-        met[cell] = true
-        distinct[#distinct + 1] = cell
+local function count(packed, rows)
+  local states, any = {}, false
+  for row = 1, rows do states[row] = 0 end
+  for layer = 0, layers - 1 do
+    local limit, cells = tonumber(ARGV[8 + layer]), {}
+    for row = 1, rows do cells[row] = struct.unpack('>I4', packed, 4 * (layer * rows + row) - 3) end
+    local mine, before = bitfield(KEYS[1], cells, 'GET'), bitfield(KEYS[4], cells, 'GET')
+    local fresh, met, half = {}, {}, math.ceil(limit / 2)
+    for row, cell in ipairs(cells) do
+      local answers = mine[row] + before[row]
+      if answers >= limit then
+        states[row] = math.max(states[row], mine[row] >= limit and 4 or 3)
+      else
+        if states[row] < 3 and not met[cell] then
+          met[cell] = true
+          fresh[#fresh + 1] = cell
+        end
+        if answers + 1 == half or answers + 1 == limit then states[row] = math.max(states[row], 2)
+        elseif answers + 1 > half then states[row] = math.max(states[row], 1) end
       end
     end
-    refusal = examine((i - 10) / 2, cells, distinct)
-    if refusal then break end
-    known[digest] = true
-    fresh[#fresh + 1] = {place, digest}
+    bitfield(KEYS[1], fresh, 'INCRBY', 1)
+  end
+  for row = 1, rows do
+    any = any or states[row] > 0
+    states[row] = string.char(states[row])
+  end
+  return any and table.concat(states) or ''
+end
+
+local replies = {}
+for i = 8 + layers, #ARGV, 3 do
+  local digest, price, packed = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local rows = #packed / (4 * layers)
+  local known = redis.call('HGET', KEYS[2], digest) or redis.call('HGET', KEYS[5], digest)
+  local mine, held = drawn_now + drawn + price, filled_now + filled + math.max(least, rows)
+  if known then replies[#replies + 1] = {0, 0, known}
+  elseif mine + drawn_before > budget then replies[#replies + 1] = {1, flag(mine > budget), ''}
+  elseif held + filled_before > capacity then replies[#replies + 1] = {2, flag(held > capacity), ''}
+  else
+    local states = count(packed, rows)
+    redis.call('HSET', KEYS[2], digest, states)
+    drawn, filled = drawn + price, filled + math.max(least, rows)
+    replies[#replies + 1] = {0, 0, states}
   end
 end
-if refusal then
-  -- A cell may be in several documents: each time it is taken back once.
-  bitfield(KEYS[1], grown, 'INCRBY', -1)
-elseif #fresh > 0 then
-  for _, one in ipairs(fresh) do redis.call('SETRANGE', KEYS[2], one[1], one[2]) end
-  redis.call('HINCRBY', KEYS[3], caller, spent)
-  redis.call('HINCRBY', KEYS[3], 'filled', filled)
-end
+redis.call('HINCRBY', KEYS[3], caller, drawn)
+redis.call('HINCRBY', KEYS[3], 'filled', filled)
 for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], lifetime) end
-return refusal or {0, 0, 0}
+return replies
 """
 
 
-async def ask(redis: Conversation, inquiry: Inquiry) -> Refusal | None:
-    """Counts the questions of a request; or none of them, and says why.
+async def ask(redis: Conversation, inquiry: Inquiry) -> list[Reply]:
+    """Counts each question, or says why not.
 
     Raises:
         RedisError: the script could not be run.
     """
     number = inquiry.generation
     keys = [
-        f"{HASH_TAG}:count:near:{inquiry.space}:{generation}:{part}"
+        f"{HASH_TAG}:count:rows:{inquiry.space}:{generation}:{part}"
         for generation in (number, number - 1)
-        for part in ("cells", "digests", "sums")
+        for part in ("cells", "answered", "sums")
     ]
     command: list[str | bytes | int] = ["EVAL", _SCRIPT, len(keys), *keys]
-    command += [inquiry.rule.limit, inquiry.price, inquiry.budget, CAPACITY, DIGESTS, RUN]
-    command += [inquiry.caller, int(2000 * inquiry.span), CELLS]
+    command += [int(2000 * inquiry.span), CAPACITY, LEAST_ROWS, inquiry.budget, inquiry.caller, CELLS]
+    command += [len(inquiry.limits), *inquiry.limits]
     for question in inquiry.questions:
-        command += [question.digest, question.cells.astype(">u4").tobytes()]
-    (reply,) = await redis.ask(cast(Command, command))
-    reason, index, alone = map(int, reply)
-    return inquiry.refusal(REASONS[reason - 1], index, alone=bool(alone)) if reason else None
+        command += [question.digest, question.price, question.cells.astype(">u4").tobytes()]
+    (answers,) = await redis.ask(cast(Command, command))
+    replies = []
+    for question, (reason, lasting, packed) in zip(inquiry.questions, answers, strict=True):
+        refusal = None
+        if reason:
+            refusal = Refusal(STORE_REASONS[reason - 1], inquiry.wait_seconds(lasting=bool(lasting)))
+        replies.append(Reply(states_of(packed, question.cells.shape[1]), refusal))
+    return replies

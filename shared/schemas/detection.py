@@ -15,7 +15,7 @@ DEFAULT_BETA = 5.0
 
 TokenId = Annotated[int, Field(ge=0, lt=2**32 - 1)]  # the last value of 32 bits stands for no token
 KeyId = Annotated[str, Field(min_length=1, max_length=128)]
-Verdict = Literal["watermarked", "not_detected", "too_short", "not_examined"]
+Verdict = Literal["watermarked", "not_detected", "too_short", "not_examined", "no_verdict"]
 Phase = Literal[0, "any"]
 
 
@@ -144,10 +144,28 @@ class Message(AnswerModel):
 
 
 class DocumentError(AnswerModel):
-    """Why a document was not examined."""
+    """Why there is nothing to say of a document."""
 
-    code: str
+    code: str = Field(
+        description="`internal_error` with `not_examined`. With `no_verdict`: `evidence_spent` (its passages "
+        "were in as many answers as they may be), `chance_findings_spent` (too many documents at coarse "
+        "rates), `space_full` (more text than a tenant is kept count of) or `ids_spell_nothing`. Later "
+        "services may know others."
+    )
     message: str
+    retry_after: float | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Seconds after which the document can be asked about again.",
+    )
+
+
+class AskedBefore(AnswerModel):
+    """What was said of a passage before the answers about it were used up."""
+
+    verdict: Literal["watermarked", "not_detected"]
+    at: float = Field(description="When, in seconds since 1970.")
+    tokens: int = Field(description="Of the passage, about.")
 
 
 class DetectionResult(AnswerModel):
@@ -155,11 +173,13 @@ class DetectionResult(AnswerModel):
 
     id: str
     verdict: Verdict = Field(
-        description="`not_examined` says nothing about the document: it is over a limit, or an error on our "
-        "side ended its examination. The other documents have their results."
+        description="`not_examined` and `no_verdict` say nothing about the document; the other documents "
+        "have their results. `not_examined`: it is over a limit of length, or an error on our side ended its "
+        "examination. `no_verdict`: a limit of tokens without detect:evidence is reached; `error` says which "
+        "and when it ends."
     )
     error: DocumentError | None = Field(
-        default=None, exclude_if=is_none, description="With `not_examined`: which limit, or what went wrong."
+        default=None, exclude_if=is_none, description="With `not_examined` and `no_verdict`: why."
     )
     basis: str = Field(
         default=Basis.WATERMARK,
@@ -216,6 +236,19 @@ class DetectionResult(AnswerModel):
         default=None,
         exclude_if=is_none,
         description="C2PA manifests in the text, in order; their characters are no part of what is examined.",
+    )
+    asked_before: AskedBefore | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Without the scope detect:evidence: a passage of the document was in so many answers "
+        "that it counts no more, and this is what was said of it before. With `watermarked` the verdict "
+        "rests on it.",
+    )
+    reads_back: bool | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="False: the token ids are not those of the text that they spell, so that the text may "
+        "get another answer.",
     )
     case: str | None = Field(
         default=None,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.pauses import STEPS
 from ttmark.shared.watermark.prf import key_lanes
+from ttmark.shared.watermark.redrawn import RowKeys
 from ttmark.shared.watermark.watermark import Watermark
 
 
@@ -22,10 +23,12 @@ def scores_under_each(
     occurrences: NDArray[np.int64] | None = None,
     *,
     rows: int = STEPS,
+    row_keys: RowKeys | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     """`Watermark.score` of the blocks [N] under run after run of the keys: which keys, scores [run, N].
 
     A run has as many keys as make about `rows` scores, and at least one: memory does not grow with the keys.
+    Those of `row_keys` have keys of their own, whatever the pool's are.
     """
     count = len(contexts)
     run = max(1, min(len(prf_keys), rows // max(1, count)))
@@ -39,5 +42,7 @@ def scores_under_each(
         size = keys.stop - first
         own = slice(size * count)
         of_each = np.repeat(lanes[keys], count, axis=0)
+        if row_keys is not None:
+            row_keys.put_into(of_each.reshape(size, count, 2))
         again = None if occurrences is None else occurrences[own]
         yield keys, watermark.score(of_each, contexts[own], blocks[own], again).reshape(size, count)

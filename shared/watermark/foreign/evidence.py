@@ -38,12 +38,20 @@ class ScoredText(Protocol):
     def positions(self) -> Tokens:
         """Places in the text of the scored tokens [N], ascending."""
 
+    def keeping(self, kept: NDArray[np.bool_]) -> "ScoredText":
+        """The text with these of its scored tokens [N] alone."""
+
     def evidence(self, first: int, last: int) -> ForeignEvidence:
         """What the scored tokens `first` to `last`, the latter left out, say by themselves; at least one."""
 
 
 class ForeignMark(ABC):
     """A scheme with its key."""
+
+    @property
+    @abstractmethod
+    def row_tokens(self) -> int:
+        """Tokens that a score depends on, the scored one included."""
 
     @abstractmethod
     def read(self, tokens: Tokens) -> ScoredText:

@@ -36,6 +36,11 @@ class GumbelText:
     positions: Tokens
     keys: Sequence[KeyScores]
 
+    def keeping(self, kept: NDArray[np.bool_]) -> "GumbelText":
+        """The text with these of its scored tokens [N] alone."""
+        keys = [KeyScores(key.weight, key.scores[kept], key.least[kept]) for key in self.keys]
+        return GumbelText(self.positions[kept], keys)
+
     def evidence(self, first: int, last: int) -> ForeignEvidence:
         """`score` is the sum of the scores."""
         score = math.fsum(key.weight * float(key.scores[first:last].sum()) for key in self.keys)

@@ -62,6 +62,11 @@ class Kgw(ForeignMark):
         """Green tokens under each seed."""
         return int(self.vocab_size * self.greenlist_ratio)
 
+    @property
+    def row_tokens(self) -> int:
+        """The token and what its seed is made of."""
+        return self.context_width if self.seeding_scheme == "selfhash" else 2
+
     def read(self, tokens: Tokens) -> "KgwScores":
         """Finds the green tokens of a completion; a token counts once under each seed.
 
@@ -121,6 +126,11 @@ class KgwScores:
     positions: Tokens
     drawn: Sequence[tuple[int, int]]
     greens: NDArray[np.bool_]
+
+    def keeping(self, kept: NDArray[np.bool_]) -> "KgwScores":
+        """The text with these of its scored tokens [N] alone."""
+        drawn = [self.drawn[row] for row in np.flatnonzero(kept).tolist()]
+        return KgwScores(self.mark, self.positions[kept], drawn, self.greens[kept])
 
     def evidence(self, first: int, last: int) -> ForeignEvidence:
         """`score` is the number of green tokens.

@@ -48,6 +48,11 @@ class SglangGumbel(ForeignMark):
         if not 0.0 < self.mixing_probability < 1.0:
             raise ValueError(f"the mixing probability must be between 0 and 1, not {self.mixing_probability}")
 
+    @property
+    def row_tokens(self) -> int:
+        """The token and its context."""
+        return self.context_window + 1
+
     def read(self, tokens: Tokens) -> GumbelText:
         """Scores a completion; of equal contexts the first alone counts."""
         if tokens.size <= self.context_window:

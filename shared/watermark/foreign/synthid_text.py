@@ -51,6 +51,11 @@ class SynthIdText(ForeignMark):
                 f"the sampling table's size must be a power of two up to 2**{_MOST_BITS}, not {size}"
             )
 
+    @property
+    def row_tokens(self) -> int:
+        """An n-gram."""
+        return self.ngram_len
+
     def read(self, tokens: Tokens) -> "SynthIdScores":
         """Reads a completion; equal contexts, and equal hashes, count once."""
         if tokens.size < self.ngram_len:
@@ -95,6 +100,10 @@ class SynthIdScores:
     positions: Tokens
     places: Tokens
     bits: Tokens
+
+    def keeping(self, kept: NDArray[np.bool_]) -> "SynthIdScores":
+        """The text with these of its scored tokens [N] alone."""
+        return SynthIdScores(self.mark, self.positions[kept], self.places[kept], self.bits[kept])
 
     def evidence(self, first: int, last: int) -> ForeignEvidence:
         """`score` is the mean bit.

@@ -56,6 +56,11 @@ class VllmGumbel(ForeignMark):
         ):
             raise ValueError(f"alpha must be 0, 1, or {_LEAST} to {1 - _LEAST}, not {self.alpha}")
 
+    @property
+    def row_tokens(self) -> int:
+        """The token and its context."""
+        return self.context_width + 1
+
     def read(self, tokens: Tokens) -> GumbelText:
         """Scores a completion; of equal contexts the first alone counts."""
         padded = np.concatenate([np.full(self.context_width, -1), tokens])

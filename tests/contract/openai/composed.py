@@ -150,7 +150,6 @@ def build_service(
     tracer_provider: Any = None,
     template: ChatTemplate | None = None,
     allowance: Any = None,
-    throttle: Any = None,
     **given: Any,
 ) -> Service:
     """A service over a generator, not listening yet; `given` are rules of the backend, and limits."""
@@ -180,6 +179,5 @@ def build_service(
             audit=audit.append,
         ),
         allowance,
-        throttle,
     )
     return Service(generator, app, keys, registry, audit)

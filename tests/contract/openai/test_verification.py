@@ -15,9 +15,6 @@ from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, SequenceF
 from ttmark.services.cli.main import app
 from ttmark.services.cli.verify import summary
 from ttmark.shared.client import AsyncClient, Client
-from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.variants import VariantRule
 from ttmark.shared.schemas.verification import VerificationResponse
 
 PATH = "/v1/watermark/verify"
@@ -187,7 +184,7 @@ def test_the_audit_trail_says_which_keys_were_tried_on_how_much(fake: Any) -> No
     assert event.request_id == answer["request_id"]
 
 
-async def test_an_allowance_is_asked_for_prompt_and_text_and_questions_are_counted(
+async def test_an_allowance_is_asked_for_prompt_and_text_and_no_question_is_counted(
     build: Callable[..., Any], fake: Any
 ) -> None:
     taken: list[int] = []
@@ -196,20 +193,10 @@ async def test_an_allowance_is_asked_for_prompt_and_text_and_questions_are_count
         async def take(self, _: object, tokens: int) -> None:
             taken.append(tokens)
 
-    rule = VariantRule(limit=3, window_seconds=600.0)
-    throttle = NearDuplicateThrottle(LocalCounters(), key=b"k" * 32, rule=rule, evidence_rule=rule)
-    service = build(fake.generator, allowance=Allowance(), throttle=throttle)
+    service = build(fake.generator, allowance=Allowance())
     transport = httpx.ASGITransport(service.app)
     headers = {"Authorization": "Bearer detector"}
     async with httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers) as client:
-
-        async def ask(**change: Any) -> int:
-            return (await client.post(PATH, json=BODY | change)).status_code
-
-        assert await ask(prompt=[1, 2, 3]) == 200
-        assert taken == [63]
-        changed = [[*IDS[:40], 70 + number, *IDS[41:]] for number in range(3)]
-        assert [await ask(token_ids=ids) for ids in changed] == [200, 200, 429]
-        assert [await ask(prompt=[1, 2, 3]), await ask(token_ids=IDS[::-1])] == [200, 200]
-    assert len(taken) == 5
-    assert service.audit[-3].action == "token.throttle"
+        answers = [await client.post(PATH, json=BODY | {"prompt": [1, 2, 3]}) for _ in range(60)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert taken == [63] * 60

@@ -58,7 +58,7 @@ LABELS = {
     "status": "HTTP status, or the three states of a response's watermark",
     "step": "`generate`, `detect`",
     "text": "`generated`, `human`",
-    "verdict": "`watermarked`, `not_detected`, `too_short`, `not_examined`",
+    "verdict": "`watermarked`, `not_detected`, `too_short`, `not_examined`, `no_verdict`",
     "version": "one",
 }
 

@@ -36,7 +36,7 @@ from ttmark.shared.vault.open_store import open_store
 
 HERE = Path(__file__).parent
 SMALL_TOKENS = 400
-SETTINGS = {"TTMARK_VARIANTS_PER_DOCUMENT": "0", "TTMARK_BLOCKS_PER_MINUTE": "0"}
+SETTINGS = {"TTMARK_ANSWERS_PER_PASSAGE": "0", "TTMARK_BLOCKS_PER_MINUTE": "0"}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.tokenization import TextTokenizer
 
 UNLIMITED = {
-    "TTMARK_VARIANTS_PER_DOCUMENT": "0",
+    "TTMARK_ANSWERS_PER_PASSAGE": "0",
     "TTMARK_BLOCKS_PER_MINUTE": "0",
     "TTMARK_REQUESTS_PER_MINUTE": "0",
     "TTMARK_DOCUMENTS_PER_MINUTE": "0",

@@ -53,7 +53,13 @@ def byte_tokenizer() -> TextTokenizer:
 
 
 def watermarked_text(
-    tokenizer: TextTokenizer, watermark: Watermark, prf_key: bytes, tokens: int, *, spaces: Spaces = "few"
+    tokenizer: TextTokenizer,
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: int,
+    *,
+    spaces: Spaces = "few",
+    seed: int = 7,
 ) -> str:
     """A text whose blocks are drawn from a watermarked uniform distribution over letter pairs.
 
@@ -61,7 +67,7 @@ def watermarked_text(
         spaces: `few`: as many as of any letter; `single`: half of the pairs end in one, and no two meet;
             `double`: a quarter of the pairs are two. The latter need blocks of two.
     """
-    generator = np.random.default_rng(7)
+    generator = np.random.default_rng(seed)
     letters = [tokenizer.encode(chr(letter))[0] for letter in LETTERS]
     written: list[int] = []
     tracker = watermark.tracker()
@@ -114,11 +120,11 @@ class Service:
         kind = CombinedResult if mode == "combined" else DetectionResult
         return [kind.model_validate(result) for result in response.json()["results"]]
 
-    def marked(self, key_id: str, tokens: int = 200, *, spaces: Spaces = "few") -> str:
+    def marked(self, key_id: str, tokens: int = 200, *, spaces: Spaces = "few", seed: int = 7) -> str:
         key = self.keys[key_id]
         assert key.primary is not None
         return watermarked_text(
-            self.tokenizer, key.profile.watermark(), key.primary.prf_key, tokens, spaces=spaces
+            self.tokenizer, key.profile.watermark(), key.primary.prf_key, tokens, spaces=spaces, seed=seed
         )
 
 

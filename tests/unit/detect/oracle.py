@@ -10,17 +10,19 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.options import route_of
 from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.vault.audit import no_audit
 
-RULE = VariantRule(limit=12, window_seconds=86_400.0, findings=0.1)  # the settings' defaults
+RULE = AnswerRule(limit=12, window_seconds=86_400.0, findings=0.1)  # the settings' defaults
 FINEST, COARSEST = 1e-5, 1e-2
 KEY = "a-one"
 GROUPS = (
@@ -75,7 +77,7 @@ class Oracle:
 
     Attributes:
         asked: requests so far.
-        answered: of them, those with a verdict.
+        answered: of them, those with a verdict that does not rest on what was said before.
     """
 
     service: Any
@@ -87,38 +89,43 @@ class Oracle:
 
     async def post(self, body: dict[str, object], mode: str | None = None) -> httpx.Response:
         self.asked += 1
-        path = f"/v1/detect/{mode or self.mode}"
+        path = route_of(mode or self.mode)
         response = await self.client.post(path, json=body, headers=self.headers)
-        self.answered += response.status_code == 200
+        (result, *_) = response.json()["results"] if response.status_code == 200 else [{}]
+        self.answered += result.get("verdict", "no_verdict") != "no_verdict" and (
+            result["verdict"] != "watermarked" or "asked_before" not in result
+        )
         return response
 
     async def found(self, words: Sequence[str], rate: float) -> bool | None:
         """Whether the text is found at `rate`; None where the question is refused."""
         response = await self.post({"inputs": [{"text": " ".join(words)}], "keys": [KEY], "fpr": rate})
-        if response.status_code == 429:
-            return None
         assert response.status_code == 200, response.text
-        return bool(response.json()["results"][0]["verdict"] == "watermarked")
+        verdict = response.json()["results"][0]["verdict"]
+        return None if verdict == "no_verdict" else bool(verdict == "watermarked")
 
 
 @asynccontextmanager
 async def oracle(
-    service: Any, *, rule: VariantRule | None = RULE, counters: Counters | None = None
+    service: Any,
+    *,
+    rule: AnswerRule | None = RULE,
+    counters: Counters | None = None,
+    case_key: CaseKey | None = None,
 ) -> AsyncIterator[Oracle]:
     """The service with its limits (None: without), asked by its token without evidence."""
     counters = counters or LocalCounters()
     registry = CollectorRegistry()
-    throttle = rule and NearDuplicateThrottle(
-        counters, key=bytes(32), rule=rule, now=lambda: 86_400.0 * 1_000
-    )
+    ledger = rule and AnswerLedger(counters, key=bytes(32), rule=rule, now=lambda: 86_400.0 * 1_000)
     allowance = DocumentAllowance(
-        "detect", counters, TokenLimits(), LimitMetrics(registry), no_audit, throttle=throttle
+        "detect", counters, TokenLimits(), LimitMetrics(registry), no_audit, ledger=ledger
     )
     app = create_detection_app(
         service.backend,
         AppOptions(authenticate=service.authenticate, registry=registry),
         readiness=lambda: Readiness({"keys": True}),
         allowance=allowance,
+        case_key=case_key,
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
         yield Oracle(service, client, headers=service.headers("verdict"))

@@ -19,7 +19,7 @@ from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
-from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.vault.audit import AuditEvent
 
 DAY = 86_400.0
@@ -28,8 +28,8 @@ BUDGET = PublicBudget(  # the settings' defaults
     token_words=100_000,
     tenant_words=300_000,
     address_requests=20,
-    asker=VariantRule(4, DAY),
-    everybody=VariantRule(12, DAY, 0.1),
+    asker=4,
+    everybody=AnswerRule(12, DAY, 0.1),
 )
 UNCOUNTED = replace(BUDGET, address_words=0, token_words=0, tenant_words=0, address_requests=0)
 

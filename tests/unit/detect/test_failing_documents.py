@@ -22,10 +22,10 @@ from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.labels import Label
 from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.near_duplicates import NearDuplicateThrottle
-from ttmark.shared.limits.variants import VariantRule
+from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.vault.audit import AuditEvent, no_audit
@@ -119,7 +119,7 @@ async def desk(service) -> AsyncIterator[Desk]:
             TokenLimits(requests_per_minute=0, documents_per_minute=0),
             LimitMetrics(CollectorRegistry()),
             no_audit,
-            throttle=NearDuplicateThrottle(counters, key=b"k", rule=VariantRule(250, 60.0)),
+            ledger=AnswerLedger(counters, key=b"k", rule=AnswerRule(250, 60.0)),
         ),
         case_key=service.case_key,
     )
@@ -183,16 +183,13 @@ async def test_whatever_it_fails_with(desk: Desk, break_at: Break, error: BaseEx
     assert [result["verdict"] for result in response.json()["results"]] == ["not_examined", "not_detected"]
 
 
-async def test_a_fault_of_the_throttle_costs_no_answer_and_is_no_way_around_it(
-    desk: Desk, break_at: Break
-) -> None:
-    break_at("detect_service.questions:letters_of")
+async def test_a_document_whose_rows_cannot_be_counted_is_not_scored(desk: Desk, break_at: Break) -> None:
+    break_at("detect_service.reader:DocumentReader.token_ids")
     with capture_logs() as logs:
-        response = await desk.ask([FAILING])
-        assert [result["verdict"] for result in response.json()["results"]] == ["not_detected"]
-        assert [entry["error"] for entry in logs if entry["event"] == "document_failed"] == ["ValueError"]
-        refused = [(await desk.ask([f"{FAILING} {count}"])).status_code for count in range(60)]
-    assert refused[-1] == 429
+        response = await desk.ask([FAILING, "A text that can be counted."], token="verdict")
+    verdicts = [result["verdict"] for result in response.json()["results"]]
+    assert verdicts == ["not_examined", "too_short"]
+    assert {entry["error"] for entry in logs if entry["event"] == "document_failed"} == {"ValueError"}
 
 
 async def test_a_document_that_is_too_long_beside_it_is_set_apart_too(desk: Desk, break_at: Break) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,6 @@ from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.limits.allowances import AskedDocuments
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
@@ -48,13 +47,15 @@ class Allowance:
     waiting: asyncio.Event | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def take(self, _: Principal, asked: AskedDocuments, __: Callable[..., Any]) -> None:
+    ledger: None = None
+
+    async def take(self, _: Principal, documents: int) -> None:
         self.asked.set()
         if self.waiting is not None:
             await self.waiting.wait()
         if self.refusing:
             raise TooManyRequests("The documents of a minute are used up.", retry_after=7)
-        self.documents += asked.count
+        self.documents += documents
 
 
 @dataclass

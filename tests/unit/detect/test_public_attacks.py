@@ -26,7 +26,8 @@ class Crowd:
     def __init__(self, public: PublicService, tokens: list[str] | None = None) -> None:
         self.public = public
         self.tokens = tokens
-        self.asked = self.answered = 0
+        self.asked = 0
+        self.verdicts: list[str | None] = []
 
     async def verdict(self, words: list[str]) -> str | None:
         self.asked += 1
@@ -37,8 +38,9 @@ class Crowd:
         else:
             address = f"2001:db8:{self.asked:x}::1"
             response = await self.public.ask(" ".join(words), token=None, address=address)
-        self.answered += response.status_code == 200
-        return response.json()["verdict"] if response.status_code == 200 else None
+        verdict = response.json()["verdict"] if response.status_code == 200 else None
+        self.verdicts.append(verdict)
+        return verdict
 
     async def found(self, words: list[str], rate: float) -> bool | None:
         """The attacker's questions of `oracle`, at the one rate that there is."""
@@ -54,21 +56,23 @@ async def test_a_crowd_learns_about_a_text_what_one_token_with_detect_may(servic
         crowd = Crowd(public)
         for words in changed:
             await crowd.verdict(words)
-        assert crowd.answered == BUDGET.everybody.limit
+        # Beyond them the text is found again where it holds what was found, whatever the words are.
+        assert set(crowd.verdicts[BUDGET.everybody.limit + 2 :]) <= {"found", None}
         tokens = [await public.new_token() for _ in range(3)]
         for words in changed:
-            assert (await public.ask(" ".join(words[1:]), token=tokens[0])).status_code == 429
+            answer = await public.ask(" ".join(words[1:]), token=tokens[0])
+            assert answer.status_code == 429 or answer.json()["verdict"] == "found"
 
 
 async def test_one_asker_learns_less(service: Any) -> None:
     text = await marked(service, 1, words=160)
     changed = [" ".join(text[:place] + text[place + 1 :]) for place in range(0, 80, 4)]
     async with public_service(service, UNCOUNTED, guests=True) as public:
-        mine = [(await public.ask(one)).status_code for one in changed]
-        assert mine == [200] * BUDGET.asker.limit + [429] * (len(mine) - BUDGET.asker.limit)
-        # Its refused questions take nothing from the others.
-        theirs = [(await public.ask(one, token=None)).status_code for one in reversed(changed)]
-        assert theirs.count(200) == BUDGET.asker.limit
+        mine = [(await public.ask(one)).json().get("verdict") for one in changed]
+        assert set(mine[BUDGET.asker :]) <= {"found", None}
+        # Its further questions take nothing from the others.
+        theirs = [(await public.ask(one, token=None)).json().get("verdict") for one in reversed(changed)]
+        assert None not in theirs[: BUDGET.asker]
 
 
 async def test_prefixes_spaces_and_odd_letters_make_no_new_text(service: Any) -> None:
@@ -83,8 +87,8 @@ async def test_prefixes_spaces_and_odd_letters_make_no_new_text(service: Any) ->
         lambda: text.replace("o", "o\u0323"),
     ]
     async with public_service(service, UNCOUNTED) as public:
-        statuses = [(await public.ask(trick())).status_code for trick in tricks]
-        assert statuses.count(200) <= BUDGET.asker.limit
+        said = [(await public.ask(trick())).json().get("verdict") for trick in tricks]
+        assert set(said[BUDGET.asker :]) <= {"found", None}
 
 
 async def test_the_same_text_again_is_free_for_everybody_who_asked(service: Any) -> None:
@@ -106,16 +110,18 @@ async def test_a_crowd_forges_nothing(service: Any) -> None:
     assert min([await forged(seed) for seed in (1, 2)]) > -3
 
 
-async def test_removal_by_bisection_ends_with_the_answers(service: Any) -> None:
-    """The first answers find how many changes are enough; then each answer would spare a word."""
+async def test_removal_by_bisection_is_no_better_than_with_the_first_answers(service: Any) -> None:
+    """Once evidence is spent an answer says nothing of it: who goes on by answers keeps the mark."""
     text = await marked(service, 1, words=160)
-    async with public_service(service, UNCOUNTED, guests=True) as public:
-        crowd: Any = Crowd(public)
-        await scrub(crowd, text, 60, 1)
-        assert crowd.asked > BUDGET.everybody.limit + 2
-        assert (
-            crowd.answered <= BUDGET.everybody.limit + 2
-        )  # a passage that is in few of the variants is still free
+    changed, log10_ps = [], []
+    for budget in (UNCOUNTED, None):
+        async with public_service(service, budget, guests=budget is not None) as public:
+            crowd: Any = Crowd(public, None if budget else [public.token])
+            words, count = await scrub(crowd, text, 60, 1)
+            changed.append(count)
+            log10_ps.append(await log10_p(service, words, "combined"))
+    assert log10_ps[1] > -6  # where nothing stops it the mark is as good as gone
+    assert log10_ps[0] <= -6 or changed[0] >= changed[1]
 
 
 async def test_one_address_does_not_eat_the_day_of_the_others(service: Any) -> None:

@@ -15,7 +15,7 @@ REFUSABLE = (
     *(f"POST /v1/detect{mode}" for mode in ("", "/direct", "/aligned", "/localized", "/jobs")),
 )
 UNLIMITED = {
-    "TTMARK_VARIANTS_PER_DOCUMENT": "0",
+    "TTMARK_ANSWERS_PER_PASSAGE": "0",
     "TTMARK_PUBLIC_WORDS_PER_DAY": "0",
     "TTMARK_PUBLIC_TENANT_WORDS_PER_DAY": "0",
 }

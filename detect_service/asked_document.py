@@ -1,0 +1,222 @@
+"""A document of a caller who sees verdicts alone: what of it is spent, and what was said of that."""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.detect_service.memory import MOST_ROWS, Memory
+from ttmark.detect_service.pipeline import Finding
+from ttmark.detect_service.rows import DocumentRows
+from ttmark.detect_service.typical_lengths import typical_tokens
+from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.limits.answer_ledger import Standing, short
+from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
+from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError
+from ttmark.shared.watermark.detectors.positions import position_scores
+from ttmark.shared.watermark.prf import key_lanes
+from ttmark.shared.watermark.redrawn import Redrawn
+
+# A document that holds so much of a passage that was found is found.
+_HELD = 0.9
+# Rows from which on something is worth remembering.
+_FEWEST_ROWS = 8
+# Of the tokens that texts usually need for a finding so many parts are one too many.
+_UNSEEN_SHARE = 3
+# A passage was looked at where the rest of the document was at most so many times as long as it is now: each
+# factor of ten costs the search for passages a decade.
+_LONGER = 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedDocument:
+    """Read and counted.
+
+    Attributes:
+        rows: of all its readings.
+        standing: what the ledger says of them.
+        scope: 8 bytes that name keys and options, the rate left out, and whether it is a text.
+        is_searched: whether a passage is found wherever it begins: token ids may be read at one boundary.
+        rate: the false positive rate that is asked at.
+        rule: what its caller may learn.
+        reads_back: whether its token ids are those of the text that they spell; None: unknown, or a text.
+        failure: why it could not be read; it is raised where the document is answered.
+        too_long: that it was not read to its end, and counts for nothing.
+    """
+
+    rows: DocumentRows
+    standing: Standing
+    scope: bytes
+    rate: float
+    rule: AnswerRule
+    is_searched: bool
+    reads_back: bool | None = None
+    failure: BaseException | None = None
+    too_long: DocumentError | None = None
+
+    @property
+    def memories(self) -> list[Memory]:
+        """Of the same keys and options."""
+        opened = [Memory.opened(packed) for packed in self.standing.memories]
+        return [one for one in opened if one.scope == self.scope]
+
+    def redrawn(self, key: UnlockedKey) -> list[Redrawn | None]:
+        """The rows of each reading that are drawn from the null."""
+        return self.rows.redrawn(self.standing.states, self.standing.seed, key)
+
+    def found_before(self) -> Memory | None:
+        """A passage that was found at the rate or a finer one, and that the document holds."""
+        held = [one for one in self.memories if one.found and one.rate <= self.rate]
+        return next((one for one in held if one.share_held(self.rows.names) >= _HELD), None)
+
+    def unseen(self, finding: Finding, keys: Sequence[UnlockedKey]) -> tuple[Refusal | None, Memory | None]:
+        """Whether what is spent and was not looked at might be why nothing was found; what looked at some.
+
+        Spent rows of one neighbourhood, as long as texts usually need, count as looked at where they stood in
+        one document without a finding as they stand now. A third of it and more might have made the
+        difference.
+        """
+        usual = min(
+            typical_tokens(reach.watermark, math.log10(self.rate) - math.log10(reach.correction))
+            for reach in finding.reach
+        )
+        looked_at: Memory | None = None
+        for key in keys:
+            for index, reader in enumerate(self.rows.readers):
+                names = self.rows.of_key(index, key)
+                spent_rows = self.rows.states_of(self.standing.states, names) >= SPENT
+                places = np.flatnonzero(spent_rows & _first_of_equals(names))
+                if not places.size:
+                    continue
+                spent = _in_windows(places, names.size, usual)
+                seen, most = np.zeros_like(spent), _FEWEST_ROWS
+                for memory in self._without_finding(reader.token_ids(key).size):
+                    for look in memory.looks(names[places], places):
+                        seen = np.maximum(seen, _in_windows(places[look], names.size, usual))
+                        if np.count_nonzero(look) >= most:
+                            most, looked_at = int(np.count_nonzero(look)), memory
+                if np.any(_UNSEEN_SHARE * (spent - seen) >= usual):
+                    return Refusal("spent", self.standing.wait_seconds), looked_at
+        return None, looked_at
+
+    def _without_finding(self, tokens: int) -> list[Memory]:
+        """Documents that were looked at as closely as one of so many tokens, at the rate or a coarser one."""
+        return [
+            memory
+            for memory in self.memories
+            if self.is_searched
+            and not memory.found
+            and memory.rate >= self.rate
+            and memory.tokens <= _LONGER * tokens
+        ]
+
+    def about_to_be_spent(
+        self, index: int, key: UnlockedKey, now: float, *, found: bool
+    ) -> tuple[Memory, Redrawn] | None:
+        """What to remember of reading number `index`, if it is time for it; and all but that, to be drawn."""
+        names = self.rows.of_key(index, key)
+        states = self.rows.states_of(self.standing.states, names)
+        asked = (states >= WARM) & (states < SPENT)
+        places = np.flatnonzero(asked & _first_of_equals(names))[:MOST_ROWS]
+        due = places.size if found else np.count_nonzero(states == TURNING)
+        if due < _FEWEST_ROWS or (found and self.found_before() is not None):
+            return None
+        rest = np.ones(names.size, dtype=np.bool_)
+        rest[places] = False
+        tokens = self.rows.readers[index].token_ids(key).size
+        memory = Memory(
+            found,
+            self.rate,
+            now,
+            tokens,
+            self.scope,
+            short(names[places]),
+            places.astype(np.uint32),
+        )
+        return memory, Redrawn(rest, key_lanes(self.standing.seed))
+
+    def without_the_best_tenth(self, kept: Redrawn, finding: Finding, index: int) -> Redrawn:
+        """What remains of a passage at least where a document holds nine tenths of it."""
+        key = finding.key
+        prf_key = finding.version.prf_keys[finding.pool_key]
+        tokens = self.rows.readers[index].token_ids(key)
+        scores = position_scores(key.profile.watermark(), prf_key, tokens)
+        places = np.flatnonzero(~kept.rows)
+        best = places[np.argsort(-scores[places], kind="stable")]
+        rows = kept.rows.copy()
+        rows[best[: math.ceil((1 - _HELD) * places.size)]] = True
+        return Redrawn(rows, kept.lanes)
+
+    def described(self, result: DetectionResult, before: Memory | None) -> DetectionResult:
+        """The result with what else is known: what was said before, and ids that do not read back."""
+        changed: dict[str, object] = {}
+        if before is not None:
+            changed["asked_before"] = AskedBefore(
+                verdict="watermarked" if before.found else "not_detected",
+                at=before.at,
+                tokens=before.names.size,
+            )
+        if self.reads_back is False:
+            changed["reads_back"] = False
+        return result.model_copy(update=changed) if changed else result
+
+    def named(self, keys: Sequence[UnlockedKey]) -> dict[str, object] | None:
+        """The spent rows and the seed, for somebody who has the keys to recompute the answer; None: none."""
+        spent = []
+        for key in keys:
+            width = key.profile.context_width + key.profile.block_size
+            for index, redrawn in enumerate(self.redrawn(key)):
+                if redrawn is not None:
+                    edges = np.flatnonzero(np.diff(np.concatenate([[0], redrawn.rows, [0]])))
+                    spent.append(
+                        {
+                            "key_id": key.key_id,
+                            "reading": "normalized" if self.rows.readers[index].undo_tricks else "as_sent",
+                            "row_tokens": width,
+                            "rows": edges.reshape(-1, 2).tolist(),
+                        }
+                    )
+        return {"seed": self.standing.seed.hex(), "spent": spent} if spent else None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The documents of a request, counted.
+
+    Attributes:
+        keys: ours that they are tried with.
+        memories: what is to be remembered of them, once they are answered.
+        reasons: why some got no verdict.
+    """
+
+    documents: Sequence[AskedDocument]
+    keys: Sequence[UnlockedKey]
+    memories: list[Memory] = field(default_factory=list)
+    reasons: list[Reason] = field(default_factory=list)
+
+    def named(self, index: int) -> dict[str, object] | None:
+        """What of document number `index` was spent, and the seed."""
+        return self.documents[index].named(self.keys)
+
+
+def _first_of_equals(names: Names) -> NDArray[np.bool_]:
+    """Rows that stand nowhere before: what repeats is scored by words that no generator uses."""
+    first = np.zeros(names.size, dtype=np.bool_)
+    first[np.unique(names, return_index=True)[1]] = True
+    return first
+
+
+def _in_windows(places: NDArray[np.int64], rows: int, width: int) -> NDArray[np.int64]:
+    """How many of the places stand in each run of `width` rows."""
+    counts = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=rows))])
+    width = min(width, rows)
+    runs: NDArray[np.int64] = counts[width:] - counts[: counts.size - width]
+    return runs
+
+
+def scope_of(options: bytes) -> bytes:
+    """What names keys and options in a memory."""
+    return hashlib.blake2b(options, digest_size=8).digest()

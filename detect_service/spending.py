@@ -1,0 +1,187 @@
+"""Counts the documents of callers who see verdicts alone, before they are scored."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+from ttmark.detect_service.asked_document import AskedDocument, Counted, scope_of
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.document_limits import read_document
+from ttmark.detect_service.failures import is_fault
+from ttmark.detect_service.key_selection import select_keys
+from ttmark.detect_service.questions import check_vocabulary
+from ttmark.detect_service.rows import DocumentRows
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.keys.unlocked import HeldKey, own_keys
+from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.answer_ledger import AnswerLedger, AskedRows, Standing
+from ttmark.shared.limits.row_space import Reason, Refusal
+from ttmark.shared.schemas.detection import DetectionRequest, DirectRequest, Document, DocumentError
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark.pauses import pause
+
+# Reading less than this takes less time than handing it to another thread and back.
+_INLINE_ITEMS = 8192
+# Token ids of which so few are no text to judge by.
+_SHORT = 32
+_UNCOUNTED = bytes(16)
+_NOT_DECODED = "\ufffd"
+_NO_ROWS = DocumentRows((), (), 0)
+
+Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Does long work off the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    rows: DocumentRows
+    exact: bytes = b""
+    reads_back: bool | None = None
+    is_carrier: bool = False
+    failure: BaseException | None = None
+    too_long: DocumentError | None = None
+
+    @property
+    def counts(self) -> bool:
+        return self.failure is None and self.too_long is None and not self.is_carrier
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Asks a ledger about documents.
+
+    Attributes:
+        refused: told why documents of a caller got no verdict.
+    """
+
+    ledger: AnswerLedger
+    backend: DetectionBackend
+    refused: Callable[[Principal, Sequence[Reason]], None]
+
+    async def ask(
+        self, request: DetectionRequest, mode: str, caller: Principal, run: Run, asker: str = ""
+    ) -> Counted:
+        """The documents of a permitted request, without manifests; `run` reads long ones off the event loop.
+
+        Args:
+            asker: who asks, where each asker has a limit of its own.
+
+        Raises:
+            KeyNotFound, Unprocessable: as `select_keys`; or a token id is outside the vocabulary.
+            TooLarge: a document is too long.
+        """
+        keys = check_askable(request, caller, self.backend)
+        tokenizers = _tokenizers(keys, self.backend)
+        options = {
+            "mode": mode,
+            "versions": [[key.key_id, *(version.version for version in key.detectable)] for key in keys],
+            **request.model_dump(mode="json", exclude={"inputs", "keys", "case", "fpr"}),
+        }
+        named = orjson.dumps(options, option=orjson.OPT_SORT_KEYS)
+
+        def read() -> list[_Read]:
+            return [
+                self._read(index, one, request, keys, tokenizers) for index, one in enumerate(request.inputs)
+            ]
+
+        size = sum(len(document.text or document.token_ids or ()) for document in request.inputs)
+        documents = read() if size <= _INLINE_ITEMS else await run(read)
+        counted = [one for one in documents if one.counts]
+        rows = [AskedRows(b"%b %r %b" % (named, request.fpr, one.exact), one.rows.names) for one in counted]
+        standings = iter(await self.ledger.ask(caller, rows, rate=request.fpr, asker=asker))
+        asked = []
+        for document, one in zip(request.inputs, documents, strict=True):
+            if one.counts:
+                standing = next(standings)
+            else:
+                refusal = Refusal("carrier") if one.is_carrier else None
+                standing = Standing(_UNCOUNTED, np.zeros(one.rows.names.size, dtype=np.uint8), refusal)
+            asked.append(
+                AskedDocument(
+                    one.rows,
+                    standing,
+                    scope_of(named + (b"ids" if document.text is None else b"text")),
+                    request.fpr,
+                    self.ledger.rule,
+                    not isinstance(request, DirectRequest) or request.phase_of(document) == "any",
+                    one.reads_back,
+                    one.failure,
+                    one.too_long,
+                )
+            )
+        return Counted(asked, own_keys(keys))
+
+    async def close(self, caller: Principal, counted: Counted) -> None:
+        """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""
+        self.refused(caller, counted.reasons)
+        if counted.memories:
+            await self.ledger.remember(caller, [memory.packed() for memory in counted.memories])
+
+    def _read(
+        self,
+        index: int,
+        document: Document,
+        request: DetectionRequest,
+        keys: Sequence[HeldKey],
+        tokenizers: Sequence[TextTokenizer | None],
+    ) -> _Read:
+        pause()
+        try:
+            readers = read_document(request, index, keys, self.backend)
+            if isinstance(readers, DocumentError):
+                return _Read(_NO_ROWS, too_long=readers)
+            rows = DocumentRows(readers, keys, self.ledger.row_seed)
+            if document.text is not None:
+                return _Read(rows, b"text " + document.text.encode())
+            ids = document.token_ids or []
+            exact = b"ids " + np.array(ids, dtype=np.int64).tobytes()
+            known = [one for one in tokenizers if one is not None]
+            spelled = [(one, one.decode(ids)) for one in known]
+            return _Read(
+                rows,
+                exact,
+                any(one.encode(text) == ids for one, text in spelled) if known else None,
+                bool(known) and all(_is_carrier(one, ids, text) for one, text in spelled),
+            )
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            return _Read(_NO_ROWS, failure=error)
+
+
+def spending_of(allowance: DocumentAllowance | None, backend: DetectionBackend) -> Spending | None:
+    """What counts for tokens with `detect`; None: nothing does."""
+    if allowance is None or allowance.ledger is None:
+        return None
+    return Spending(allowance.ledger, backend, allowance.refused)
+
+
+def check_askable(
+    request: DetectionRequest, caller: Principal, backend: DetectionBackend
+) -> Sequence[HeldKey]:
+    """The keys that a permitted request is tried with.
+
+    Raises:
+        KeyNotFound, Unprocessable: as `select_keys`; or a token id is outside the vocabulary.
+    """
+    keys = select_keys(request, caller.tenant, backend.keys, backend.tokenizers).keys
+    check_vocabulary(request.inputs, _tokenizers(keys, backend))
+    return keys
+
+
+def _tokenizers(keys: Sequence[HeldKey], backend: DetectionBackend) -> list[TextTokenizer | None]:
+    fingerprints = dict.fromkeys(key.profile.tokenizer_fingerprint for key in keys)
+    return [backend.tokenizers.get(fingerprint) for fingerprint in fingerprints]
+
+
+def _is_carrier(tokenizer: TextTokenizer, ids: Sequence[int], text: str) -> bool:
+    """Whether most token ids are special tokens, bytes of no character, or one of them over and over."""
+    if len(ids) < _SHORT:
+        return False
+    counts = Counter(ids)
+    special = sum(counts[one] for one in tokenizer.special_ids)
+    return 2 * max(special + text.count(_NOT_DECODED), *counts.values()) > len(ids)

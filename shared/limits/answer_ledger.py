@@ -1,0 +1,250 @@
+"""Counts the answers about every row of evidence, so that evidence is spent.
+
+Forging or removing a mark by trial takes many answers about the same evidence. A detector's score is a sum
+over rows, each a context with its block: however a text is cut up and dealt out, its rows stay the same. So
+each document counts for every row that it holds before it is scored, and a row that was in a dozen answers
+tells nothing more: it is spent. What is stored are bytes and sums under keyed hashes: no text, and nothing
+that a reader of the store could compare with a text of its own.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.limits.counters import Counters
+from ttmark.shared.limits.row_space import (
+    CELLS,
+    DIGEST_BYTES,
+    FINDINGS_UNIT,
+    LASTING,
+    WARM,
+    AnswerRule,
+    Inquiry,
+    Names,
+    Question,
+    Refusal,
+    Reply,
+    States,
+)
+from ttmark.shared.vault.confidential import Confidential
+
+# The script of a call serves nobody else meanwhile: some ten milliseconds.
+_CELLS_AT_ONCE = 16_384
+# So few rows carry no passage that could be remembered.
+_FEWEST_ROWS = 8
+# Of each four rows one is kept in an index of memories.
+_INDEXED = np.uint32(4)
+_MOST_MEMORIES = 500
+_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # finaliser of SplitMix64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AskedRows:
+    """What the ledger looks at of a document.
+
+    Attributes:
+        exact: the document and the options that it was sent with; equal only for an exact repetition.
+        names: of its rows [rows], each once.
+    """
+
+    exact: bytes
+    names: Names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """What the ledger says of a document.
+
+    Attributes:
+        seed: 16 bytes of the question's own, from which the scores of spent rows are drawn.
+        states: of its rows [rows].
+        refusal: why it is not scored at all.
+        memories: what was kept of passages in which rows stood that were asked about often.
+        wait_seconds: until its spent rows count again.
+    """
+
+    seed: bytes
+    states: States
+    refusal: Refusal | None
+    memories: Sequence[bytes] = ()
+    wait_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Keepsake:
+    """What is kept of a passage, to be found by the short names of its rows [rows]."""
+
+    packed: bytes
+    names: NDArray[np.uint32]
+
+
+class AnswerLedger(Confidential):
+    """Limits what a tenant's callers may learn of a row, and by how many chance findings they may profit.
+
+    Repeating exactly the same question is free: it is answered with the states of the first time.
+
+    Args:
+        key: names what is counted and draws what is spent; the same in all replicas, unknown to readers of
+            the store, and no key of a watermark.
+        rule: for all of a tenant's callers together.
+        each: answers that one asker may have about a row besides; None: no such limit.
+    """
+
+    def __init__(
+        self,
+        counters: Counters,
+        *,
+        key: bytes,
+        rule: AnswerRule,
+        each: int | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._counters = counters
+        self._key = key
+        self._each = each
+        self._now = now
+        self.rule = rule
+        self.row_seed = int.from_bytes(self.hash(b"rows", b""), "big")
+        """Secret bits that name rows."""
+
+    async def ask(
+        self, caller: Principal, documents: Sequence[AskedRows], *, rate: float, asker: str = ""
+    ) -> list[Standing]:
+        """Counts the documents of a request, each for itself.
+
+        Args:
+            rate: the false positive rate that they are asked at.
+            asker: who asks, where each has a limit.
+
+        Raises:
+            StoreUnavailable: the counters cannot be reached.
+        """
+        layers = [b"all"] if self._each is None else [b"each " + asker.encode(), b"all"]
+        salts = [np.uint64(int.from_bytes(self.hash(b"layer", layer), "big")) for layer in layers]
+        inquiry = self._inquiry(caller)
+        price = round(rate / FINDINGS_UNIT)
+        questions: list[list[Question]] = []
+        for document in documents:
+            # Each asker's own: what is spent for one is not for another.
+            digest = self.hash(b"exact " + layers[0], document.exact)
+            cells = np.stack([mixed(document.names ^ salt) % np.uint64(CELLS) for salt in salts])
+            questions.append(list(_slices(digest, cells.astype(np.uint32), price)))
+        replies: list[Reply] = []
+        for piece in _pieces([one for of_document in questions for one in of_document]):
+            replies += await self._counters.ask(replace(inquiry, questions=piece))
+        standings, first = [], 0
+        for document, of_document in zip(documents, questions, strict=True):
+            own = replies[first : first + len(of_document)]
+            first += len(own)
+            standings.append(await self._standing(inquiry, document, own))
+        return standings
+
+    async def remember(self, caller: Principal, memories: Sequence[Keepsake]) -> None:
+        """Keeps what was said of passages, for as long as their rows are counted.
+
+        Raises:
+            StoreUnavailable: the counters cannot be reached.
+        """
+        inquiry = self._inquiry(caller)
+        name, lifetime = _memories(inquiry, inquiry.generation), inquiry.window_seconds
+        for memory in memories:
+            kept = await self._counters.add({name: 1}, lifetime_seconds=lifetime)
+            if kept[name] > _MOST_MEMORIES:
+                return
+            identity = self.hash(b"memory", memory.packed)
+            indexed = memory.names[memory.names % _INDEXED == 0]
+            values = {identity: memory.packed, **{b"%d" % row: identity for row in indexed.tolist()}}
+            await self._counters.put(f"{name}:said", values, lifetime_seconds=lifetime)
+
+    def _inquiry(self, caller: Principal) -> Inquiry:
+        whose = caller.token_id if self._each is None else ""
+        return Inquiry(
+            space=self.hash(b"space", caller.tenant.encode()).hex(),
+            caller=self.hash(b"caller", whose.encode()).hex(),
+            questions=(),
+            limits=[self.rule.limit] if self._each is None else [self._each, self.rule.limit],
+            window_seconds=self.rule.window_seconds,
+            findings=self.rule.findings,
+            now=self._now(),
+        )
+
+    async def _standing(self, inquiry: Inquiry, document: AskedRows, replies: Sequence[Reply]) -> Standing:
+        states = np.concatenate([reply.states for reply in replies])
+        refusal = next((one.refusal for one in replies if one.refusal is not None), None)
+        asked = states >= WARM
+        memories: Sequence[bytes] = ()
+        if refusal is None and np.count_nonzero(asked) >= _FEWEST_ROWS:
+            memories = await self._recalled(inquiry, short(document.names[asked]))
+        return Standing(
+            self.hash(b"draw " + inquiry.space.encode(), document.exact, 16),
+            states,
+            refusal,
+            memories,
+            inquiry.wait_seconds(lasting=bool(np.any(states == LASTING))),
+        )
+
+    async def _recalled(self, inquiry: Inquiry, rows: NDArray[np.uint32]) -> list[bytes]:
+        """The memories in which some of the rows stood."""
+        indexed = [b"%d" % row for row in rows[rows % _INDEXED == 0].tolist()]
+        memories: list[bytes] = []
+        for generation in (inquiry.generation, inquiry.generation - 1):
+            name = f"{_memories(inquiry, generation)}:said"
+            found = await self._counters.get(name, indexed) if indexed else []
+            identities = list(dict.fromkeys(one for one in found if one is not None))
+            if identities:
+                said = await self._counters.get(name, identities)
+                memories += [packed for packed in said if packed is not None]
+        return memories
+
+    def hash(self, purpose: bytes, content: bytes, size: int = DIGEST_BYTES) -> bytes:
+        """A keyed hash for one purpose."""
+        digest = hashlib.blake2b(digest_size=size, key=self._key, person=b"ttmark answers")
+        digest.update(purpose + b":")
+        digest.update(content)
+        return digest.digest()
+
+
+def _memories(inquiry: Inquiry, generation: int) -> str:
+    return f"memory:{inquiry.space}:{generation}"
+
+
+def _slices(digest: bytes, cells: NDArray[np.uint32], price: int) -> Iterator[Question]:
+    """A document's question; of a long document several, so that none holds the store up."""
+    step = _CELLS_AT_ONCE // len(cells)
+    for number, first in enumerate(range(0, max(1, cells.shape[1]), step)):
+        part = (int.from_bytes(digest, "big") ^ number).to_bytes(DIGEST_BYTES, "big")
+        yield Question(part, cells[:, first : first + step], 0 if number else price)
+
+
+def _pieces(questions: Sequence[Question]) -> Iterator[list[Question]]:
+    """Runs of questions with so many cells."""
+    piece: list[Question] = []
+    cells = 0
+    for question in questions:
+        if piece and cells + question.cells.size > _CELLS_AT_ONCE:
+            yield piece
+            piece, cells = [], 0
+        piece.append(question)
+        cells += question.cells.size
+    if piece:
+        yield piece
+
+
+def short(names: Names) -> NDArray[np.uint32]:
+    """32 bits of each name, others than choose its counter."""
+    return (names >> np.uint64(32)).astype(np.uint32)
+
+
+def mixed(values: Names) -> Names:
+    """A permutation of 64 bits in which every bit depends on all."""
+    result = values + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in zip((30, 27), _MIX, strict=True):
+        result ^= result >> np.uint64(shift)
+        result *= np.uint64(factor)
+    result ^= result >> np.uint64(31)
+    return result
