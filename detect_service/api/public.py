@@ -108,17 +108,17 @@ def public_routers(
             check_askable(question, seeing, backend)
         except (KeyNotFound, Unprocessable):
             raise NoUsableKey("There is no key to ask at the moment.") from None
-        counted = None
-        if allowance is not None and spending is not None:
-            guest = request.scope["state"].get(GUEST)
+        counted, guest = None, request.scope["state"].get(GUEST)
+        if allowance is not None:
             await allowance.take(caller, guest, words_of(text))
-            run = partial(desk.run_long, request, body_size(request))
-            asker = f"{caller.token_id} {guest or ''}"
-            counted = await spending.ask(question, "public", seeing, run, asker)
         manifests = await examiner.examine(parts.texts, caller.line)
         try:
+            if spending is not None:
+                run = partial(desk.run_long, request, body_size(request))
+                asker = f"{caller.token_id} {guest or ''}"
+                counted = await spending.ask(question, "public", seeing, run, asker)
             result = await desk.done("combined", question, caller, request, examine)
-        except TooLarge:  # its message says how much work it would have been, which depends on the keys
+        except TooLarge:  # its message says how much work it would have been or how many tokens may be
             raise TooLarge("The text is too long.", param="text") from None
         except TooManyRequests as error:
             raise TooManyRequests(

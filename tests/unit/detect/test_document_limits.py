@@ -60,7 +60,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("looked at")
 
     monkeypatch.setattr(TextTokenizer, "encode", forbidden)
-    monkeypatch.setattr("ttmark.detect_service.questions.letters_of", forbidden)
+    monkeypatch.setattr("ttmark.detect_service.spending.DocumentRows", forbidden)
     monkeypatch.setattr("ttmark.detect_service.normalization.TextNormalizer.normalize", forbidden)
 
 

@@ -244,7 +244,7 @@ def test_answers_leave_at_multiples_of_a_step(taken: float) -> None:
 
 
 def test_the_defaults_are_smaller_than_those_of_tokens_with_detect() -> None:
-    assert BUDGET.asker.limit < 12
+    assert BUDGET.asker < 12
     assert BUDGET.everybody.limit <= 12
 
 
