@@ -22,7 +22,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-MOVED = ("/src", "/opt", "/models", "/state", "/tmp")
+MOVED = ("/src", "/opt", "/models", "/state", "/audit", "/cache", "/tmp")
 NEEDS_ROOT = ("useradd", "chown")
 IMPORTED_LATE = {"detect": ["ttmark.detect_service.extraction.readers"]}
 """Of each service, what it imports only once it is used, in a process of its own."""
