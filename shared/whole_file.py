@@ -38,8 +38,10 @@ def whole_file(path: Path, *, mode: int = OWNER_ALONE, new: bool = False) -> Ite
     Raises:
         NotWritten: what is at `path` is as it was.
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     with _naming(path):
+        if not path.name:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         if new and os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)

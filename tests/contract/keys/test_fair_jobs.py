@@ -19,7 +19,7 @@ from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
 DOCUMENTS = 100
-DEAR_JOBS = 4
+DEAR_JOBS = 12
 DEAR_DOCUMENTS = 5
 DEAR_CHARACTERS = 380_000
 MOST_GROWTH = 3

@@ -16,7 +16,7 @@ from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import wrappers
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "generation.md"
-TOKENS = {"nothing": "author", "always": "operator", "never": "chooser"}
+TOKENS = {"nothing": "author", "always": "operator", "never": "messenger"}
 REQUEST = {"messages": [{"role": "user", "content": "Hi"}], "model": "tiny", "max_tokens": 30}
 ASKING: dict[str, dict[str, Any]] = {
     "says nothing": {},

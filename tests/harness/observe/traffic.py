@@ -32,6 +32,7 @@ class Traffic:
             self._complete,
             self._detect,
             self._detect,
+            self._read_along,
             self._read_files,
             self._err,
             self._burst,
@@ -100,6 +101,10 @@ class Traffic:
             if mode in ("", "/direct"):
                 documents.append({"text": self._random.choice(self._texts)})
             self._post(self._detection, f"/v1/detect{mode}", {"inputs": documents[-17:]})
+
+    def _read_along(self) -> None:
+        body = {"model": self._bed.setup.model_id, "texts": self._texts[-4:]}
+        self._post(self._generation, "/v1/readings", body)
 
     def _read_files(self) -> None:
         page = f"<p>{self._random.choice(self._texts)}"

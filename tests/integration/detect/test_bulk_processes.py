@@ -13,12 +13,12 @@ import pytest
 
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.bulk.workers import Workers
-from ttmark.services.local.provision import write_secret
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.whole_file import write_whole
 
 ROWS = 400
 POISON = """
@@ -41,7 +41,7 @@ async def environment(tmp_path: Path, words: TextTokenizer) -> dict[str, str]:
     """A key store and a tokenizer, as the settings name them."""
     (tmp_path / "tokenizer").mkdir()
     words.backend.save(str(tmp_path / "tokenizer" / "tokenizer.json"))
-    write_secret(tmp_path / "kek", KeyEncryptionKey.generate_text())
+    write_whole(tmp_path / "kek", KeyEncryptionKey.generate_text().encode())
     store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
     ring = KeyRing(store, KeyEncryptionKey.from_text((tmp_path / "kek").read_text()))
     profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": words.fingerprint})
