@@ -91,7 +91,8 @@ class LocalCounters:
         now = self._monotonic()
         self._kept = {old: kept for old, kept in self._kept.items() if kept[1] > now}
         known = self._kept[name][0] if name in self._kept else {}
-        self._kept[name] = (known | dict(values), now + lifetime_seconds)
+        known.update(values)
+        self._kept[name] = (known, now + lifetime_seconds)
 
     async def get(self, name: str, fields: Sequence[bytes]) -> list[bytes | None]:
         """Looks into memory."""
