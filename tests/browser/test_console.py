@@ -138,13 +138,18 @@ def test_a_service_that_is_away_is_named(connected: Page) -> None:
     expect(connected.locator("#failure-title")).to_have_text("The service cannot be reached")
 
 
-def test_a_busy_service_says_when_to_come_back(connected: Page) -> None:
+@pytest.mark.parametrize(
+    ("after", "words"), [("7", "7 seconds"), ("121", "3 minutes"), ("40000", "12 hours")]
+)
+def test_a_busy_service_says_when_to_come_back(connected: Page, after: str, words: str) -> None:
     connected.route(
         "**/v1/detect/**",
-        lambda route: route.fulfill(status=429, headers={"Retry-After": "7"}, json={"detail": "Slow down."}),
+        lambda route: route.fulfill(
+            status=429, headers={"Retry-After": after}, json={"detail": "Slow down."}
+        ),
     )
     check(connected, "some text")
-    expect(connected.locator("#failure-text")).to_have_text("Try again in 7 seconds.")
+    expect(connected.locator("#failure-text")).to_have_text(f"Try again in {words}.")
 
 
 def test_a_check_can_be_stopped(connected: Page) -> None:

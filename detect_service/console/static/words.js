@@ -68,6 +68,13 @@ export function strength(score) {
   return score < 3 ? "clear" : "strong";
 }
 
+/** As the service writes it: seconds, minutes or hours, rounded up. */
+function duration(seconds) {
+  if (seconds <= 120) return `${count(seconds)} seconds`;
+  if (seconds <= 7200) return `${Math.ceil(seconds / 60)} minutes`;
+  return `${Math.ceil(seconds / 3600)} hours`;
+}
+
 /** Title and text for a check that did not go through. */
 export function failureWords(problem) {
   switch (problem.status) {
@@ -78,10 +85,9 @@ export function failureWords(problem) {
     case 403:
       return ["This access token does not allow that", problem.message];
     case 413:
-      // The service counts documents; here there is one.
-      return ["The text is too long", problem.message.replace(/^Document 0 /, "It ")];
+      return ["The text is too long", problem.message];
     case 429:
-      return ["Too many checks at once", problem.retryAfter ? `Try again in ${count(problem.retryAfter)} seconds.` : "Try again in a moment."];
+      return ["Too many checks at once", problem.retryAfter ? `Try again in ${duration(problem.retryAfter)}.` : "Try again in a moment."];
     case 503:
       return ["The service is not ready", problem.message];
     default:
