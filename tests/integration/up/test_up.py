@@ -76,7 +76,11 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
 def test_services_end_with_up_however_it_ends(run_up, number: signal.Signals) -> None:
-    up = run_up()
+    previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored
+    try:
+        up = run_up()
+    finally:
+        signal.signal(signal.SIGHUP, previous)
     up.wait_for("Press Ctrl-C")
     up.process.send_signal(number)
     code = up.process.wait(60)
