@@ -17,7 +17,7 @@ from ttmark.services.runtime import StartupError
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, DirectRequest, Document
 
-QUESTION = "Write a letter to a friend about a week of walking in the mountains."
+QUESTION = "Write a long letter to a friend about a week of walking in the mountains, day by day."
 PROMPT = "The command reads the file and"
 TOKENS = 200
 _MEANING = f"""\
