@@ -103,11 +103,10 @@ class PublicAllowance:
         for name, limit in names:
             if not limit:
                 continue
-            cost = min(words, limit)
-            taken = await self._words.take(name, cost, limit=limit)
+            taken = await self._words.take(name, words, limit=limit)
             if not isinstance(taken, Grant):
                 for before in granted:
-                    await self._words.give_back(before, before.units)
+                    await self._words.settle(before, used=0)
                 self._refused(caller, "words")
                 raise TooManyRequests("The words of a day are used up.", retry_after=taken)
             granted.append(taken)

@@ -41,14 +41,17 @@ class RateLimiter:
         return None if isinstance(taken, Grant) else taken
 
     async def take(self, caller: str, cost: int = 1, *, limit: int) -> Grant | float:
-        """A grant of `cost` units (at most `limit`), or the seconds after which to try again.
+        """A grant of `cost` units, or the seconds after which to try again.
+
+        More than the whole limit counts as that: it is granted when nothing else was used lately.
 
         Raises:
-            ValueError: the cost alone is above the limit, or the limit is not positive.
+            ValueError: the cost is negative, or the limit is not positive.
             StoreUnavailable: the counters cannot be reached.
         """
-        if not 0 <= cost <= limit or limit < 1:
-            raise ValueError(f"a cost of {cost} never fits a limit of {limit}")
+        if cost < 0 or limit < 1:
+            raise ValueError(f"a cost of {cost} does not go with a limit of {limit}")
+        cost = min(cost, limit)
         index, elapsed = divmod(self._now(), self._window)
         current, previous = (self._name(caller, number) for number in (index, index - 1))
         sums = await self._counters.add({current: cost, previous: 0}, lifetime_seconds=2 * self._window)
@@ -59,14 +62,10 @@ class RateLimiter:
         await self._subtract(current, cost)
         return self._wait(used, before, limit - cost, elapsed)
 
-    async def give_back(self, grant: Grant, units: int) -> None:
-        """Takes back units of a grant that were not used, in the window that they were taken from.
-
-        Raises:
-            StoreUnavailable: the counters cannot be reached.
-        """
-        if 0 < units <= grant.units:
-            await self._subtract(grant.counter, units)
+    async def settle(self, grant: Grant, *, used: int) -> None:
+        """Gives back what was not used, in the window that it was taken from. Raises StoreUnavailable."""
+        if 0 <= used < grant.units:
+            await self._subtract(grant.counter, grant.units - used)
 
     async def _subtract(self, counter: str, units: int) -> None:
         """Never below zero: the counter may be forgotten, or another store's by now."""

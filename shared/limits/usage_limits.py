@@ -30,6 +30,7 @@ class UsageLimits:
     ) -> None:
         self._service = service
         self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
+        self.settle = self._limiter.settle
         self._defaults = defaults
         self._refused = refused
 
@@ -39,29 +40,14 @@ class UsageLimits:
         return None if isinstance(taken, Grant) else taken
 
     async def take(self, caller: Principal, usage: Usage, amount: int) -> Grant | float:
-        """A grant of `amount`, or the seconds after which to try again.
-
-        What asks for more than a whole minute's limit counts as that limit: it is admitted when
-        nothing else was used lately.
-
-        Raises:
-            StoreUnavailable: the counters cannot be reached.
-        """
+        """A grant of `amount`, or the seconds after which to try again. Raises as `RateLimiter.take`."""
         limit = self._limit(caller, usage)
         if not limit:
             return NOTHING
-        taken = await self._limiter.take(self._name(caller, usage), min(amount, limit), limit=limit)
+        taken = await self._limiter.take(self._name(caller, usage), amount, limit=limit)
         if not isinstance(taken, Grant):
             self._refused(caller, usage)
         return taken
-
-    async def settle(self, grant: Grant, *, used: int) -> None:
-        """Gives back what was granted and not used.
-
-        Raises:
-            StoreUnavailable: the counters cannot be reached.
-        """
-        await self._limiter.give_back(grant, grant.units - used)
 
     def _limit(self, caller: Principal, usage: Usage) -> int | None:
         own = caller.limits.of(usage)

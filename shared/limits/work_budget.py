@@ -24,23 +24,8 @@ class WorkBudget:
         self.per_minute = per_minute
         self._service = service
         self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
+        self.settle = self._limiter.settle
 
     async def take(self, tenant: str, units: int) -> Grant | float:
-        """The work that is granted, or the seconds after which to try again.
-
-        More than a whole minute's budget counts as that: it is granted when nothing else was used lately.
-
-        Raises:
-            StoreUnavailable: the counters cannot be reached.
-        """
-        return await self._limiter.take(
-            f"{self._service}.work:{tenant}", min(units, self.per_minute), limit=self.per_minute
-        )
-
-    async def settle(self, grant: Grant, *, used: int) -> None:
-        """Gives back work that was granted and not done.
-
-        Raises:
-            StoreUnavailable: the counters cannot be reached.
-        """
-        await self._limiter.give_back(grant, grant.units - used)
+        """The work that is granted, or the seconds after which to try again. Raises as `RateLimiter.take`."""
+        return await self._limiter.take(f"{self._service}.work:{tenant}", units, limit=self.per_minute)

@@ -146,7 +146,7 @@ async def test_units_that_are_given_back_can_be_used_again(counters: Counters) -
     grant = await limit.take("token", 10, limit=10)
     assert isinstance(grant, Grant)
     assert await limit.admit("token", 4) is not None
-    await limit.give_back(grant, 4)
+    await limit.settle(grant, used=6)
     assert await limit.admit("token", 4) is None
     assert await limit.admit("token", 1) is not None
 
@@ -161,7 +161,7 @@ async def test_a_limit_of_a_thousand_grants_no_more_by_giving_back_in_the_next_m
         now += 60
         before, held = held, []
         for grant in before:
-            await limit.give_back(grant, grant.units)
+            await limit.settle(grant, used=0)
         while isinstance(grant := await limit.take("token", 100, limit=1000), Grant):
             held.append(grant)
             granted = max(granted, sum(one.units for one in held))
@@ -172,7 +172,7 @@ async def test_what_is_given_back_where_it_was_not_taken_grants_nothing(counters
     limit = limiter(counters, lambda: 6000.0)
     grant = await limiter(LocalCounters(), lambda: 6000.0).take("token", 10, limit=10)
     assert isinstance(grant, Grant)
-    await limit.give_back(grant, 10)
+    await limit.settle(grant, used=0)
     assert [await limit.admit("token") for _ in range(15)].count(None) == 10
 
 
