@@ -108,7 +108,7 @@ def secrets(traced: Any, tokens: dict[str, str], own_redis: Any, kek: KeyEncrypt
     keys = traced.operator.do(lambda ring, _: ring.open_all())[0]
     return {
         "kek": next(iter(kek._keys.values())),
-        "sketch key": kek.derive(b"ttmark near duplicates"),
+        "key of answers": kek.derive(b"ttmark answers"),
         **asyncio.run(of_keys()),
         **{
             f"prf key of {key.key_id}/{version.version}": version.prf_key
