@@ -39,15 +39,17 @@ _REQUEST = 800.0
 _DOCUMENT = 100.0
 _DOCUMENT_WINDOWS = 3_000.0
 _CALL = 1_200.0
+# Of the likelihood ratio: a document, and of a token its rows, then its score and passes under each key. What
+# p-values are drawn for costs no more: a charge must not tell what was drawn.
+_LIKELIHOOD_DOCUMENT = 3_000.0
+_LIKELIHOOD_TOKEN = 8.0
+_LIKELIHOOD_KEY = 1.8
 # Of an exact tail: as a series of terms, or of each point of a convolution.
 _TAIL = 100.0
 _TAIL_POINT = 0.2
 _WINDOW_TAILS = 5
-# Of a pool of keys: exact tails for each phase, and tokens up to which a document's windows are searched
-# under all keys at once, so that those of a few keys are searched one by one.
+# Of a pool of keys: exact tails for each phase.
 _POOL_TAILS = 3
-_WINDOWS_TOGETHER = 2_700
-_WINDOWS_APART = 24
 # Before a text is read its tokens are not known. Most texts have fewer.
 _BYTES_IN_A_TOKEN = 3
 
@@ -144,18 +146,13 @@ def _version_cost(
                 decoys = localized.needs_decoys(watermark, "waterseeker", positions(tokens))
                 each = keys * (1.0 + _ALIGN_TOKEN) + (_DECOY_WINDOWS + draw if decoys else 0.0)
                 tails = keys * _WINDOW_TAILS + (DECOYS if decoys else 0)
-                apart = keys if tokens > _WINDOWS_TOGETHER else min(keys, _WINDOWS_APART)
-                return apart * _DOCUMENT_WINDOWS + tokens * each + tails * _tail(null, tokens // size)
+                return keys * _DOCUMENT_WINDOWS + tokens * each + tails * _tail(null, tokens // size)
 
             return lambda _, tokens: windows_cost(tokens)
         case CombinedRequest():
-            parts = (
-                DirectRequest.model_construct(inputs=request.inputs),
-                AlignedRequest.model_construct(inputs=request.inputs),
-                LocalizedRequest.model_construct(inputs=request.inputs),
+            return lambda _, tokens: (
+                _LIKELIHOOD_DOCUMENT + tokens * (_LIKELIHOOD_TOKEN + keys * _LIKELIHOOD_KEY)
             )
-            costs = [_version_cost(part, documents, watermark, keys) for part in parts]
-            return lambda index, tokens: sum(cost(index, tokens) for cost in costs)
         case _:
             raise TypeError(f"no cost of {type(request).__name__}")
 

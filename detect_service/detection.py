@@ -1,11 +1,11 @@
 """One detection request, from body to response."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.examination import Examination, Finish
+from ttmark.detect_service.examination import Examination, Finish, Readings
 from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.pipeline import Finding
 from ttmark.shared.access.scopes import Principal, Scope
@@ -30,6 +30,69 @@ class DetectionObserver(Protocol):
         """A document's result and the evidence for it; None where no key had a version to try."""
 
 
+class Detection:
+    """One request, in two steps: `look`, have read what is `unread`, and `answer`.
+
+    The request's type chooses the detector. A document that fails inside, be it in `finish`, is
+    `not_examined` and costs no other its result.
+
+    Args:
+        observer: is told every result, with the evidence whether the caller may see it or not.
+        finish: completes each result.
+        counted: the documents, where the caller sees verdicts alone; None: nothing of them is spent.
+        reader: whether there is a language model that reads along, and it answers.
+
+    Raises:
+        ServiceError: unknown key, missing tokenizer or scope.
+    """
+
+    def __init__(
+        self,
+        request: DetectionRequest,
+        principal: Principal,
+        backend: DetectionBackend,
+        request_id: str,
+        observer: DetectionObserver | None = None,
+        finish: Finish | None = None,
+        counted: Counted | None = None,
+        reader: Literal["none", "down", "up"] = "none",
+    ) -> None:
+        if request.evidence == "blocks":
+            check_scope(principal, Scope.DETECT_EVIDENCE)
+        self._request = request
+        self._request_id = request_id
+        self._observer = observer
+        self._selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
+        self._examination = Examination(
+            request, backend, self._selection, principal.sees_evidence, reader, finish, counted
+        )
+
+    def look(self) -> list[str]:
+        """Examines every document without a language model; the texts that one is to read.
+
+        Raises:
+            ServiceError: a document is too long, or there is more work than a request may ask for.
+        """
+        if self._observer is not None:
+            self._observer.keys(self._selection.keys)
+        self._examination.look()
+        return self._examination.unread
+
+    def answer(self, readings: Readings) -> DetectionResponse:
+        """The answer, with what a language model says of the texts that it was asked about."""
+        outcomes = self._examination.outcomes(readings)
+        if self._observer is not None:
+            for result, finding in outcomes:
+                self._observer.document(result, finding)
+        results, skipped = [result for result, _ in outcomes], list(self._selection.skipped)
+        combined_results = [result for result in results if isinstance(result, CombinedResult)]
+        if isinstance(self._request, CombinedRequest):
+            return CombinedResponse(
+                results=combined_results, skipped_keys=skipped, request_id=self._request_id
+            )
+        return DetectionResponse(results=results, skipped_keys=skipped, request_id=self._request_id)
+
+
 def detect(
     request: DetectionRequest,
     principal: Principal,
@@ -39,30 +102,11 @@ def detect(
     finish: Finish | None = None,
     counted: Counted | None = None,
 ) -> DetectionResponse:
-    """Examines every document; the request's type chooses the detector.
-
-    A document that fails inside, be it in `finish`, is `not_examined` and costs no other its result.
-
-    Args:
-        observer: is told every result, with the evidence whether the caller may see it or not.
-        finish: completes each result.
-        counted: the documents, where the caller sees verdicts alone; None: nothing of them is spent.
+    """`Detection` without a language model.
 
     Raises:
-        ServiceError: unknown key, missing tokenizer, missing scope, a document that is too long, or more work
-            than a request may ask for.
+        ServiceError: as there.
     """
-    if request.evidence == "blocks":
-        check_scope(principal, Scope.DETECT_EVIDENCE)
-    selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
-    if observer is not None:
-        observer.keys(selection.keys)
-    outcomes = Examination(request, backend, selection, principal.sees_evidence, finish, counted).outcomes()
-    if observer is not None:
-        for result, finding in outcomes:
-            observer.document(result, finding)
-    results, skipped = [result for result, _ in outcomes], list(selection.skipped)
-    combined_results = [result for result in results if isinstance(result, CombinedResult)]
-    if isinstance(request, CombinedRequest):
-        return CombinedResponse(results=combined_results, skipped_keys=skipped, request_id=request_id)
-    return DetectionResponse(results=results, skipped_keys=skipped, request_id=request_id)
+    detection = Detection(request, principal, backend, request_id, observer, finish, counted)
+    detection.look()
+    return detection.answer({})

@@ -1,67 +1,36 @@
-"""What a detector is here: one that looks at many documents under many versions of one key at once."""
+"""What a detector is here: one that looks at one document under all keys of one version."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark
-from ttmark.shared.watermark.detectors.segments import Segment
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence
 from ttmark.shared.watermark.redrawn import Redrawn
 
 Tokens = NDArray[np.int64]
-OneMode = DirectEvidence | AlignedEvidence | LocalizedEvidence
-ModeName = Literal["direct", "aligned", "localized"]
 
 
-@dataclass(frozen=True, slots=True)
-class CombinedEvidence:
-    """What the three detectors together say; see `combined_detector`.
+@dataclass(frozen=True, slots=True, eq=False)
+class LikelihoodFigures:
+    """What the likelihood ratio says of a document under one version.
 
     Attributes:
-        mode: the one that the p-value comes from.
-        best: its evidence, with a p-value of its own.
-        log10_p: corrected for the three.
-        segments: of localized detection, corrected for the three.
+        log10_p: corrected for the keys of the pool.
+        of_keys: log10 E under each of them [keys].
+        scored_blocks: positions with a (context, block) of their own.
+        hypotheses: keys of the pool.
     """
 
-    mode: ModeName
-    best: OneMode
     log10_p: float
+    of_keys: NDArray[np.float64]
+    scored_blocks: int
     hypotheses: int
-    segments: tuple[Segment, ...]
-
-    @property
-    def scored_blocks(self) -> int:
-        """Of the mode that counts."""
-        return self.best.scored_blocks
 
 
-Evidence = OneMode | CombinedEvidence
-
-
-def one_mode(evidence: Evidence) -> OneMode:
-    """The evidence of the detector that counts."""
-    return evidence.best if isinstance(evidence, CombinedEvidence) else evidence
-
-
-Pool = Sequence[bytes]
-"""The PRF keys of one key version, by number."""
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One of the ways in which a document can be found under a key version.
-
-    Attributes:
-        blocks: the most blocks that count at once under any of the hypotheses.
-        correction: the number by which a p-value is multiplied for hypotheses of the version.
-    """
-
-    blocks: int
-    correction: float
+Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence | LikelihoodFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +41,20 @@ class Tried:
         evidence: of the best of the hypotheses; its p-value and E-values are corrected for their number.
         first_log10_p: p-value under the first hypothesis alone: chosen without looking, so uniform over texts
             without the watermark.
-        ways: one for each detector.
+        blocks: the most blocks that count at once under any of the hypotheses.
+        correction: the number by which a p-value is multiplied for hypotheses of the version.
         pool_key: number of the key that the evidence was found with.
-        fired: log10 p-values, of localized detection E-values, of the pool's keys that are within the
-            detector's limit, each corrected for the number of hypotheses; smallest first.
+        fired: the pool's keys that are within the detector's limit: log10 p-values, of localized detection
+            E-values, corrected for the number of hypotheses, and the keys' numbers; smallest first.
     """
 
     evidence: Evidence
     first_log10_p: float
-    ways: tuple[Way, ...]
+    blocks: int
+    correction: float
     pool_key: int
-    fired: tuple[float, ...]
+    fired: tuple[tuple[float, int], ...]
 
 
-BatchDetector = Callable[
-    [Watermark, Sequence[Pool], Sequence[Tokens], Sequence[Redrawn | None] | None], list[list[Tried]]
-]
-"""Watermark, key versions, documents, their redrawn rows -> what was found [documents][versions]."""
-
-
-def batches(rows: Sequence[int], size: int) -> Iterator[slice]:
-    """Splits documents of `rows` rows each into runs of about `size` rows."""
-    first = total = 0
-    for index, count in enumerate(rows):
-        total += count
-        if total >= size:
-            yield slice(first, index + 1)
-            first, total = index + 1, 0
-    if first < len(rows):
-        yield slice(first, len(rows))
+Detector = Callable[[UnlockedKey, UnlockedVersion, Tokens, Redrawn | None], Tried]
+"""A key, its version, the document as the key's profile reads it, rows that are spent -> what was found."""

@@ -1,27 +1,34 @@
 """What one request asks of each of its documents: read, detect, decide, report."""
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, TypeVar
 
 from ttmark.detect_service.asked_document import AskedDocument, Counted
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.best_reading import best_reading
+from ttmark.detect_service.cascade import (
+    FIRST_SHARE,
+    SECOND_SHARE,
+    may_be_read,
+    with_reading,
+    without_reading,
+)
 from ttmark.detect_service.cost import check_cost, request_cost
 from ttmark.detect_service.decision import Decision, decide
-from ttmark.detect_service.detectors import Tokens
 from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.foreign_detector import foreign_findings
 from ttmark.detect_service.foreign_results import with_foreign
 from ttmark.detect_service.key_selection import KeySelection
-from ttmark.detect_service.pipeline import Finding, best_findings
+from ttmark.detect_service.pipeline import Finding, best_finding, best_reading
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.requested_detector import detector_for
 from ttmark.detect_service.results import verdict_only, with_evidence
+from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
-from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
+from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
@@ -30,24 +37,47 @@ from ttmark.shared.schemas.detection import (
     DetectionResult,
     DocumentError,
 )
-from ttmark.shared.schemas.detection_combined import CombinedResult
+from ttmark.shared.schemas.detection_combined import CombinedResult, ReaderState
 from ttmark.shared.watermark.detectors.aligned import BETA
+from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pauses import pause
 from ttmark.shared.watermark.redrawn import Redrawn
 
+T = TypeVar("T")
 Outcome = tuple[DetectionResult, Finding | None]
+Spent = Callable[[UnlockedKey], Sequence[Redrawn | None]]
 
 
 Finish = Callable[[int, DetectionResult, Sequence[str]], DetectionResult]
 """Completes the result of document number so and so, of a request that skipped these keys."""
 
+Readings = Mapping[str, ByteReading]
+"""What a language model says of texts."""
+
 
 @dataclass(frozen=True, slots=True)
+class _Looked:
+    """A document after the first step.
+
+    Attributes:
+        readers: the ways it is read in.
+        finding: the best one without a language model, and the way of reading that it is of; None where no
+            key has a version to try.
+        to_be_read: whether a language model is to read it.
+    """
+
+    readers: Sequence[DocumentReader]
+    finding: tuple[int, Finding] | None
+    to_be_read: bool
+
+
+@dataclass(slots=True)
 class Examination:
-    """A request whose keys are selected.
+    """A request whose keys are selected: `look`, have read what is `unread`, and get the `outcomes`.
 
     Attributes:
         shows_evidence: whether the caller may see more than the verdict.
+        reader: whether there is a language model, and it answers; else the first step has the whole rate.
         finish: asked for each document; None: nothing is added.
         counted: the documents of a caller who sees verdicts alone; None: nothing of them is spent.
     """
@@ -56,77 +86,67 @@ class Examination:
     backend: DetectionBackend
     selection: KeySelection
     shows_evidence: bool
-    finish: Finish | None
+    reader: Literal["none", "down", "up"] = "none"
+    finish: Finish | None = None
     counted: Counted | None = None
+    _looked: dict[int, _Looked] = field(default_factory=dict)
+    _outcomes: dict[int, Outcome] = field(default_factory=dict)
 
-    def outcomes(self) -> list[Outcome]:
-        """The result of each document, with the evidence for it: None where no key had a version to try.
+    def look(self) -> None:
+        """Reads all documents and tries the keys on them, without a language model.
 
-        Documents are examined together. Where that fails inside, each is examined by itself: those that fail
-        again are `not_examined`, and the others have the results that they have without them. So is one that
-        is too long, among others.
+        A document that fails inside is `not_examined`, and so is one that is too long among others.
 
         Raises:
             ServiceError: the only document is too long, or there is more work than a request may ask for.
         """
-        outcomes: dict[int, Outcome] = {}
-        for index, asked in enumerate(self.counted.documents if self.counted else ()):
-            if asked.standing.refusal is not None:
-                outcomes[index] = self._refused(index, asked, asked.standing.refusal), None
-        places = [index for index in range(len(self.request.inputs)) if index not in outcomes]
-        if places:
-            outcomes |= self._of_all(places)
-        return [outcomes[index] for index in range(len(self.request.inputs))]
-
-    def _of_all(self, places: Sequence[int]) -> dict[int, Outcome]:
-        try:
-            return dict(zip(places, self._examined(places), strict=True))
-        except BaseException as error:
-            if not is_fault(error):
-                raise
-        return {index: self._alone(index) for index in places}
-
-    def _alone(self, index: int) -> Outcome:
-        try:
-            (outcome,) = self._examined([index])
-        except BaseException as error:
-            if not is_fault(error):
-                raise
-            return not_examined(self._name(index), error, self._kind), None
-        return outcome
-
-    def _examined(self, places: Sequence[int]) -> list[Outcome]:
-        """The outcomes of the documents at some places."""
-        outcomes: dict[int, Outcome] = {}
-        readings: dict[int, Sequence[DocumentReader]] = {}
-        for index in places:
-            read = self._read(index)
+        documents: dict[int, Sequence[DocumentReader]] = {}
+        for index in range(len(self.request.inputs)):
+            asked = self._asked(index)
+            if asked is not None and asked.standing.refusal is not None:
+                self._outcomes[index] = self._refused(index, asked, asked.standing.refusal), None
+                continue
+            read = self._unless_it_fails(index, self._read)
             if isinstance(read, DocumentError):
-                outcomes[index] = refused(self._name(index), read, self._kind), None
-            else:
-                readings[index] = read
-        readers = [reader for of_document in readings.values() for reader in of_document]
+                self._outcomes[index] = refused(self._name(index), read, self._kind), None
+            elif read is not None:
+                documents[index] = read
+        self._check_cost([reader for readers in documents.values() for reader in readers])
+        for index, readers in documents.items():
+            looked = self._unless_it_fails(index, partial(self._look_at, readers))
+            if looked is not None:
+                self._looked[index] = looked
 
-        def token_ids(key: HeldKey) -> list[Tokens]:
-            return [reader.token_ids(key) for reader in readers]
+    @property
+    def unread(self) -> list[str]:
+        """Texts that a language model is to read, each once."""
+        documents = [one.readers for one in self._looked.values() if one.to_be_read]
+        return list(dict.fromkeys(reader.text for readers in documents for reader in readers))
 
-        self._check_cost(readers, token_ids)
-        detector = detector_for(self.request, [one.document for one in readers], self.selection.versions)
-        others = sum(len(key.detectable) for key in self.selection.foreign)
+    def outcomes(self, readings: Readings) -> list[Outcome]:
+        """The result of each document, with the evidence for it: None where no key had a version to try.
 
-        def redrawn(key: UnlockedKey) -> list[Redrawn | None]:
-            return [one for each in map(self._asked, readings) if each for one in each.redrawn(key)]
+        Args:
+            readings: of those of the `unread` texts that could be read.
+        """
+        for index, looked in self._looked.items():
+            outcome = self._unless_it_fails(index, partial(self._outcome, looked, readings))
+            if outcome is not None:
+                self._outcomes[index] = outcome
+        return [self._outcomes[index] for index in range(len(self.request.inputs))]
 
-        drawn = redrawn if self.counted else None
-        findings = iter(best_findings(token_ids, self.selection.own, detector, others, drawn) or ())
-        for index, of_document in readings.items():
-            pause()
-            outcomes[index] = self._outcome(index, of_document, list(islice(findings, len(of_document))))
-        return [outcomes[index] for index in places]
+    def _unless_it_fails(self, index: int, work: Callable[[int], T]) -> T | None:
+        pause()
+        try:
+            return work(index)
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            self._outcomes[index] = not_examined(self._name(index), error, self._kind), None
+        return None
 
     def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
         """Document number `index`, its tokens read under all keys; or why it is not, if there are others."""
-        pause()
         asked = self._asked(index)
         if asked is None:
             return read_document(self.request, index, self.selection.keys, self.backend)
@@ -137,22 +157,87 @@ class Examination:
     def _asked(self, index: int) -> AskedDocument | None:
         return self.counted.documents[index] if self.counted else None
 
-    def _check_cost(
-        self, readers: Sequence[DocumentReader], token_ids: Callable[[HeldKey], list[Tokens]]
-    ) -> None:
+    def _check_cost(self, readers: Sequence[DocumentReader]) -> None:
         # Known now to the token; before the texts were read it was estimated.
         limit = self.backend.max_request_blocks
         if limit:
             keys = self.selection.keys
-            lengths = {key.key_id: [tokens.size for tokens in token_ids(key)] for key in keys}
+            lengths = {key.key_id: [reader.token_ids(key).size for reader in readers] for key in keys}
             documents = [reader.document for reader in readers]
             check_cost(request_cost(self.request, documents, keys, lambda key: lengths[key.key_id]), limit)
 
-    def _outcome(
-        self, index: int, readers: Sequence[DocumentReader], of_readings: Sequence[Finding]
-    ) -> Outcome:
-        request, selection = self.request, self.selection
-        best, finding = best_reading(of_readings, request.fpr) if of_readings else (0, None)
+    def _look_at(self, readers: Sequence[DocumentReader], index: int) -> _Looked:
+        cascade, request = self._has_two_steps(readers), self.request
+        finding = self._finding(
+            readers, self._spent(index), share=FIRST_SHARE if cascade else 1.0, readings={}
+        )
+        to_be_read = (
+            isinstance(request, CombinedRequest)
+            and cascade
+            and finding is not None
+            and may_be_read(finding[1], request.fpr, request.reader)
+        )
+        return _Looked(readers, finding, to_be_read)
+
+    def _has_two_steps(self, readers: Sequence[DocumentReader]) -> bool:
+        """Known before any score is: whether the rate is shared with a second step."""
+        return (
+            isinstance(self.request, CombinedRequest)
+            and self.reader == "up"
+            and self.request.reader != "never"
+            and all(0 < len(reader.text) <= self.backend.most_read_characters for reader in readers)
+        )
+
+    def _spent(self, index: int) -> Spent:
+        asked = self._asked(index)
+        return _nothing if asked is None else asked.redrawn
+
+    def _finding(
+        self, readers: Sequence[DocumentReader], spent: Spent, *, share: float, readings: Readings
+    ) -> tuple[int, Finding] | None:
+        """The best finding of a document, and the way of reading that it is of."""
+        findings = []
+        others = sum(len(key.detectable) for key in self.selection.foreign)
+        for place, reader in enumerate(readers):
+            detector = detector_for(
+                self.request,
+                reader.document,
+                self.selection.versions * len(readers),
+                share=share,
+                secret=self.backend.draw_secret,
+                reading=partial(_reading, reader, readings),
+            )
+            found = best_finding(
+                reader.token_ids,
+                self.selection.own,
+                detector,
+                others,
+                partial(_at, spent, place),
+            )
+            if found is not None:
+                findings.append(found)
+        return best_reading(findings, self.request.fpr) if findings else None
+
+    def _both_steps(
+        self, looked: _Looked, spent: Spent, readings: Readings
+    ) -> tuple[tuple[int, Finding] | None, ReaderState]:
+        if looked.finding is None or not self._has_two_steps(looked.readers):
+            return looked.finding, "down" if self.reader == "down" else "none"
+        best, first = looked.finding
+        if not looked.to_be_read:
+            return (best, without_reading(first)), "not_needed"
+        if not all(reader.text in readings for reader in looked.readers):
+            return (best, without_reading(first)), "down"
+        second = self._finding(looked.readers, spent, share=SECOND_SHARE, readings=readings)
+        if second is None:
+            return looked.finding, "none"
+        both = with_reading(first, second[1])
+        return (second[0] if both.evidence is second[1].evidence else best, both), "read"
+
+    def _outcome(self, looked: _Looked, readings: Readings, index: int) -> Outcome:
+        request, selection, readers = self.request, self.selection, looked.readers
+        found, reader_state = self._both_steps(looked, self._spent(index), readings)
+        best, finding = (0, None) if found is None else found
         decision, withheld, before = decide(finding, request.fpr), None, None
         asked = self._asked(index)
         if asked is not None and finding is not None and decision.verdict != "watermarked":
@@ -164,8 +249,15 @@ class Examination:
         result = self._verdict(index, readers[0], finding, decision)
         if finding is not None and self.shows_evidence:
             beta = request.beta if isinstance(request, AlignedRequest) else BETA
-            block_beta = beta if request.evidence == "blocks" else None
-            result = with_evidence(result, finding, readers[best], request.fpr, block_beta=block_beta)
+            result = with_evidence(
+                result,
+                finding,
+                readers[best],
+                request.fpr,
+                block_beta=beta if request.evidence == "blocks" else None,
+                reading=partial(_reading, readers[best], readings if reader_state == "read" else {}),
+                reader_state=reader_state,
+            )
         result = with_foreign(
             result,
             request,
@@ -177,7 +269,7 @@ class Examination:
             if withheld is not None and result.verdict != "watermarked":
                 return self._refused(index, asked, withheld), None
             if finding is not None:
-                self._remember(asked, best, finding, found=result.verdict == "watermarked")
+                self._remember(asked, best, finding, readings, found=result.verdict == "watermarked")
             result = asked.described(result, before)
         result = result.model_copy(update={"message": message(result, request.fpr)})
         if self.finish is not None:
@@ -189,7 +281,9 @@ class Examination:
             self.counted.reasons.append(refusal.reason)
         return no_verdict(self._name(index), refusal, asked.rule, self._kind)
 
-    def _remember(self, asked: AskedDocument, best: int, finding: Finding, *, found: bool) -> None:
+    def _remember(
+        self, asked: AskedDocument, best: int, finding: Finding, readings: Readings, *, found: bool
+    ) -> None:
         """Keeps what was said of rows about to be spent: a finding, if any nine tenths of them suffice."""
         memories = self.counted.memories if self.counted else []
         for index in range(len(asked.rows.readers)):
@@ -197,17 +291,36 @@ class Examination:
                 if found and (index, key) != (best, finding.key):
                     continue
                 kept = asked.about_to_be_spent(index, key, time.time(), found=found)
-                if kept is not None and (not found or self._suffices(asked, index, finding, kept[1])):
+                if kept is not None and (
+                    not found or self._suffices(asked, index, finding, kept[1], readings)
+                ):
                     memories.append(kept[0])
 
-    def _suffices(self, asked: AskedDocument, index: int, finding: Finding, kept: Redrawn) -> bool:
-        reader, rows = asked.rows.readers[index], asked.without_the_best_tenth(kept, finding, index)
-        detector = detector_for(self.request, [reader.document], self.selection.versions)
+    def _suffices(
+        self, asked: AskedDocument, index: int, finding: Finding, kept: Redrawn, readings: Readings
+    ) -> bool:
+        """Whether what is kept of reading number `index` would be found by itself under the finding's key."""
+        rows = asked.without_the_best_tenth(kept, finding, index)
+        reader = asked.rows.readers[index]
+        by_model = _reading(reader, readings, finding.key) is not None
+        share = (
+            (SECOND_SHARE if by_model else FIRST_SHARE) if self._has_two_steps(asked.rows.readers) else 1.0
+        )
+        tries = self.selection.versions * len(asked.rows.readers)
+        detector = detector_for(
+            self.request,
+            reader.document,
+            tries,
+            share=share,
+            secret=self.backend.draw_secret,
+            reading=partial(_reading, reader, readings),
+        )
         others = self.selection.versions - len(finding.key.detectable)
-        tokens = [reader.token_ids(finding.key)]
-        alone = best_findings(lambda _: tokens, [finding.key], detector, others, lambda _: [rows]) or []
-        _, again = best_reading(alone * len(asked.rows.readers), self.request.fpr)
-        return decide(again, self.request.fpr).verdict == "watermarked"
+        alone = best_finding(reader.token_ids, [finding.key], detector, others, lambda _: rows)
+        if alone is None:
+            return False
+        _, again = best_reading([alone] * len(asked.rows.readers), self.request.fpr)
+        return decide(again, self.request.fpr * share).verdict == "watermarked"
 
     def _verdict(
         self, index: int, as_sent: DocumentReader, finding: Finding | None, decision: Decision
@@ -230,3 +343,18 @@ class Examination:
     def _name(self, index: int) -> str:
         name = self.request.inputs[index].id
         return str(index) if name is None else name
+
+
+def _reading(reader: DocumentReader, readings: Readings, key: UnlockedKey) -> Reading | None:
+    """What a language model says of the tokens of a document, as the key's profile reads it."""
+    found = readings.get(reader.text)
+    return None if found is None else reader.reading(key, found)
+
+
+def _nothing(_: UnlockedKey) -> Sequence[Redrawn | None]:
+    """No row of either way of reading is spent."""
+    return (None, None)
+
+
+def _at(spent: Spent, place: int, key: UnlockedKey) -> Redrawn | None:
+    return spent(key)[place]

@@ -60,7 +60,6 @@ def _figures(best: ForeignFinding, request: DetectionRequest, *, found: bool) ->
     if isinstance(request, CombinedRequest):
         stand_out = found and _stand_out(best)
         where = {
-            "explained_by": best.how if found else None,
             "scope": ("passages" if stand_out else "whole") if found else None,
             "weak": None if found else is_weak(best.log10_p, request.fpr),
             "segments": _segments(best) if stand_out else [],

@@ -1,13 +1,16 @@
 """Token ids and keys in, evidence out: pure, the same for the service, the command line and bulk runs."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ttmark.detect_service.detectors import BatchDetector, CombinedEvidence, Evidence, Tokens, Tried, one_mode
+import numpy as np
+
+from ttmark.detect_service.detectors import Detector, Evidence, LikelihoodFigures, Tokens, Tried
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.watermark import LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.segments import disjoint
+from ttmark.shared.watermark.likelihood.passes import log10_mean
 from ttmark.shared.watermark.redrawn import Redrawn
 
 Attempt = tuple[Tried, UnlockedKey, UnlockedVersion]
@@ -18,13 +21,24 @@ class FoundSegment:
     """A watermarked span of tokens [start, end) and the key version that made it.
 
     Attributes:
-        log10_e: corrected for all versions tried.
+        log10_e: of how many passages as strong are expected by chance; corrected for all versions tried.
         pool_key: number of the key in the version's pool.
     """
 
     start: int
     end: int
     log10_e: float
+    key: UnlockedKey
+    version: UnlockedVersion
+    pool_key: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A key of a pool that was found by itself, with its corrected log10 p-value, of localized detection
+    its E-value."""
+
+    log10_p: float
     key: UnlockedKey
     version: UnlockedVersion
     pool_key: int
@@ -44,10 +58,6 @@ class Reach:
     blocks: int
     correction: float
 
-    def among(self, readings: int) -> "Reach":
-        """The same where the document is read in so many ways."""
-        return replace(self, correction=self.correction * readings)
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -57,14 +67,14 @@ class Finding:
         key: the key whose version gave the evidence.
         version: that version.
         pool_key: number of the key in the version's pool.
-        fired: corrected log10 p-values, of localized detection E-values, of the version's keys that are
-            within the rate asked for, each by itself: one in a text from one completion, several in one that
-            was put together from pieces.
+        fired: all keys that are within the rate asked for, each by itself: one in a text from one completion,
+            several in one that was put together from pieces.
         evidence: the detector's result under it; its own p-value counts its own hypotheses only.
         log10_p: p-value of the document, corrected (Bonferroni) for every hypothesis tried.
+        log10_e: of the mean of E over all keys, versions and readings; None except of the likelihood ratio.
         hypotheses: versions x keys of their pools x phases tried on this document.
         segments: in order and disjoint; None unless the detector looks for segments.
-        reach: one for each profile and detector that was tried.
+        reach: one for each profile that was tried.
         null_log10_p: p-value under one hypothesis that was chosen without looking, the first phase of the
             first version; uniform over texts without its watermark.
     """
@@ -72,9 +82,10 @@ class Finding:
     key: UnlockedKey
     version: UnlockedVersion
     pool_key: int
-    fired: tuple[float, ...]
+    fired: tuple[Fired, ...]
     evidence: Evidence
     log10_p: float
+    log10_e: float | None
     hypotheses: int
     segments: tuple[FoundSegment, ...] | None
     reach: tuple[Reach, ...]
@@ -82,80 +93,117 @@ class Finding:
 
     @property
     def z(self) -> float | None:
-        """The detector's z; None for localized detection, which has none."""
-        evidence = one_mode(self.evidence)
-        return None if isinstance(evidence, LocalizedEvidence) else evidence.z
+        """The detector's z; None of those that have none."""
+        has_none = isinstance(self.evidence, LocalizedEvidence | LikelihoodFigures)
+        return None if has_none else self.evidence.z  # type: ignore[union-attr]
+
+    @property
+    def best_log10_e(self) -> float:
+        """log10 E under the best key; 0 except of the likelihood ratio."""
+        return float(self.evidence.of_keys.max()) if isinstance(self.evidence, LikelihoodFigures) else 0.0
 
 
-def best_findings(
-    token_ids: Callable[[UnlockedKey], Sequence[Tokens]],
+def best_finding(
+    token_ids: Callable[[UnlockedKey], Tokens],
     keys: Sequence[UnlockedKey],
-    detector: BatchDetector,
+    detector: Detector,
     others: int = 0,
-    redrawn: Callable[[UnlockedKey], Sequence[Redrawn | None]] | None = None,
-) -> list[Finding] | None:
-    """Tries every detectable version of every key on every document.
+    redrawn: Callable[[UnlockedKey], Redrawn | None] | None = None,
+) -> Finding | None:
+    """Tries every detectable version of every key on a document, read in one way.
 
     Args:
-        token_ids: the documents' tokens as the key's profile reads them.
+        token_ids: the document's tokens as the key's profile reads them.
         keys: keys to try.
         detector: a detector with its options bound.
-        others: versions of foreign keys that are tried on each document as well.
-        redrawn: the documents' rows whose scores are drawn, as the key's profile reads them.
+        others: versions of foreign keys that are tried on the document as well.
+        redrawn: the document's rows that are spent, as the key's profile reads them.
 
     Returns:
-        For each document the finding with the smallest p-value; None when no key has a detectable version.
+        The finding with the smallest p-value; None when no key has a detectable version.
     """
-    attempts: list[list[Attempt]] = []  # [versions][documents]
+    tried: list[Attempt] = []
     for key in keys:
-        versions = key.detectable
-        pools = [version.prf_keys for version in versions]
-        drawn = redrawn and redrawn(key)
-        by_document = detector(key.profile.watermark(), pools, token_ids(key), drawn)
-        for index, version in enumerate(versions):
-            attempts.append([(tried[index], key, version) for tried in by_document])
-    return [_best(tried, others) for tried in zip(*attempts, strict=True)] if attempts else None
-
-
-def _best(tried: Sequence[Attempt], others: int) -> Finding:
-    """What one document's attempts amount to, corrected for their number and that of `others`."""
+        drawn = redrawn(key) if redrawn is not None else None
+        tried += [(detector(key, version, token_ids(key), drawn), key, version) for version in key.detectable]
+    if not tried:
+        return None
     versions = len(tried) + others
+    step = math.log10(versions)
     best, key, version = min(tried, key=lambda attempt: attempt[0].evidence.log10_p)
-    evidence = best.evidence
-    segments = None
-    if isinstance(evidence, LocalizedEvidence | CombinedEvidence):
+    evidence, segments, log10_e = best.evidence, None, None
+    if isinstance(evidence, LocalizedEvidence):
         found = [
-            FoundSegment(one.start, one.end, one.log10_e + math.log10(versions), key, version, one.pool_key)
+            FoundSegment(one.start, one.end, one.log10_e + step, key, version, one.pool_key)
             for attempt, key, version in tried
-            if isinstance(attempt.evidence, LocalizedEvidence | CombinedEvidence)
+            if isinstance(attempt.evidence, LocalizedEvidence)
             for one in attempt.evidence.segments
         ]
-        by_e_value = sorted(found, key=lambda segment: segment.log10_e)
-        kept = _apart(by_e_value) if isinstance(evidence, CombinedEvidence) else disjoint(by_e_value)
+        kept = disjoint(sorted(found, key=lambda segment: segment.log10_e))
         segments = tuple(sorted(kept, key=lambda segment: segment.start))
+    elif isinstance(evidence, LikelihoodFigures):
+        of_keys = [one.evidence.of_keys for one, _, _ in tried if isinstance(one.evidence, LikelihoodFigures)]
+        log10_e = float(log10_mean(np.concatenate(of_keys)))
+    by_profile = {key.profile.profile_id: (attempt, key) for attempt, key, _ in tried}
     return Finding(
         key=key,
         version=version,
         pool_key=best.pool_key,
-        fired=tuple(log10_p + math.log10(versions) for log10_p in best.fired),
+        fired=tuple(
+            sorted(
+                (
+                    Fired(log10_p + step, key, version, pool_key)
+                    for attempt, key, version in tried
+                    for log10_p, pool_key in attempt.fired
+                ),
+                key=lambda one: one.log10_p,
+            )
+        ),
         evidence=evidence,
         log10_p=corrected(evidence.log10_p, versions),
+        log10_e=log10_e,
         hypotheses=sum(attempt.evidence.hypotheses for attempt, _, _ in tried),
         segments=segments,
-        reach=tuple(_reach(tried, versions)),
+        reach=tuple(
+            Reach(key.profile.watermark(), attempt.blocks, versions * attempt.correction)
+            for attempt, key in by_profile.values()
+        ),
         null_log10_p=tried[0][0].first_log10_p,
     )
 
 
-def _apart(found: Sequence[FoundSegment]) -> Iterator[FoundSegment]:
-    """The passages, best first, that overlap no better one but for the context of a first block."""
-    widths = {one.key.key_id: one.key.profile.context_width for one in found}
-    for one in disjoint(replace(one, end=one.end - widths[one.key.key_id]) for one in found):
-        yield replace(one, end=one.end + widths[one.key.key_id])
+def best_reading(findings: Sequence[Finding], fpr: float) -> tuple[int, Finding]:
+    """Of a document that was read in several ways: the reading with the smallest p-value, and its finding.
 
+    The p-value and the E-values of passages are corrected for the number of readings (Bonferroni); passages
+    that no longer reach `fpr` are left out. Passages of the other readings are not reported: their tokens are
+    counted otherwise. E is the mean over the readings.
 
-def _reach(tried: Sequence[Attempt], versions: int) -> Iterator[Reach]:
-    by_profile = {key.profile.profile_id: (attempt, key) for attempt, key, _ in tried}
-    for attempt, key in by_profile.values():
-        for way in attempt.ways:
-            yield Reach(key.profile.watermark(), way.blocks, versions * way.correction)
+    Args:
+        findings: the reading as it was sent first.
+    """
+    count, limit = len(findings), math.log10(fpr)
+    best = min(range(count), key=lambda index: findings[index].log10_p)
+    finding = findings[best]
+    if count == 1:
+        return best, finding
+    step = math.log10(count)
+    segments = finding.segments
+    if segments is not None:
+        segments = tuple(replace(one, log10_e=one.log10_e + step) for one in segments)
+        segments = tuple(one for one in segments if one.log10_e <= limit)
+    of_readings = [one.log10_e for one in findings if one.log10_e is not None]
+    return best, replace(
+        finding,
+        log10_p=corrected(finding.log10_p, count),
+        log10_e=float(log10_mean(np.array(of_readings))) if of_readings else None,
+        hypotheses=sum(one.hypotheses for one in findings),
+        segments=segments,
+        fired=tuple(
+            replace(one, log10_p=one.log10_p + step) for one in finding.fired if one.log10_p + step <= limit
+        ),
+        reach=tuple(
+            replace(chance, correction=chance.correction * count) for one in findings for chance in one.reach
+        ),
+        null_log10_p=findings[0].null_log10_p,
+    )

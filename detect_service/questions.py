@@ -9,6 +9,7 @@ from ttmark.shared.schemas.detection import (
     DEFAULT_BETA,
     DEFAULT_FPR,
     AlignedRequest,
+    CombinedRequest,
     DetectionRequest,
     Document,
 )
@@ -19,7 +20,7 @@ def permitted(request: DetectionRequest, caller: Principal) -> DetectionRequest:
     """The request as `caller` may ask it: without evidence at one of its rates, with the default beta.
 
     Raises:
-        Unprocessable: naming the rates, or the beta, that are allowed.
+        Unprocessable: naming the rates, the beta or the reader that is allowed.
     """
     if caller.sees_evidence:
         return request
@@ -27,6 +28,8 @@ def permitted(request: DetectionRequest, caller: Principal) -> DetectionRequest:
         raise Unprocessable(
             f"Without the scope detect:evidence beta is {DEFAULT_BETA:g}; leave it out.", param="beta"
         )
+    if isinstance(request, CombinedRequest) and request.reader != "auto":
+        raise Unprocessable("Without the scope detect:evidence reader is auto; leave it out.", param="reader")
     wanted = request.fpr if "fpr" in request.model_fields_set else None
     rate = allowed_rate(wanted, DEFAULT_FPR, caller.rates)
     if rate is None:

@@ -1,5 +1,6 @@
 """Reads a document as each key's profile reads it, once per tokenizer."""
 
+import math
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,9 +11,12 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
 from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.schemas.detection import Document, NormalizationReport
+from ttmark.shared.token_spans import byte_spans
 from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pauses import aside
 
 Span = tuple[int, int]
@@ -80,8 +84,8 @@ class DocumentReader:
         return [cls(document, tokenizers, normalized, undo_tricks=undone, most=most) for undone in both]
 
     @property
-    def _text(self) -> str:
-        """What the tokenizers are given."""
+    def text(self) -> str:
+        """What the tokenizers are given; empty for a document that came as token ids."""
         undone = self._normalized if self.undo_tricks else None
         return undone.text if undone else self.document.text or ""
 
@@ -99,6 +103,11 @@ class DocumentReader:
         """
         return self._reading(key).ids
 
+    def reading(self, key: HeldKey, of_text: ByteReading) -> Reading:
+        """What a language model says of the text, by tokens of the key's tokenizer."""
+        offsets = self._reading(key).offsets or []
+        return Reading(-of_text.surprise(byte_spans(self.text, offsets)) * math.log(2))
+
     def characters(self, key: HeldKey, start: int, end: int) -> Span | None:
         """The half-open span of the submitted text that tokens start..end cover; None without a text."""
         offsets = self._reading(key).offsets
@@ -113,8 +122,8 @@ class DocumentReader:
         A tokenizer that composes a letter and its accents gives the place of the letter alone.
         """
         last = offsets[end - 1][1]
-        following = offsets[end][0] if end < len(offsets) else len(self._text)
-        while last < following and unicodedata.combining(self._text[last]):
+        following = offsets[end][0] if end < len(offsets) else len(self.text)
+        while last < following and unicodedata.combining(self.text[last]):
             last += 1
         return last
 
@@ -130,8 +139,8 @@ class DocumentReader:
         tokenizer = self._tokenizers.get(fingerprint)
         if tokenizer is None:  # callers choose keys by `in tokenizers` first
             raise KeyError(fingerprint)
-        ids = tokenizer.encode(self._text, self.most)
-        return _Reading(np.array(ids, dtype=np.int64), self._text, tokenizer)
+        ids = tokenizer.encode(self.text, self.most)
+        return _Reading(np.array(ids, dtype=np.int64), self.text, tokenizer)
 
 
 def _normalized(normalizer: TextNormalizer, text: str) -> NormalizedText:

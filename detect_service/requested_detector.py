@@ -1,12 +1,12 @@
 """The detector that a request asks for."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from ttmark.detect_service.combined_detector import combined
-from ttmark.detect_service.detectors import BatchDetector
-from ttmark.detect_service.direct_detector import direct
-from ttmark.detect_service.position_detectors import aligned, localized
+from ttmark.detect_service.detectors import Detector
+from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.paper_detectors import aligned, direct, localized
+from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -14,21 +14,36 @@ from ttmark.shared.schemas.detection import (
     DirectRequest,
     Document,
     LocalizedRequest,
-    usual_phase,
 )
+from ttmark.shared.watermark.likelihood.reading import Reading
 
 
-def detector_for(request: DetectionRequest, documents: Sequence[Document], versions: int) -> BatchDetector:
-    """The detector with the request's options, when `versions` key versions are tried on each document."""
-    limit = math.log10(request.fpr) - math.log10(max(1, versions))
+def detector_for(
+    request: DetectionRequest,
+    document: Document,
+    tries: int,
+    *,
+    share: float,
+    secret: bytes,
+    reading: Callable[[UnlockedKey], Reading | None],
+) -> Detector:
+    """The detector with the request's options, for one way to read a document.
+
+    Args:
+        tries: how many key versions are tried on how many readings of the document.
+        share: of the rate, for the likelihood ratio.
+        secret: that seeds its draws.
+        reading: what a language model says of the document's tokens under a key.
+    """
+    limit = math.log10(request.fpr) - math.log10(max(1, tries))
     match request:
         case DirectRequest():
-            return direct([request.phase_of(document) for document in documents], limit)
+            return direct(request.phase_of(document), limit)
         case AlignedRequest():
             return aligned(request.beta, limit)
         case LocalizedRequest():
             return localized(request.method, limit)
         case CombinedRequest():
-            return combined([usual_phase(document) for document in documents], limit)
+            return LikelihoodDetector(limit + math.log10(share), secret, reading)
         case _:
             raise TypeError(f"no detector for {type(request).__name__}")

@@ -1,6 +1,7 @@
 """From evidence to the answer that a caller may see."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +9,15 @@ from pydantic import TypeAdapter
 
 from ttmark.detect_service.block_scores import block_scores
 from ttmark.detect_service.decision import Decision
-from ttmark.detect_service.detectors import CombinedEvidence
-from ttmark.detect_service.marked_share import marked_share
+from ttmark.detect_service.detectors import LikelihoodFigures
+from ttmark.detect_service.passages import marked_passages
 from ttmark.detect_service.pipeline import Finding, FoundSegment
 from ttmark.detect_service.reader import DocumentReader
+from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detected import BlockEvidence, DetectedKey, Segment
 from ttmark.shared.schemas.detection import DetectionResponse, DetectionResult, NormalizationReport
+from ttmark.shared.schemas.detection_combined import ReaderState
+from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pauses import pause
 
 # Answered blocks between two pauses.
@@ -50,23 +54,41 @@ def verdict_only(
 
 
 def with_evidence(
-    result: DetectionResult, finding: Finding, reader: DocumentReader, fpr: float, *, block_beta: float | None
+    result: DetectionResult,
+    finding: Finding,
+    reader: DocumentReader,
+    fpr: float,
+    *,
+    block_beta: float | None,
+    reading: Callable[[UnlockedKey], Reading | None],
+    reader_state: ReaderState,
 ) -> DetectionResult:
     """What the scope `detect:evidence` adds: p-value, scores, the key, segments, on request every block.
 
     Args:
-        reader: the reading that the finding is of; its tokens are counted.
+        reader: the way of reading that the finding is of; its tokens are counted.
         block_beta: what an alignment pays for a skipped token; None where blocks are not asked for.
+        reading: what a language model says of the tokens under a key.
+        reader_state: whether one was asked.
     """
     found = result.verdict == "watermarked"
     combined: dict[str, Any] = {}
-    if isinstance(finding.evidence, CombinedEvidence):
+    if isinstance(finding.evidence, LikelihoodFigures):
+        combined = {"log10_e": finding.log10_e, "reader": reader_state}
+        passages: tuple[FoundSegment, ...] = ()
         if found:
-            combined, finding = _where(finding, finding.evidence, reader)
+            passages, share = marked_passages(finding, reader.token_ids, reading)
+            makers = {(one.key.key_id, one.version.version, one.pool_key) for one in passages}
+            # They stand out where the rest of the text does not carry the mark, or several keys made them.
+            if not passages or (share.high >= 1.0 and len(makers) < 2):
+                passages = ()
+            combined |= {"scope": "passages" if passages else "whole", "marked_share": share}
         else:
-            combined = {"weak": is_weak(finding.log10_p, fpr)}
-            finding = replace(finding, segments=())
+            combined["weak"] = is_weak(finding.log10_p, fpr)
+        finding = replace(finding, segments=passages)
     segments = finding.segments
+    version = finding.key.key_id, finding.version.version
+    fired = sum((one.key.key_id, one.version.version) == version for one in finding.fired)
     return result.model_copy(
         update={
             "tokens": len(reader.token_ids(finding.key)),
@@ -75,8 +97,8 @@ def with_evidence(
             "log10_p": finding.log10_p,
             "z": finding.z,
             "scored_blocks": finding.evidence.scored_blocks,
-            "key": _shown_key(finding, alone=len(finding.fired) < 2) if found else None,
-            "pool_keys_found": len(finding.fired) if found and finding.key.profile.pool > 1 else None,
+            "key": _shown_key(finding, alone=fired < 2) if found else None,
+            "pool_keys_found": fired if found and finding.key.profile.pool > 1 else None,
             "segments": None if segments is None else [_shown_segment(s, reader) for s in segments],
             "evidence": None if block_beta is None else _block_evidence(finding, reader, block_beta),
             **combined,
@@ -87,27 +109,6 @@ def with_evidence(
 def is_weak(log10_p: float, fpr: float) -> bool:
     """Whether a p-value that reaches no finding is more than chance usually gives."""
     return log10_p <= min(math.log10(fpr) + _WEAK_DECADES, _WEAKEST)
-
-
-def _where(
-    finding: Finding, evidence: CombinedEvidence, reader: DocumentReader
-) -> tuple[dict[str, Any], Finding]:
-    """The whole text or passages: the fields that say so, and the finding with the passages to show.
-
-    Passages stand out where the rest of the text cannot carry the mark as well, or where several keys made
-    them.
-    """
-    share = marked_share(finding, reader.token_ids)
-    passages = finding.segments or ()
-    found: tuple[Finding | FoundSegment, ...] = (finding, *passages)
-    makers = {(one.key.key_id, one.version.version, one.pool_key) for one in found}
-    stand_out = bool(passages) and (share.high < 1.0 or len(makers) > 1)
-    fields = {
-        "explained_by": evidence.mode,
-        "scope": "passages" if stand_out else "whole",
-        "marked_share": share,
-    }
-    return fields, finding if stand_out else replace(finding, segments=())
 
 
 def response_json(response: DetectionResponse) -> bytes:

@@ -47,7 +47,7 @@ def pool_counts(watermarks: Sequence[Watermark], texts: int, seed: int) -> Itera
 
 def log10_p_of_each(watermark: Watermark, keys: Sequence[bytes], tokens: NDArray[np.int64]) -> Best:
     """Of every detector under each key; null tables or decoys as in detection."""
-    rows = PositionRows.of(watermark, [tokens])
+    rows = PositionRows.of(watermark, tokens)
     positions = len(rows.blocks)
     if positions == 0:
         return {name: np.zeros(len(keys)) for name in ("direct", "aligned", *METHODS)}

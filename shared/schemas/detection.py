@@ -114,10 +114,16 @@ class LocalizedRequest(DetectionRequest):
 
 
 class CombinedRequest(DetectionRequest):
-    """One question: unedited, edited, or passages in a longer text; the rate counts all three."""
+    """One question: unedited, edited, or passages in a longer text, by one likelihood ratio."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"inputs": [{"id": "a", "text": "The text to check."}], "fpr": 1e-5}]}
+    )
+
+    reader: Literal["auto", "always", "never"] = Field(
+        default="auto",
+        description="Whether a language model reads texts along, where the service has one: `auto` where "
+        "that may change the verdict. Another than `auto` needs the scope detect:evidence.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What `POST /v1/detect` answers beyond the three modes."""
+"""What `POST /v1/detect` answers beyond the other modes."""
 
 from typing import Literal
 
@@ -16,11 +16,23 @@ class MarkedShare(AnswerModel):
     high: float = Field(ge=0, le=1)
 
 
-class CombinedResult(DetectionResult):
-    """Outcome for one document: the best of direct, aligned and localized detection."""
+ReaderState = Literal["none", "down", "not_needed", "read"]
 
-    explained_by: Literal["direct", "aligned", "localized"] | None = Field(
-        default=None, description="With `watermarked`: the detector whose p-value counts."
+
+class CombinedResult(DetectionResult):
+    """Outcome for one document, by the likelihood ratio."""
+
+    log10_e: float | None = Field(
+        default=None,
+        description="log10 of the mean of the E-values of all keys, versions and readings. Without the mark "
+        "E is at most 1 on average, so that E-values may be averaged, those of different texts multiplied, "
+        "and 1 / E is a p-value that anybody can check.",
+    )
+    reader: ReaderState | None = Field(
+        default=None,
+        description="Whether a language model read the text along: `read`; `not_needed`, the answer stood "
+        "without, or hardly anything spoke for a mark; `down`, it does not answer; `none`, the service has "
+        "none, the text is too long for it, came as token ids, or the request wanted none.",
     )
     scope: Literal["whole", "passages"] | None = Field(
         default=None,

@@ -14,9 +14,6 @@ from ttmark.shared.watermark.prf import key_lanes
 from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
 from ttmark.shared.watermark.watermark import Watermark
 
-# Odd 64-bit constants of a multiplicative hash (the fractional part of the golden ratio).
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-
 
 def position_scores(
     watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int64], redrawn: Redrawn | None = None
@@ -27,87 +24,50 @@ def position_scores(
     a (context, block) that occurs again is scored with fresh words (`Watermark.score`). The null of
     any statistic of them therefore depends on their number alone. Rows that are `redrawn` keep it.
     """
-    width = watermark.context_width
-    starts = np.arange(width, tokens.size - watermark.block_size + 1)
-    contexts, blocks = context_and_block(watermark, tokens, starts)
-    occurrences = occurrence_numbers(np.concatenate([contexts, blocks], axis=1))
-    lanes = np.tile(key_lanes(prf_key), (starts.size, 1))
+    rows = PositionRows.of(watermark, tokens, redrawn)
+    lanes = np.tile(key_lanes(prf_key), (rows.positions, 1))
     if redrawn is not None:
         lanes[redrawn.rows] = redrawn.lanes
-    return watermark.standardize(watermark.score(lanes, contexts, blocks, occurrences))
+    return watermark.standardize(watermark.score(lanes, rows.contexts, rows.blocks, rows.occurrences))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PositionRows:
-    """Every position of several texts, to be scored together under any key.
+    """Every position of a text, to be scored under many keys.
 
     Attributes:
-        contexts, blocks: [N, H] and [N, r], text after text.
-        occurrences: [N] how many earlier rows of the same text are equal.
-        ends: [texts] one past the last row of each text.
+        contexts, blocks: [N, H] and [N, r].
+        occurrences: [N] how many earlier rows are equal.
         row_keys: of the rows that are redrawn.
     """
 
     contexts: NDArray[np.int64]
     blocks: NDArray[np.int64]
     occurrences: NDArray[np.int64]
-    ends: NDArray[np.int64]
     row_keys: RowKeys | None = None
 
     @classmethod
     def of(
-        cls,
-        watermark: Watermark,
-        texts: Sequence[NDArray[np.int64]],
-        redrawn: Sequence[Redrawn | None] | None = None,
+        cls, watermark: Watermark, tokens: NDArray[np.int64], redrawn: Redrawn | None = None
     ) -> "PositionRows":
-        """The rows that `position_scores` scores, for each of the texts."""
-        width, size = watermark.context_width, watermark.block_size
-        sizes = np.array([max(0, tokens.size - width - size + 1) for tokens in texts], dtype=np.int64)
-        ends = np.cumsum(sizes)
-        # Row i of a text starts at its token H + i.
-        first = np.cumsum([0, *(tokens.size for tokens in texts)])[:-1] + width
-        starts = np.arange(int(sizes.sum())) + np.repeat(first - (ends - sizes), sizes)
-        tokens = np.concatenate(texts)
-        # By columns: the PRF reads a token of every row at a time.
-        rows = np.empty((width + size, starts.size), dtype=np.int64).T
-        for column in range(width + size):
-            pause()
-            rows[:, column] = tokens[starts + (column - width)]
-        occurrences = _occurrences_within(np.repeat(np.arange(sizes.size), sizes), rows)
-        row_keys = None
-        if redrawn is not None:
-            row_keys = RowKeys.of([(one, np.arange(n)) for one, n in zip(redrawn, sizes, strict=True)])
-        return cls(rows[:, :width], rows[:, width:], occurrences, ends, row_keys)
+        """The rows that `position_scores` scores."""
+        starts = np.arange(watermark.context_width, tokens.size - watermark.block_size + 1)
+        pause()
+        contexts, blocks = context_and_block(watermark, tokens, starts)
+        occurrences = occurrence_numbers(np.concatenate([contexts, blocks], axis=1))
+        return cls(contexts, blocks, occurrences, RowKeys.of([(redrawn, np.arange(starts.size))]))
+
+    @property
+    def positions(self) -> int:
+        return len(self.contexts)
 
     def scores_under_each(
         self, watermark: Watermark, prf_keys: Sequence[bytes], rows: int
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """The `position_scores` of the texts, one after the other, under some keys at a time.
+        """The `position_scores` of the text under some keys at a time.
 
         Which keys, and scores [keys, N]: about `rows` in all, but those of one key at least.
         """
         parts = self.contexts, self.blocks, self.occurrences
         for keys, scores in scores_under_each(watermark, prf_keys, *parts, rows=rows, row_keys=self.row_keys):
             yield keys, watermark.standardize(scores)
-
-
-def _occurrences_within(texts: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`occurrence_numbers` of `rows` [N, T] among those of the same text [N].
-
-    Equal rows have equal hashes, so that only rows whose hash is not alone need a closer look.
-    """
-    hashes = texts.astype(np.uint64)
-    for column in rows.T:
-        pause()
-        hashes ^= column.view(np.uint64)
-        hashes *= _MULTIPLIER
-        hashes ^= hashes >> np.uint64(32)
-    ordered = np.sort(hashes)
-    shared = ordered[1:][ordered[1:] == ordered[:-1]]
-    numbers = np.zeros(texts.size, dtype=np.int64)
-    if shared.size:
-        pause()
-        candidates = np.flatnonzero(np.isin(hashes, shared))
-        numbers[candidates] = occurrence_numbers(np.column_stack([texts[candidates], rows[candidates]]))
-    return numbers

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,22 +29,36 @@ class LikelihoodEvidence:
     """What the likelihood ratio says of a text under some keys.
 
     Attributes:
-        log10_p: of the best key, corrected for the number of keys.
-        log10_e: of the mean of E over the keys. Without the mark it is at most 1 on average, so that 1 / E is
-            a p-value by itself, and E may be multiplied with that of other texts.
-        of_keys: log10 E of each key [keys].
-        best: number of the key with the largest E.
+        of_keys: log10 E under each key [keys].
+        p_of_keys: log10 of the p-value under each key by itself [keys].
         positions: where blocks may begin; `scored` of them have a (context, block) of their own.
-        draws: of the importance sample; 0 where the p-value is 1 / E.
+        draws: of the importance sample; 0 where all p-values are 1 / E.
     """
 
-    log10_p: float
-    log10_e: float
     of_keys: Floats
-    best: int
+    p_of_keys: Floats
     positions: int
     scored: int
     draws: int
+
+    @property
+    def best(self) -> int:
+        """Number of the key with the smallest p-value, of equals the one with the largest E."""
+        return int(np.lexsort((-self.of_keys, self.p_of_keys))[0])
+
+    @property
+    def log10_p(self) -> float:
+        """Of the best key, corrected for the number of keys."""
+        return corrected(float(self.p_of_keys.min()), self.p_of_keys.size)
+
+    @property
+    def log10_e(self) -> float:
+        """Of the mean of E over the keys.
+
+        Without the mark it is at most 1 on average, so that 1 / E is a p-value by itself, and E may be
+        multiplied with that of other texts.
+        """
+        return float(log10_mean(self.of_keys))
 
 
 def ratios_of(watermark: Watermark) -> Ratios:
@@ -57,63 +71,88 @@ def _ratios(scheme: str, block_size: int, parameters: tuple[tuple[str, Parameter
     return Ratios.of(Watermark(scheme, block_size, None, dict(parameters)))
 
 
-def detect_likelihood(
-    watermark: Watermark,
-    prf_keys: Sequence[bytes],
-    tokens: Sequence[int] | NDArray[np.int64],
-    *,
-    reading: Reading | None = None,
-    rate: float = 1e-5,
-    sharp: Sharp = "where_it_matters",
-    secret: bytes = b"",
-    spent: NDArray[np.bool_] | None = None,
-    ratios: Ratios | None = None,
-    passes: Passes | None = None,
-) -> LikelihoodEvidence:
-    """Tests a text for the mark of each key, whatever its phase and however it was edited.
+class LikelihoodTest:
+    """A text that is tested for the marks of keys; what needs no key is made once.
 
     Args:
+        rate: at which a verdict under each key is asked for: where 1 / E may leave it open, the p-value is
+            drawn for. The answer depends on it by the number of draws alone.
         reading: of a language model, if one read the text.
-        rate: at which a verdict is asked for: where 1 / E may leave it open, the p-value is drawn for. The
-            answer depends on it by the number of draws alone.
+        sharp: for which keys p-values are drawn for.
         secret: seeds the draws together with the text; no watermark key, at most 64 bytes.
         spent: positions whose blocks are to say nothing [positions].
         ratios: in place of those that ship.
 
     Raises:
-        ValueError: a bad token, key, rate or secret, no key, or a reading of another number of tokens.
+        ValueError: a bad token, rate or secret, or a reading of another number of tokens.
     """
-    if not 0.0 < rate < 1.0:
-        raise ValueError(f"a rate is between 0 and 1, not {rate}")
+
+    def __init__(
+        self,
+        watermark: Watermark,
+        tokens: Sequence[int] | NDArray[np.int64],
+        *,
+        rate: float = 1e-5,
+        reading: Reading | None = None,
+        sharp: Sharp = "where_it_matters",
+        secret: bytes = b"",
+        spent: NDArray[np.bool_] | None = None,
+        ratios: Ratios | None = None,
+        passes: Passes | None = None,
+    ) -> None:
+        if not 0.0 < rate < 1.0:
+            raise ValueError(f"a rate is between 0 and 1, not {rate}")
+        self._watermark = watermark
+        self._tokens = check_tokens(tokens)
+        self._passes = passes or find_passes()
+        self._rows = Rows.of(watermark, ratios or ratios_of(watermark), [self._tokens], [reading])
+        chain = self._rows.chains[0]
+        self._chain = chain if spent is None else chain.without(spent)
+        self._needed = -math.log10(rate)  # of log10 E, for 1 / E to decide
+        self._least = {"where_it_matters": gate(self._needed), "always": -math.inf, "never": math.inf}[sharp]
+        self._secret = secret
+
+    @cached_property
+    def _tail(self) -> NullTail:
+        seed = draw_seed(self._secret, self._watermark.null.name, self._chain, self._tokens.tobytes())
+        return NullTail.draw(self._passes, self._chain, -self._needed, seed)
+
+    def under(self, prf_keys: Sequence[bytes]) -> LikelihoodEvidence:
+        """What the text says under each key, whatever its phase and however it was edited.
+
+        Raises:
+            ValueError: a bad key.
+        """
+        of_keys, p_of_keys, draws = np.empty(len(prf_keys)), np.empty(len(prf_keys)), 0
+        for keys, cells in self._rows.cells_under_each(self._watermark, prf_keys):
+            of_keys[keys] = found = log10_of_evidence(self._passes, self._chain, cells)
+            own = np.minimum(0.0, -found)
+            near = np.flatnonzero(found >= self._least)
+            if near.size and self._chain.positions:
+                own[near] = self._tail.log10_p(cells[near])
+                draws = self._tail.draws
+            p_of_keys[keys] = own
+        return LikelihoodEvidence(
+            of_keys, p_of_keys, self._chain.positions, int(self._rows.scored.size), draws
+        )
+
+
+def detect_likelihood(
+    watermark: Watermark,
+    prf_keys: Sequence[bytes],
+    tokens: Sequence[int] | NDArray[np.int64],
+    *,
+    rate: float = 1e-5,
+    **options: Any,
+) -> LikelihoodEvidence:
+    """Tests a text for the mark of any of the keys at a rate; see `LikelihoodTest` for the options.
+
+    Raises:
+        ValueError: as there; a bad key, or none.
+    """
     if not prf_keys:
         raise ValueError("no key to test for")
-    tokens = check_tokens(tokens)
-    passes = passes or find_passes()
-    rows = Rows.of(watermark, ratios or ratios_of(watermark), [tokens], [reading])
-    chain = rows.chains[0] if spent is None else rows.chains[0].without(spent)
-    needed = math.log10(len(prf_keys) / rate)  # of log10 E, for 1 / E to decide
-    least = {"where_it_matters": gate(needed), "always": -math.inf, "never": math.inf}[sharp]
-    of_keys, close = np.empty(len(prf_keys)), []
-    for keys, cells in rows.cells_under_each(watermark, prf_keys):
-        of_keys[keys] = log10_of_evidence(passes, chain, cells)
-        close.append(cells[of_keys[keys] >= least])
-    best = int(np.argmax(of_keys))
-    near = np.concatenate(close)
-    log10_p, draws = -float(of_keys[best]), 0
-    if len(near) and chain.positions:
-        tail = NullTail.draw(
-            passes, chain, -needed, draw_seed(secret, watermark.null.name, chain, tokens.tobytes())
-        )
-        log10_p, draws = float(tail.log10_p(near).min()), tail.draws
-    return LikelihoodEvidence(
-        log10_p=corrected(log10_p, len(prf_keys)),
-        log10_e=float(log10_mean(of_keys)),
-        of_keys=of_keys,
-        best=best,
-        positions=chain.positions,
-        scored=int(rows.scored.size),
-        draws=draws,
-    )
+    return LikelihoodTest(watermark, tokens, rate=rate / len(prf_keys), **options).under(prf_keys)
 
 
 def log10_of_evidence(passes: Passes, chain: Chain, cells: Cells) -> Floats:
