@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.tokens import check_tokens
+from ttmark.shared.watermark.detectors.tokens import check_tokens, context_and_block
 from ttmark.shared.watermark.likelihood.chain import Chain
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
@@ -81,6 +81,8 @@ def find_carried(
 ) -> Carried:
     """Where a text carries the mark of a key, if it does at all: ask `detect_likelihood` first.
 
+    What stands in the text a second time says nothing new, and counts as where it stands first.
+
     Raises:
         ValueError: a bad token or key, or a reading of another number of tokens.
     """
@@ -92,15 +94,22 @@ def find_carried(
         nothing = np.zeros(tokens.size)
         return Carried(nothing, nothing, ())
     cells = next(found for _, found in rows.cells_under_each(watermark, [prf_key]))[0]
-    inside, carried = posterior(passes, chain, cells, tokens.size, watermark.context_width)
+    equal = _first_equals(watermark, tokens)
+    inside, carried = posterior(passes, chain, cells, tokens.size, watermark.context_width, equal)
     return Carried(inside, carried, tuple(_passages(passes, chain, cells, carried, watermark.context_width)))
 
 
 def posterior(
-    passes: Passes, chain: Chain, cells: Cells, tokens: int, context_width: int
+    passes: Passes,
+    chain: Chain,
+    cells: Cells,
+    tokens: int,
+    context_width: int,
+    equal: NDArray[np.int64] | None = None,
 ) -> tuple[Floats, Floats]:
     """`Carried.inside` and `Carried.carried` from one row of cells, each prior by its own evidence.
 
+    A position whose block stood before with its context is as the first one, number `equal` [positions].
     Where no block can begin the text is as at the nearest position.
     """
     begins, apart = np.zeros(chain.positions), np.zeros(chain.positions)
@@ -110,11 +119,22 @@ def posterior(
     for weight, (own_begins, own_apart, _, _) in zip(weights / weights.sum(), found, strict=True):
         begins += weight * own_begins
         apart += weight * own_apart
+    if equal is not None:
+        begins, apart = begins[equal], apart[equal]
     inside = np.zeros(tokens)
     for token in range(chain.tokens):
         inside[context_width + token : context_width + token + chain.positions] += begins
     place = np.clip(np.arange(tokens) - context_width, 0, chain.positions - 1)
     return np.clip(inside, 0.0, 1.0), np.clip(1.0 - apart[place], 0.0, 1.0)
+
+
+def _first_equals(watermark: Watermark, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first position with the same context and block as each [positions]."""
+    starts = np.arange(watermark.context_width, tokens.size - watermark.block_size + 1)
+    rows = np.concatenate(context_and_block(watermark, tokens, starts), axis=1)
+    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    equal: NDArray[np.int64] = first[which.reshape(-1)]
+    return equal
 
 
 def _passages(
