@@ -19,7 +19,7 @@ class Maker:
         self.grammar = JsonGrammars(tokenizer, eos_token_ids).compile(SCHEMA)
 
     def request(self, number: int, *, tokens: int = 24, prompt: int | None = None) -> GenerationRequest:
-        """Every fourth unmarked; r = 1, 2, 3; four schemes; filters, penalties, openings, grammars by turns."""
+        """Every fourth unmarked; r = 1, 2, 3; four schemes; filters, penalties, grammars, openings."""
         choose = random.Random(number)
         block_size, scheme = number % 4, SCHEMES[number // 4 % 4]
         length = prompt or choose.randint(2, 90)

@@ -131,7 +131,8 @@ def test_pieces_are_those_of_the_decoder_whatever_drafts_are_dropped(chance_of_d
         assert outcomes[each.request_id] == reference(each)
     for number in (9, 10):
         report = outcomes[f"r{number}"][-1].report  # type: ignore[union-attr]
-        assert report is not None and report.reasons["opening"] > 0
+        assert report is not None
+        assert report.reasons["opening"] > 0
 
 
 def test_a_failing_probe_ends_the_culprit_alone_and_nothing_unmarked_is_given() -> None:
