@@ -112,9 +112,9 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         default=10.0,
         ge=0,
         le=100,
-        description="Surprise (-log2 of the tokens' probabilities) of an answer before its first mark, so that "
-        "answers to one question differ; at most a quarter of its most tokens, none beside "
-        "`response_format`. 0: none.",
+        description="Surprise of an answer (-log2 of its tokens' probabilities) before its first mark, so "
+        "that answers to one question differ; at most a bit for every four tokens of its limit, none "
+        "beside `response_format`. 0: none.",
     )
     detectability_fpr: float = Field(
         default=DEFAULT_FPR,
