@@ -15,6 +15,7 @@ from ttmark.services.settings_labels import AigcSettings, LabelSettings
 from ttmark.services.settings_manifests import SigningSettings, TrustSettings
 from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.settings_public import PublicSettings
+from ttmark.services.settings_reader import ReaderSettings
 from ttmark.services.settings_reading import Settings
 from ttmark.services.settings_values import (
     Amount,
@@ -213,6 +214,7 @@ class DetectionSettings(
     JobSettings,
     LabelSettings,
     PublicSettings,
+    ReaderSettings,
     TrustSettings,
     ServiceSettings,
 ):
