@@ -79,3 +79,13 @@ def test_where_no_key_was_found_by_itself_the_passages_are_those_of_the_best() -
     finding, passages, _ = find(np.concatenate([human(60), answer(POOL[0], 30), human(60, 2)]), rate=1e-40)
     assert finding.fired == ()
     assert {(key_id, number) for _, _, key_id, number in passages} == {("key", 0)}
+
+
+def test_answers_of_several_keys_that_follow_each_other_meet_about_where_they_do() -> None:
+    parts = [answer(POOL[0]), answer(POOL[3], shift=1), answer(OTHER[1], shift=2)]
+    _, passages, share = find(np.concatenate(parts))
+    assert [(key_id, number) for _, _, key_id, number in passages] == [("key", 0), ("key", 3), ("other", 1)]
+    ends = np.cumsum([part.size for part in parts])
+    assert [end for _, end, _, _ in passages] == pytest.approx(ends.tolist(), abs=10)
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(passages))
+    assert share.high == 1.0
