@@ -14,7 +14,7 @@ from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.pipeline import Reach
 from ttmark.detect_service.results import is_weak
 from ttmark.detect_service.typical_lengths import typical_tokens
-from ttmark.shared.detection_words import message as in_words
+from ttmark.shared.conversation_words import conversation_message
 from ttmark.shared.limits.row_space import Reason, Refusal
 from ttmark.shared.schemas.detected import DetectedKey
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult
@@ -56,7 +56,7 @@ class ConversationResults:
             changed["reads_back"] = False
         result = result.model_copy(update=changed)
         if result.error is None:
-            result = result.model_copy(update={"message": in_words(result, self.request.fpr)})
+            result = result.model_copy(update={"message": conversation_message(result, self.request.fpr)})
         return result
 
     def reasons(self, evidence: GrownEvidence) -> list[Reason]:

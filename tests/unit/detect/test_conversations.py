@@ -34,13 +34,12 @@ async def asked(service: Any, texts: list[str], token: str = "pool", **more: Any
     return CombinedResult.model_validate(result)
 
 
-def messages(service: Any, numbers: list[int], tokens: int) -> list[str]:
+def messages(service: Any, numbers: list[int], tokens: int, choices: int = 64) -> list[str]:
     """Answers of so many tokens, with these keys of the pool of `d-pool`."""
-    key = service.keys["d-pool"]
+    tokenizer, key = service.tokenizer, service.keys["d-pool"]
+    watermark, pool = key.profile.watermark(), key.primary.prf_keys
     return [
-        watermarked_text(
-            service.tokenizer, key.profile.watermark(), key.primary.prf_keys[number], tokens, seed=seed
-        )
+        watermarked_text(tokenizer, watermark, pool[number], tokens, seed=seed, choices=choices)
         for seed, number in enumerate(numbers)
     ]
 
@@ -48,10 +47,11 @@ def messages(service: Any, numbers: list[int], tokens: int) -> list[str]:
 async def test_short_answers_with_several_keys_of_a_pool_are_found_together_and_none_alone(
     service: Any,
 ) -> None:
-    texts = messages(service, [3, 9, 0, 15, 3], 12)
-    alone = await service.results("combined", {"inputs": [{"text": text} for text in texts]}, "pool")
+    texts = messages(service, [3, 9, 0, 15, 3], 50, choices=4)
+    body = {"inputs": [{"text": text} for text in texts], "fpr": 1e-7}
+    alone = await service.results("combined", body, "pool")
     assert "watermarked" not in {one.verdict for one in alone}
-    found = await asked(service, texts)
+    found = await asked(service, texts, fpr=1e-7)
     assert (found.id, found.verdict) == ("conversation", "watermarked")
     assert found.messages is not None
     assert [one.id for one in found.messages] == ["0", "1", "2", "3", "4"]
