@@ -38,8 +38,10 @@ class ReaderSettings(Settings):
         default=None,
         description="Access token for the reader: of a generation service one with the scope read.",
     )
-    reader_token_file: ReadableFile | None = Field(
-        default=None, description="File with the reader's token, unless TTMARK_READER_TOKEN is set."
+    reader_token_file: Path | None = Field(
+        default=None,
+        description="File with the reader's token, unless TTMARK_READER_TOKEN is set; a file that is "
+        "missing or empty: nothing is read along.",
     )
     reader_timeout_seconds: Seconds = Field(
         default=2.0, description="How long a request waits for its texts to be read; then they count unread."
@@ -51,7 +53,8 @@ class ReaderSettings(Settings):
         default=2_048,
         ge=16,
         le=1_000_000,
-        description="With `vllm`: tokens of a text that are read together; the server's limit must be one more.",
+        description="With `vllm`: tokens of a text that are read together; the server's limit must be one "
+        "more.",
     )
     reader_ca_file: ReadableFile | None = Field(
         default=None, description="File with the certificates, in PEM, that the reader's is held against."
@@ -76,7 +79,11 @@ class ReaderSettings(Settings):
             return None
         token = None if self.reader_token is None else self.reader_token.get_secret_value()
         if token is None and self.reader_token_file is not None:
-            token = self.text_of("reader_token_file")
+            token = self.text_of("reader_token_file") if self.reader_token_file.exists() else ""
+            if not token:
+                return None
+            if len(token.split()) > 1:
+                raise StartupError("TTMARK_READER_TOKEN_FILE: the file holds more than a token")
         try:
             return ReaderClient(
                 self.reader_url,
