@@ -28,7 +28,7 @@ from ttmark.detect_service.requested_detector import detector_for
 from ttmark.detect_service.results import verdict_only, with_evidence
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
 from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
@@ -111,7 +111,8 @@ class Examination:
                 self._outcomes[index] = refused(self._name(index), read, self._kind), None
             elif read is not None:
                 documents[index] = read
-        self._check_cost([reader for readers in documents.values() for reader in readers])
+        all_readers = [reader for readers in documents.values() for reader in readers]
+        check_cost_of(self.request, all_readers, self.selection.keys, self.backend)
         for index, readers in documents.items():
             looked = self._unless_it_fails(index, partial(self._look_at, readers))
             if looked is not None:
@@ -156,15 +157,6 @@ class Examination:
 
     def _asked(self, index: int) -> AskedDocument | None:
         return self.counted.documents[index] if self.counted else None
-
-    def _check_cost(self, readers: Sequence[DocumentReader]) -> None:
-        # Known now to the token; before the texts were read it was estimated.
-        limit = self.backend.max_request_blocks
-        if limit:
-            keys = self.selection.keys
-            lengths = {key.key_id: [reader.token_ids(key).size for reader in readers] for key in keys}
-            documents = [reader.document for reader in readers]
-            check_cost(request_cost(self.request, documents, keys, lambda key: lengths[key.key_id]), limit)
 
     def _look_at(self, readers: Sequence[DocumentReader], index: int) -> _Looked:
         cascade, request = self._has_two_steps(readers), self.request
@@ -345,8 +337,31 @@ class Examination:
         return CombinedResult if isinstance(self.request, CombinedRequest) else DetectionResult
 
     def _name(self, index: int) -> str:
-        name = self.request.inputs[index].id
-        return str(index) if name is None else name
+        return name_of(self.request, index)
+
+
+def name_of(request: DetectionRequest, index: int) -> str:
+    """What document number `index` is called in the answer."""
+    name = request.inputs[index].id
+    return str(index) if name is None else name
+
+
+def check_cost_of(
+    request: DetectionRequest,
+    readers: Sequence[DocumentReader],
+    keys: Sequence[HeldKey],
+    backend: DetectionBackend,
+) -> None:
+    """Holds a request to the limit of work, once its documents are read; before, it was estimated.
+
+    Raises:
+        TooMuchWork: it is more.
+    """
+    limit = backend.max_request_blocks
+    if limit:
+        lengths = {key.key_id: [reader.token_ids(key).size for reader in readers] for key in keys}
+        documents = [reader.document for reader in readers]
+        check_cost(request_cost(request, documents, keys, lambda key: lengths[key.key_id]), limit)
 
 
 def _reading(reader: DocumentReader, readings: Readings, key: UnlockedKey) -> Reading | None:

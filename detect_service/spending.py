@@ -1,5 +1,6 @@
 """Counts the documents of callers who see verdicts alone, before they are scored."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,13 @@ from ttmark.shared.keys.unlocked import HeldKey, own_keys
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.answer_ledger import AnswerLedger, AskedRows, Standing
 from ttmark.shared.limits.row_space import Reason, Refusal
-from ttmark.shared.schemas.detection import DetectionRequest, DirectRequest, Document, DocumentError
+from ttmark.shared.schemas.detection import (
+    CombinedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    DocumentError,
+)
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.pauses import pause
 
@@ -91,6 +98,9 @@ class Spending:
         size = sum(len(document.text or document.token_ids or ()) for document in request.inputs)
         documents = read() if size <= _INLINE_ITEMS else await run(read)
         counted = [one for one in documents if one.counts]
+        if isinstance(request, CombinedRequest) and request.conversation:
+            # An answer about all together is another one with each other message beside.
+            named += hashlib.blake2b(orjson.dumps([one.exact.hex() for one in documents])).digest()
         rows = [AskedRows(b"%b %r %b" % (named, request.fpr, one.exact), one.rows.names) for one in counted]
         standings = iter(await self.ledger.ask(caller, rows, rate=request.fpr, asker=asker))
         asked = []
