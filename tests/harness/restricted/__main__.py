@@ -15,6 +15,7 @@ from tests.harness.restricted.forgeries import Forgery, forgeries, free_words, l
 from tests.harness.restricted.ordinary import ORDINARY
 from ttmark.gen_service.decoding import block
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.gen_service.decoding.share import LEAST_SHARE
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.smollm2.sampling import SAMPLING
 from ttmark.shared.watermark import Watermark, detect_direct
@@ -88,7 +89,7 @@ async def measure(engine: Engine, name: str, requests: list[Asked], seed: int) -
 
 def main() -> None:
     folder, *more = sys.argv[1:]
-    share, seed, kind = [*more, *(block.LEAST_SHARE, 0, "")[len(more) :]]
+    share, seed, kind = [*more, *(str(LEAST_SHARE), "0", "")[len(more) :]]
     setattr(block, "LEAST_SHARE", float(share))  # noqa: B010 - the rule has no setting
     torch.set_num_threads(1)
     settings = EngineSettings(
