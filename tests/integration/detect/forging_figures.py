@@ -138,7 +138,7 @@ def main() -> None:
         z = WATERMARK.z_score(float(scores.sum()), BLOCKS)
         in_a_row = detect_direct(WATERMARK, prf_key, ids, phase="any").log10_p
         print(
-            f"{options.carrier}, seed {seed}: z {z:.1f}, log10 p {in_a_row:.1f} after {asker.asked} questions,"
+            f"{options.carrier}, seed {seed}: z {z:.1f}, log10 p {in_a_row:.1f}, {asker.asked} questions,"
             f" {used} of {len(mine)} answers of the key used; {asker.said}",
             flush=True,
         )
