@@ -156,7 +156,8 @@ class Words:
 def _mix(z: Array) -> Array:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(MIX[0])
     z = (z ^ (z >> np.uint64(27))) * np.uint64(MIX[1])
-    return z ^ (z >> np.uint64(31))
+    mixed: Array = z ^ (z >> np.uint64(31))
+    return mixed
 
 
 def drawn(text: Text, priors: Sequence[Prior], seed: int, first: int, along: Array) -> Array:

@@ -63,9 +63,10 @@ def ratios_of(scheme: Scheme) -> Ratios:
 
 def cells_of(scheme: Scheme, scores: Array) -> Array:
     """The cell of each score."""
+    cells: Array = scores.astype(np.int64)
     if scheme.name == "gumbel":
-        return np.minimum(np.floor(scores * 32), GUMBEL_CELLS - 1).astype(np.int64)
-    return scores.astype(np.int64)
+        cells = np.minimum(np.floor(scores * 32), GUMBEL_CELLS - 1).astype(np.int64)
+    return cells
 
 
 def law(scheme: Scheme, p: float) -> Array:
@@ -76,12 +77,13 @@ def law(scheme: Scheme, p: float) -> Array:
         reached = np.concatenate([[0.0], blend * u ** (1 / p) + (1 - blend) * u, [1.0]])
         return np.diff(reached)
     exact = _between(_layered(scheme.name, json.dumps(scheme.parameters, sort_keys=True)), p)
-    return exact / exact.sum()
+    shares: Array = exact / exact.sum()
+    return shares
 
 
 def _grid() -> Array:
     odds = np.arange(641) * 0.05 - 16
-    p = 1 / (1 + np.exp(-odds))
+    p: Array = 1 / (1 + np.exp(-odds))
     p[-1] = 1.0
     return p
 
@@ -106,7 +108,8 @@ def _between(rows: Array, p: float) -> Array:
 def _layered(name: str, parameters: str) -> Array:
     """V at each point of the grid: the distribution of the number of layers that are hit."""
     given: dict[str, Any] = json.loads(parameters)
-    layers, blend = given.get("depth", given.get("layers")), given.get("blend", 1.0)
+    layers: int = given["depth"] if name == "synthid" else given["layers"]
+    blend: float = given.get("blend", 1.0)
     grid = _grid()
     moves = []
     for index, p in enumerate(grid.tolist()):
@@ -134,7 +137,7 @@ def _outcomes(name: str, given: dict[str, Any], p: float) -> list[tuple[float, b
         one = 1 / given["channels"]
         mass = p + (1 - p) * one
         return [(one, True, p / mass), (1 - one, False, p * p / mass)]
-    alpha = given["alpha"]
+    alpha: float = given["alpha"]
 
     def moved(f: float) -> float:
         return max(f - alpha, 0.0) + max(f - (1 - alpha), 0.0)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from importlib import resources
 
 import numpy as np
@@ -191,8 +190,7 @@ def test_the_second_detector_answers_as_the_service_does(tokenizer, keys, seed):
 
 
 @pytest.mark.slow
-def test_the_second_detector_answers_as_the_service_does_on_300_texts(tokenizer, keys):
-    verdicts = [assert_agreement(tokenizer, seed, keys) for seed in range(TEXT_COUNT, TEXT_COUNT + 300)]
-    counts = {one: verdicts.count(one) for one in set(verdicts)}
-    print(f"300 of 300 agree: {counts}")
-    assert min(counts.values()) >= math.sqrt(len(verdicts))
+@pytest.mark.parametrize("first", range(TEXT_COUNT, TEXT_COUNT + 300, 30))
+def test_the_second_detector_answers_as_the_service_does_on_300_texts(tokenizer, keys, first):
+    verdicts = [assert_agreement(tokenizer, seed, keys) for seed in range(first, first + 30)]
+    assert 5 <= verdicts.count("watermarked") <= 25
