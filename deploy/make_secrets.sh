@@ -15,8 +15,10 @@ if [ ! -s "$folder/case.pem" ]; then
     openssl genpkey -algorithm ed25519 -out "$folder/case.pem" # as `ttmark case new-key` makes it
 fi
 [ -s "$folder/webhook_secret" ] || printf 'whsec_%s\n' "$(openssl rand -base64 32)" > "$folder/webhook_secret"
-[ -e "$folder/public_token" ] || : > "$folder/public_token" # empty until an operator puts a token there
+for name in public_token reader_token; do
+    [ -e "$folder/$name" ] || : > "$folder/$name" # empty until an operator puts a token there
+done
 CA_PATH=/run/secrets/redis_ca deploy/redis/provision.sh "$folder/redis" redis
 chmod 0755 "$folder/redis"
 chmod 0644 "$folder/kek" "$folder/grafana_password" "$folder/case.pem" "$folder/webhook_secret" \
-    "$folder/public_token" "$folder/redis/"*.url "$folder/redis/ca.crt"
+    "$folder/public_token" "$folder/reader_token" "$folder/redis/"*.url "$folder/redis/ca.crt"

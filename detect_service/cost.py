@@ -41,7 +41,7 @@ _DOCUMENT_WINDOWS = 3_000.0
 _CALL = 1_200.0
 # Of the likelihood ratio: a document, and of a token its rows, then its score and passes under each key. What
 # p-values are drawn for costs no more: a charge must not tell what was drawn.
-_LIKELIHOOD_DOCUMENT = 3_000.0
+_LIKELIHOOD_DOCUMENT = 5_000.0
 _LIKELIHOOD_TOKEN = 8.0
 _LIKELIHOOD_KEY = 1.8
 # Of an exact tail: as a series of terms, or of each point of a convolution.

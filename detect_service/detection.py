@@ -1,12 +1,13 @@
 """One detection request, from body to response."""
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.examination import Examination, Finish, Readings
 from ttmark.detect_service.key_selection import select_keys
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.pipeline import Finding
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
@@ -18,6 +19,8 @@ from ttmark.shared.schemas.detection import (
     DetectionResult,
 )
 from ttmark.shared.schemas.detection_combined import CombinedResponse, CombinedResult
+
+T = TypeVar("T")
 
 
 class DetectionObserver(Protocol):
@@ -59,6 +62,7 @@ class Detection:
     ) -> None:
         if request.evidence == "blocks":
             check_scope(principal, Scope.DETECT_EVIDENCE)
+        self.reader = reader
         self._request = request
         self._request_id = request_id
         self._observer = observer
@@ -110,3 +114,28 @@ def detect(
     detection = Detection(request, principal, backend, request_id, observer, finish, counted)
     detection.look()
     return detection.answer({})
+
+
+async def answered(
+    detection: Detection,
+    run: Callable[[Callable[[], Any]], Awaitable[Any]],
+    reader: ReadsAlong,
+    render: Callable[[DetectionResponse], T],
+    seconds: float | None = None,
+) -> T:
+    """Both steps of a detection, and what `render` makes of its answer in the same place.
+
+    Args:
+        run: does a step where work is done.
+        seconds: for the texts to be read in; None: the reader's time-out.
+    """
+    if detection.reader != "up":
+
+        def at_once() -> T:
+            detection.look()
+            return render(detection.answer({}))
+
+        return cast(T, await run(at_once))
+    texts = await run(detection.look)
+    readings = await reader.read(texts, seconds)
+    return cast(T, await run(lambda: render(detection.answer(readings))))

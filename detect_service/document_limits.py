@@ -39,6 +39,11 @@ def size_of(document: Document) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
+def sizes_of(request: DetectionRequest) -> list[int]:
+    """Bytes of the documents that came as text."""
+    return [size_of(document) for document in request.inputs if document.text is not None]
+
+
 def check_size(index: int, document: Document, most: int) -> int:
     """Holds a document to `most` tokens by its size alone, which is returned.
 

@@ -13,6 +13,7 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.services.cases import open_kept_cases
 from ttmark.services.jobs import open_jobs
@@ -59,6 +60,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         settings, service="detect", port=settings.detect_port, max_age_seconds=settings.key_max_age_seconds
     )
     registry = CollectorRegistry()
+    reader = ReadsAlong(settings.open_reader(), registry, settings.reader_timeout_seconds)
     watch_keys(access.cache, registry)
     watch_ledger(access.ledger, registry)
     watch_trail(access.trail, registry)
@@ -78,6 +80,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             try:
                 yield
             finally:
+                await reader.aclose()
                 await jobs.store.close()
                 if kept_cases is not None:
                     await kept_cases.store.close()
@@ -89,6 +92,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             settings.max_document_tokens,
             settings.max_request_blocks,
             label=settings.load_label(),
+            draw_secret=access.kek.derive(b"ttmark draws"),
         ),
         AppOptions(
             authenticate=access.tokens.authenticate,
@@ -111,6 +115,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         kept_cases=kept_cases,
         examiner=settings.manifest_examiner(workers),
         public=public,
+        reader=reader,
     )
 
 

@@ -15,6 +15,7 @@ from ttmark.services.settings_labels import AigcSettings, LabelSettings
 from ttmark.services.settings_manifests import SigningSettings, TrustSettings
 from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.settings_public import PublicSettings
+from ttmark.services.settings_reader import ReaderSettings
 from ttmark.services.settings_reading import Settings
 from ttmark.services.settings_values import (
     Amount,
@@ -107,6 +108,14 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         default=(),
         description="Key id used when a request names none; several models may need several, separated by "
         "commas; left out: the tenant's only key.",
+    )
+    opening_bits: float = Field(
+        default=10.0,
+        ge=0,
+        le=100,
+        description="Surprise of an answer (-log2 of its tokens' probabilities) before its first mark, so "
+        "that answers to one question differ; at most a bit for every four tokens of its limit, none "
+        "beside `response_format`. 0: none.",
     )
     detectability_fpr: float = Field(
         default=DEFAULT_FPR,
@@ -213,6 +222,7 @@ class DetectionSettings(
     JobSettings,
     LabelSettings,
     PublicSettings,
+    ReaderSettings,
     TrustSettings,
     ServiceSettings,
 ):

@@ -30,6 +30,7 @@ from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.case_key import CaseKey
@@ -55,6 +56,7 @@ def create_detection_app(
     kept_cases: KeptCases | None = None,
     examiner: ManifestExaminer | None = None,
     public: PublicTier | None = None,
+    reader: ReadsAlong | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
@@ -65,11 +67,13 @@ def create_detection_app(
     `case_key` signs cases; left out: there are none. `kept_cases` says where some are kept;
     left out: nowhere.
     `examiner` verifies manifests; left out: they are set apart and not examined.
+    `reader` reads texts along; left out: none does.
     `public` is what everybody may ask; left out: nothing.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
     examiner = examiner or ManifestExaminer(None)
+    reader = reader or ReadsAlong(None, options.registry)
     options = replace(options, run_long=desk.run_long)
     case_desk = None
     if kept_cases is not None:
@@ -77,7 +81,7 @@ def create_detection_app(
         options = replace(options, lifespan=beside(options.lifespan, [case_desk.expire]))
     of_path: dict[str, HttpLimits] = {}
     routes = [
-        detection_router(backend, metrics, allowance, options.audit, desk, case_key, examiner),
+        detection_router(backend, metrics, allowance, options.audit, desk, case_key, examiner, reader),
         *case_routers(case_key, case_desk, desk.run_long),
         public_key_router(case_key),
         keys_router(backend, options.limits, case_days=kept_cases.keep_days if kept_cases else None),
@@ -97,6 +101,7 @@ def create_detection_app(
                 job_metrics,
                 metrics,
                 options.audit,
+                reader,
                 examiner=examiner,
                 spending=spending_of(allowance, backend),
             )
@@ -106,7 +111,9 @@ def create_detection_app(
         of_path[JOBS_PATH] = _limits_of(jobs, options.limits)
     if public is not None:
         signs = case_key is not None
-        routes += public_routers(public, backend, metrics, options.audit, desk, examiner, signs_cases=signs)
+        routes += public_routers(
+            public, backend, metrics, options.audit, desk, examiner, reader, signs_cases=signs
+        )
         of_path[PUBLIC_PATH] = public_limits(public, options.limits)
     limits = replace(options.limits, of_path=of_path)
     options = replace(options, limits=limits, body_scopes=body_scopes(routes))

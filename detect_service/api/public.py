@@ -1,7 +1,6 @@
 """`POST /v1/detect/public`: one text, one decision; and the document that says how to ask."""
 
 import asyncio
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,10 +15,12 @@ from ttmark.detect_service.api.journal import Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.detection import Detection, answered
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
+from ttmark.detect_service.quiet import rest_of_step, step_seconds
 from ttmark.detect_service.spending import Spending, check_askable
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
@@ -41,6 +42,7 @@ from ttmark.shared.schemas.detected import Basis
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DetectionRequest,
+    DetectionResponse,
     DetectionResult,
     Document,
     Message,
@@ -50,7 +52,7 @@ from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVer
 from ttmark.shared.vault.audit import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]
-# Answers leave at multiples of this after their request, so that a few milliseconds more hardly ever show.
+# Answers leave at multiples of at least this after their request: what was done for them hardly ever shows.
 _STEP_SECONDS = 0.1
 _ESCAPED_BYTES = 12  # a character outside the first plane as JSON may write it
 # A text without a verdict is an error.
@@ -76,6 +78,7 @@ def public_routers(
     audit: AuditSink,
     desk: WorkDesk,
     examiner: ManifestExaminer,
+    reader: ReadsAlong,
     *,
     signs_cases: bool,
 ) -> Sequence[APIRouter]:
@@ -88,7 +91,7 @@ def public_routers(
         PUBLIC_KEY_PATH if signs_cases else None, verifies_manifests=examiner.workers is not None
     )
 
-    async def result_of(text: str, caller: Principal, request: Request) -> DetectionResult:
+    async def result_of(text: str, caller: Principal, request: Request, seconds: float) -> DetectionResult:
         whole: DetectionRequest = CombinedRequest(inputs=[Document(text=text)], fpr=tier.rate)
         parts = await examiner.part(whole, backend.label)
         question = parts.visible
@@ -97,12 +100,11 @@ def public_routers(
         def finish(index: int, result: DetectionResult, _: Sequence[str]) -> DetectionResult:
             return with_manifests_of(index, result, parts, manifests)
 
-        def examine() -> DetectionResult:
-            journal = Journal("combined", metrics, PUBLIC_PATH)
-            identifier = request_id(request.scope)
-            (result,) = detect(question, seeing, backend, identifier, journal, finish, counted).results
+        journal, identifier = Journal("combined", metrics, PUBLIC_PATH), request_id(request.scope)
+
+        def render(response: DetectionResponse) -> DetectionResult:
             journal.close(caller, identifier, audit)
-            return result
+            return response.results[0]
 
         try:
             check_askable(question, seeing, backend)
@@ -117,7 +119,13 @@ def public_routers(
                 run = partial(desk.run_long, request, body_size(request))
                 asker = f"{caller.token_id} {guest or ''}"
                 counted = await spending.ask(question, "public", seeing, run, asker)
-            result = await desk.done("combined", question, caller, request, examine)
+            blocks = await desk.admit("combined", question, caller)
+            detection = Detection(
+                question, seeing, backend, identifier, journal, finish, counted, reader=reader.state
+            )
+            result = await answered(
+                detection, partial(desk.done, blocks, caller, request), reader, render, seconds
+            )
         except TooLarge:  # its message says how much work it would have been or how many tokens may be
             raise TooLarge("The text is too long.", param="text") from None
         except TooManyRequests as error:
@@ -135,9 +143,11 @@ def public_routers(
         started = clock()
         if len(body.text) > tier.characters:
             raise TooLarge(f"The text may have {tier.characters} characters.", param="text")
-        result = await result_of(body.text, caller, request)
+        seconds = reader.expected_seconds([len(body.text.encode())])
+        step = max(_STEP_SECONDS, step_seconds([-(-len(body.text.encode()) // 3)], seconds))
+        result = await result_of(body.text, caller, request, seconds)
         if result.verdict == "no_verdict":
-            await asyncio.sleep(rest_of_step(clock() - started))
+            await asyncio.sleep(rest_of_step(clock() - started, step))
             raise TooManyRequests(
                 "This text, or one like it, has been asked about as often as it may be for now. "
                 "Other texts can be asked about.",
@@ -149,7 +159,7 @@ def public_routers(
             basis=result.basis if result.basis != Basis.WATERMARK else None,
             message=_words(result, tier.rate),
         )
-        await asyncio.sleep(rest_of_step(clock() - started))
+        await asyncio.sleep(rest_of_step(clock() - started, step))
         return Response(
             answer.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"}
         )
@@ -167,8 +177,3 @@ def _words(result: DetectionResult, rate: float) -> Message:
     if not result.metadata:
         return said
     return with_manifests(said, result.metadata, alone=result.basis == Basis.METADATA)
-
-
-def rest_of_step(taken: float) -> float:
-    """Seconds until an answer that took so many may leave."""
-    return math.ceil(taken / _STEP_SECONDS) * _STEP_SECONDS - taken

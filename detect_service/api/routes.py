@@ -1,5 +1,7 @@
 """`POST /v1/detect` and `/v1/detect/*`."""
 
+import asyncio
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
@@ -13,10 +15,13 @@ from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.cases import Cases
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.detection import Detection, answered
+from ttmark.detect_service.document_limits import sizes_of
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import permitted
+from ttmark.detect_service.quiet import rest_of_step, step_seconds
 from ttmark.detect_service.results import response_json
 from ttmark.detect_service.spending import check_askable, spending_of
 from ttmark.shared.access.scopes import Principal, Scope
@@ -47,8 +52,9 @@ def detection_router(
     desk: WorkDesk,
     case_key: CaseKey | None,
     examiner: ManifestExaminer,
+    reader: ReadsAlong,
 ) -> APIRouter:
-    """The three detectors, together and each by itself; `case_key` signs cases."""
+    """The likelihood ratio, and the paper's three detectors; `case_key` signs cases."""
     spending = spending_of(allowance, backend)
     router = APIRouter(
         prefix="/v1/detect",
@@ -70,24 +76,35 @@ def detection_router(
             counted = await spending.ask(body, mode, caller, run)
         manifests = await examiner.examine(parts.texts, caller.tenant)
 
-        def examine() -> Response:
-            journal = Journal(mode, metrics)
-            identifier = request_id(request.scope)
-            cases = Cases(parts.original, mode, case_key, identifier)
+        journal, identifier = Journal(mode, metrics), request_id(request.scope)
+        cases = Cases(parts.original, mode, case_key, identifier)
 
-            def finish(index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
-                result = with_manifests_of(index, result, parts, manifests)
-                spent = None if counted is None else counted.named(index)
-                return cases.added(index, result, skipped_keys, spent)
+        def finish(index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
+            result = with_manifests_of(index, result, parts, manifests)
+            spent = None if counted is None else counted.named(index)
+            return cases.added(index, result, skipped_keys, spent)
 
-            response = detect(body, caller, backend, identifier, journal, finish, counted)
+        def render(response: DetectionResponse) -> Response:
             journal.close(caller, identifier, audit)
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
-        answer = await desk.done(mode, body, caller, request, examine)
+        blocks, tokens = await desk.admit(mode, body, caller), desk.tokens_of(body)
+        reader_state = reader.state if isinstance(body, CombinedRequest) else "none"
+        detection = Detection(
+            body, caller, backend, identifier, journal, finish, counted, reader=reader_state
+        )
+        seconds = None if caller.sees_evidence else reader.expected_seconds(sizes_of(body))
+        began = time.perf_counter()
+        answer = await answered(
+            detection, partial(desk.done, blocks, caller, request), reader, render, seconds
+        )
         if spending is not None and counted is not None:
             await spending.close(caller, counted)
+        if isinstance(body, CombinedRequest) and not caller.sees_evidence:
+            await asyncio.sleep(
+                rest_of_step(time.perf_counter() - began, step_seconds(tokens, seconds or 0.0))
+            )
         return answer
 
     @router.post("", response_model=CombinedResponse)

@@ -116,30 +116,40 @@ class WorkDesk:
                 await self._budget.settle(grant, used=reading_cost(read))
         return body.model_copy(update={"inputs": inputs})
 
-    async def done(
-        self, mode: str, body: DetectionRequest, caller: Principal, request: Request, work: Callable[[], T]
-    ) -> T:
-        """The result of `work`, which examines the documents of `body`.
+    async def admit(self, mode: str, body: DetectionRequest, caller: Principal) -> int:
+        """Takes what the examination of `body` costs from the tenant's budget: hashed blocks.
 
         Raises:
             TooMuchWork: it would be more than one request may ask for.
-            TooManyRequests: the tenant's budget is used up, or too much of its work waits.
+            TooManyRequests: the tenant's budget is used up.
+        """
+        blocks = self._estimate(body, caller.tenant)
+        try:
+            check_cost(blocks, self._backend.max_request_blocks)
+        except TooMuchWork:
+            self._metrics.refused("cost")
+            raise
+        await self._grant(caller, blocks)
+        self._metrics.admitted(mode, blocks)
+        return blocks
+
+    async def done(self, blocks: int, caller: Principal, request: Request, work: Callable[[], T]) -> T:
+        """The result of `work`, which was admitted; or of a step of it.
+
+        Raises:
+            TooMuchWork: it is more than one request may ask for, once the texts were read.
+            TooManyRequests: too much of the tenant's work waits.
             ClientDisconnect: the client has left, and the work was given up.
         """
         try:
-            return await self._admitted(mode, body, caller, request, work)
-        except TooMuchWork:  # by the estimate, or once the texts were read
+            return work() if blocks <= _INLINE_BLOCKS else await self.queued(caller, blocks, request, work)
+        except TooMuchWork:
             self._metrics.refused("cost")
             raise
 
-    async def _admitted(
-        self, mode: str, body: DetectionRequest, caller: Principal, request: Request, work: Callable[[], T]
-    ) -> T:
-        blocks = self._estimate(body, caller.tenant)
-        check_cost(blocks, self._backend.max_request_blocks)
-        await self._grant(caller, blocks)
-        self._metrics.admitted(mode, blocks)
-        return work() if blocks <= _INLINE_BLOCKS else await self.queued(caller, blocks, request, work)
+    def tokens_of(self, body: DetectionRequest) -> list[int]:
+        """About how many each document has."""
+        return [estimated_tokens(document, self._backend.max_document_tokens) for document in body.inputs]
 
     async def run_long(self, request: Request, size: int, work: Callable[[], T]) -> T:
         """The result of `work`, which takes time in proportion to a long body of `size` bytes.
@@ -194,8 +204,7 @@ class WorkDesk:
         wanted = None if body.keys is None else frozenset(body.keys)
         mine = self._backend.keys.for_tenant(tenant)
         keys = [key for key in mine if wanted is None or key.key_id in wanted]
-        most = self._backend.max_document_tokens
-        lengths = [estimated_tokens(document, most) for document in body.inputs]
+        lengths = self.tokens_of(body)
 
         def of_each(_: HeldKey) -> list[int]:
             return lengths

@@ -8,7 +8,9 @@ from typing import Any
 from ttmark.detect_service.api.detection_metrics import DetectionMetrics
 from ttmark.detect_service.api.journal import Journal
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.cost import estimated_tokens
+from ttmark.detect_service.detection import Detection, answered
+from ttmark.detect_service.document_limits import sizes_of
 from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.failures import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
@@ -18,12 +20,20 @@ from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.sealing import JobHead, open_head
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import permitted
+from ttmark.detect_service.quiet import rest_of_step, step_seconds
 from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import InternalError, ServiceError, Unauthorized
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document, DocumentError
+from ttmark.shared.schemas.detection import (
+    CombinedRequest,
+    DetectionRequest,
+    DetectionResult,
+    Document,
+    DocumentError,
+)
 from ttmark.shared.schemas.jobs import JobResult
 from ttmark.shared.vault.audit import AuditSink
 from ttmark.shared.vault.key_store_errors import InvalidToken
@@ -40,6 +50,7 @@ class PartWork:
 
     Args:
         queue: where the work is done, in the background.
+        reader: reads texts along.
         examiner: verifies manifests; None: they are found and not examined.
         spending: counts the documents of callers who see verdicts alone; None: nothing does.
     """
@@ -52,6 +63,7 @@ class PartWork:
         metrics: JobMetrics,
         detection: DetectionMetrics,
         audit: AuditSink,
+        reader: ReadsAlong,
         *,
         examiner: ManifestExaminer | None = None,
         spending: Spending | None = None,
@@ -62,6 +74,7 @@ class PartWork:
         self._metrics = metrics
         self._detection = detection
         self._audit = audit
+        self._reader = reader
         self._examiner = examiner or ManifestExaminer(None)
         self._spending = spending
 
@@ -141,11 +154,20 @@ class PartWork:
         try:
             if self._spending is not None and not caller.sees_evidence:
                 counted = await self._spending.ask(request, mode, caller, run)
-            results = await run(
-                lambda: detect(request, caller, self._backend, job_id, journal, finish, counted).results
+            is_quiet = isinstance(request, CombinedRequest) and not caller.sees_evidence
+            state = self._reader.state if isinstance(request, CombinedRequest) else "none"
+            seconds = self._reader.expected_seconds(sizes_of(request)) if is_quiet else None
+            began = time.perf_counter()
+            detection = Detection(
+                request, caller, self._backend, job_id, journal, finish, counted, reader=state
             )
+            results = await answered(detection, run, self._reader, lambda response: response.results, seconds)
             if self._spending is not None and counted is not None:
                 await self._spending.close(caller, counted)
+            if is_quiet:
+                most = self._backend.max_document_tokens
+                step = step_seconds([estimated_tokens(one, most) for one in documents], seconds or 0.0)
+                await asyncio.sleep(rest_of_step(time.perf_counter() - began, step))
             return list(results)
         except QueueFull:
             await asyncio.sleep(_FULL_SECONDS)

@@ -31,6 +31,11 @@ GIVEN = frozenset(
         "TTMARK_DEFAULT_KEY",
         "TTMARK_GEN_PORT",
         "TTMARK_DETECT_PORT",
+        "TTMARK_READER_URL",
+        "TTMARK_READER_KIND",
+        "TTMARK_READER_MODEL",
+        "TTMARK_READER_TOKEN",
+        "TTMARK_READER_TOKEN_FILE",
     }
 )
 """Variables that both services are given, whatever they are in the environment."""
@@ -117,6 +122,11 @@ class LocalServices:
             "TTMARK_DEFAULT_KEY": setup.key_id,
             "TTMARK_GEN_PORT": str(self._ports["gen"]),
             "TTMARK_DETECT_PORT": str(self._ports["detect"]),
+            "TTMARK_READER_URL": self.gen_url,
+            "TTMARK_READER_KIND": "ttmark",
+            "TTMARK_READER_MODEL": setup.model_id,
+            "TTMARK_READER_TOKEN": "",
+            "TTMARK_READER_TOKEN_FILE": str(setup.token_file),
         }
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:

@@ -16,6 +16,7 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, JobStore, PartAnswer
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.worker import JobWorker
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
@@ -46,7 +47,7 @@ async def _work(parts: int, moment: Moment | None) -> None:
     queue = FairQueue(workers=1, most_jobs=8, observer=WorkMetrics(registry, MODES))
     metrics, detection = JobMetrics(registry), DetectionMetrics(registry)
     async with access:
-        part_work = PartWork(jobs, backend, queue, metrics, detection, no_audit)
+        part_work = PartWork(jobs, backend, queue, metrics, detection, no_audit, ReadsAlong(None, registry))
         await JobWorker(jobs, part_work, metrics, ready=lambda: access.cache.ready).run()
 
 

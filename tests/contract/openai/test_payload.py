@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from ttmark.detect_service.direct_detector import direct
+
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile

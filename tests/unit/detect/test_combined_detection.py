@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from ttmark.detect_service.combined_detector import combined
 
 from tests.unit.detect.simulated_texts import written
-from ttmark.detect_service.combined_detector import combined
 from ttmark.detect_service.detectors import CombinedEvidence
 from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from ttmark.detect_service.best_reading import best_reading
+from ttmark.detect_service.direct_detector import direct
+
 from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import Tokens
-from ttmark.detect_service.direct_detector import direct
 from ttmark.detect_service.pipeline import Finding, best_findings
 from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.keys.records import KeyState

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from ttmark.detect_service.direct_detector import direct
 
 from tests.unit.detect.conftest import Service, watermarked_text
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
-from ttmark.detect_service.direct_detector import direct
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.watermark import Watermark
 

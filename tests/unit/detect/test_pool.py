@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ttmark.detect_service.direct_detector import direct
+from ttmark.detect_service.position_detectors import aligned, localized
 
 from tests.unit.detect.conftest import Service, watermarked_text
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detectors import BatchDetector
-from ttmark.detect_service.direct_detector import direct
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.detect_service.position_detectors import aligned, localized
 from ttmark.shared.schemas.detection import AlignedRequest, DetectionRequest, DirectRequest, LocalizedRequest
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct
 

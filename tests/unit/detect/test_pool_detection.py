@@ -5,9 +5,9 @@ import math
 
 import numpy as np
 import pytest
-
 from ttmark.detect_service.direct_detector import direct
 from ttmark.detect_service.position_detectors import aligned, localized
+
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
 
 POOL = [bytes([number, 7]) + bytes(14) for number in range(40)]

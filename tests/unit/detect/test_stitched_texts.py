@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
-from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.direct_detector import direct
 from ttmark.detect_service.position_detectors import localized
+
+from tests.unit.detect.simulated_texts import written
 from ttmark.shared.watermark import Watermark
 
 POOL, CHOICES, BLOCKS = 16, 4, 100

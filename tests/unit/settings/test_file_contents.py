@@ -24,6 +24,8 @@ READERS: dict[str, Callable[[], object]] = {
     "TTMARK_LEDGER_FILE": lambda: KeyStoreSettings().open_ledger(),
     "TTMARK_POLICY_FILE": lambda: GenerationSettings().load_policy(),
     "TTMARK_PUBLIC_TOKEN_FILE": lambda: DetectionSettings().load_public_token(),
+    "TTMARK_READER_CA_FILE": lambda: DetectionSettings().open_reader(),
+    "TTMARK_READER_TOKEN_FILE": lambda: DetectionSettings().open_reader(),
     "TTMARK_STORE_URL_FILE": lambda: KeyStoreSettings().url(),
     "TTMARK_TOKEN_FILE": lambda: CanarySettings().access_token(),
     "TTMARK_WEBHOOK_SECRET_FILE": lambda: DetectionSettings().open_webhooks(),
@@ -41,6 +43,8 @@ def test_other_content_is_one_line(
     name: str, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TTMARK_WEBHOOK_HOSTS", "hooks.example.org")
+    monkeypatch.setenv("TTMARK_READER_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("TTMARK_READER_MODEL", "demo")
     for one in ("TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE"):
         if name.startswith("TTMARK_C2PA"):
             monkeypatch.setenv(one, str(tmp_path / "file"))
@@ -49,6 +53,9 @@ def test_other_content_is_one_line(
     (tmp_path / "file").chmod(0o600)
     if name == "TTMARK_ENGINE_FILE" and content == b"":
         assert READERS[name]() == {}  # no arguments
+        return
+    if name == "TTMARK_READER_TOKEN_FILE" and content == b"":
+        assert READERS[name]() is None  # no reader, until an operator puts a token there
         return
     with pytest.raises(StartupError) as refused:
         READERS[name]()

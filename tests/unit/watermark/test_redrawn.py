@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
 from ttmark.detect_service.combined_detector import combined
 from ttmark.detect_service.direct_detector import direct
 from ttmark.detect_service.position_detectors import aligned
+
 from ttmark.shared.watermark import Watermark, key_lanes
 from ttmark.shared.watermark.contexts import scored_positions
 from ttmark.shared.watermark.detectors.positions import PositionRows, position_scores
