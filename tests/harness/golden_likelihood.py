@@ -102,8 +102,9 @@ def said_of(text: str) -> Parts:
     generator = np.random.default_rng(zlib.crc32(data))
     parts, end = Parts(), 0
     while end < len(data):
-        end = min(len(data), end + int(generator.integers(1, 6)))
-        parts.append([end, round(-float(generator.exponential(2.0)), 2)])
+        end = min(len(data), end + int(generator.integers(1, 4)))
+        nats = generator.exponential(30.0 if generator.random() < 0.15 else 1.5)
+        parts.append([end, round(-float(nats), 2)])
     return parts
 
 
@@ -132,7 +133,9 @@ def answered(
     backend = DetectionBackend(
         FixedKeys.of(keys), TokenizerSet([TOKENIZER]), max_document_tokens=10_000, draw_secret=SECRET
     )
-    asked = CombinedRequest(inputs=[document], keys=names, fpr=fpr, reader=wanted)
+    asked = CombinedRequest(
+        inputs=[document], keys=None if names is None else list(names), fpr=fpr, reader=wanted
+    )
     detection = Detection(asked, CALLER, backend, "golden", reader=reader)
     unread = detection.look()
     readings = {} if fails else {text: byte_reading(said_of(text)) for text in unread}

@@ -55,5 +55,6 @@ class Said:
     def surprise(self, scheme: Scheme) -> Array:
         """x at the positions."""
         width = scheme.width + scheme.size
-        most = [self._bits[at : at + width].max() for at in range(self._bits.size - width + 1)]
-        return np.clip((np.array(most) - 5.5) * 0.06, 0.0, 0.97)
+        surprise = self._bits + 0.5 * np.append(self._bits[1:], 0.0)
+        most = [surprise[at : at + width].max() for at in range(surprise.size - width + 1)]
+        return np.clip((np.array(most) - 11.0) * 0.12, 0.0, 0.97)

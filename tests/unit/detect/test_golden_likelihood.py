@@ -22,7 +22,9 @@ from tests.harness.golden_likelihood import (
 )
 from tests.harness.spec_detector import Reading, detect_combined, detect_conversation
 from tests.harness.spec_detector.normalisation import normalised
+from tests.harness.spec_detector.ratios import ratios_of
 from tests.harness.spec_detector.said import token_ends
+from tests.harness.spec_detector.scheme import Scheme
 from tests.unit.detect.test_golden_answers import LOOK_ALIKES, TEXTS, approximately
 from ttmark.shared.schemas.detection import Document
 
@@ -77,6 +79,20 @@ def named(case):
 def test_golden_answers_of_the_default_question_are_reproduced():
     found = json.loads(json.dumps(likelihood_vectors()))
     assert approximately(VECTORS) == found
+
+
+def test_readings_of_the_vectors_have_all_classes_and_surprise_and_none(tokenizer):
+    profile = next(key["profile"] for key in VECTORS["keys"] if key["key_id"] == "pairs")
+    scheme = Scheme(profile)
+    classes, x = set(), []
+    for name in ("whole", "edited", "passage"):
+        (reading,) = readings_of(tokenizer, VECTORS["documents"][name], VECTORS["read_as"][name])
+        said = reading.said()
+        classes |= set(said.classes(scheme, ratios_of(scheme)))
+        x += said.surprise(scheme).tolist()
+    assert classes == set(range(2, 10))
+    assert (min(x), max(x)) == (0.0, 0.97)
+    assert sum(0 < value < 0.97 for value in x) >= 20
 
 
 def test_the_vectors_are_of_the_mixtures_that_ship():
