@@ -18,6 +18,7 @@ POINTS = np.array([0.003, 0.01, 0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.5, 0.65
 STRENGTHS = (0, 2, -4)
 NEUTRAL, PLAIN = 0, 1
 GUMBEL_CELLS = 384
+WEIGHTED_CELLS = 512
 
 
 class Ratios:
@@ -63,9 +64,12 @@ def ratios_of(scheme: Scheme) -> Ratios:
 
 def cells_of(scheme: Scheme, scores: Array) -> Array:
     """The cell of each score."""
-    cells: Array = scores.astype(np.int64)
+    per_score, count = 1.0, scheme.layers + 1
     if scheme.name == "gumbel":
-        cells = np.minimum(np.floor(scores * 32), GUMBEL_CELLS - 1).astype(np.int64)
+        per_score, count = 32.0, GUMBEL_CELLS
+    elif scheme.parameters.get("weighted"):
+        per_score, count = 1.0 / max(1.0, sum(scheme.weights) / 511), WEIGHTED_CELLS
+    cells: Array = np.minimum(np.floor(scores * per_score), count - 1).astype(np.int64)
     return cells
 
 
@@ -76,53 +80,50 @@ def law(scheme: Scheme, p: float) -> Array:
         u = -np.expm1(-np.arange(1, GUMBEL_CELLS) / 32)
         reached = np.concatenate([[0.0], blend * u ** (1 / p) + (1 - blend) * u, [1.0]])
         return np.diff(reached)
-    exact = _between(_layered(scheme.name, json.dumps(scheme.parameters, sort_keys=True)), p)
-    shares: Array = exact / exact.sum()
-    return shares
+    step = 0.2 if sum(scheme.weights) >= 1023 else 0.05
+    parameters = json.dumps(scheme.parameters, sort_keys=True)
+    low, part = _place(p, step)
+    v = _layered(scheme.name, parameters, tuple(scheme.weights), step)
+    exact = (1 - part) * v[low] + part * v[low + 1]
+    cells = cells_of(scheme, np.arange(exact.size, dtype=np.float64))
+    shares: Array = np.bincount(cells, exact / exact.sum(), WEIGHTED_CELLS)
+    return shares[: WEIGHTED_CELLS if scheme.parameters.get("weighted") else scheme.layers + 1]
 
 
-def _grid() -> Array:
-    odds = np.arange(641) * 0.05 - 16
+def _grid(step: float) -> Array:
+    odds = np.arange(round(32 / step) + 1) * step - 16
     p: Array = 1 / (1 + np.exp(-odds))
     p[-1] = 1.0
     return p
 
 
-def _place(p: float) -> tuple[int, float]:
+def _place(p: float, step: float) -> tuple[int, float]:
     """The point of the grid below p, and the part of the way to the next."""
-    if p >= 1.0:
-        return 639, 1.0
-    odds = math.log(p / (1 - p)) if p > 0.0 else -math.inf
-    place = min(max((odds + 16) / 0.05, 0.0), 640.0)
-    low = min(int(place), 639)
+    last = round(32 / step)
+    odds = math.inf if p >= 1.0 else math.log(p / (1 - p)) if p > 0.0 else -math.inf
+    place = min(max((odds + 16) / step, 0.0), float(last))
+    low = min(int(place), last - 1)
     return low, place - low
 
 
-def _between(rows: Array, p: float) -> Array:
-    low, part = _place(p)
-    between: Array = (1 - part) * rows[low] + part * rows[low + 1]
-    return between
-
-
 @lru_cache(64)
-def _layered(name: str, parameters: str) -> Array:
-    """V at each point of the grid: the distribution of the number of layers that are hit."""
+def _layered(name: str, parameters: str, weights: tuple[int, ...], step: float) -> Array:
+    """V at each point of the grid: the distribution of the weights of the layers that are hit."""
     given: dict[str, Any] = json.loads(parameters)
-    layers: int = given["depth"] if name == "synthid" else given["layers"]
     blend: float = given.get("blend", 1.0)
-    grid = _grid()
+    grid = _grid(step)
     moves = []
     for index, p in enumerate(grid.tolist()):
         for share, hit, after in _outcomes(name, given, p):
             kept = (1 - blend) * p + blend * after
-            moves.append((index, hit, share * kept / p, *_place(kept)))
+            moves.append((index, hit, share * kept / p, *_place(kept, step)))
     at, hits, chance, low, part = (np.array(column) for column in zip(*moves, strict=True))
-    v = np.zeros((grid.size, layers + 1))
+    v = np.zeros((grid.size, sum(weights) + 1))
     v[:, 0] = 1.0
-    for _ in range(layers):
+    for weight in reversed(weights):
         of_moves = chance[:, None] * ((1 - part)[:, None] * v[low] + part[:, None] * v[low + 1])
         shifted = np.zeros_like(of_moves)
-        shifted[:, 1:] = of_moves[:, :-1]
+        shifted[:, weight:] = of_moves[:, :-weight]
         v = np.zeros_like(v)
         np.add.at(v, at, np.where(hits[:, None], shifted, of_moves))
     return v

@@ -147,6 +147,7 @@ PROFILES = {
     "b-single": {"scheme": "synthid", "block_size": 1, "context_width": 3},
     "c-orders": {"scheme": "dipmark", "block_size": 2, "parameters": {"alpha": 0.45}},
     "d-channels": {"scheme": "mcmark", "block_size": 3, "parameters": {"channels": 8, "layers": 7}},
+    "d-weights": {"scheme": "synthid", "block_size": 2, "parameters": {"weighted": True, "depth": 20}},
     "e-race": {"scheme": "gumbel", "block_size": 1, "parameters": {"blend": 0.8}},
 }
 TEXT_COUNT = 24
