@@ -15,7 +15,8 @@ class Matrix:
     oneDNN multiplies faster with a matrix that it has packed for its own kernels: in two thirds of the time
     in bf16 for any number of rows, in half of it in float32 for 2 to 32. One row in float32 is a sum over
     rows of the matrix, which the plain one does fastest. Where it packs none in bf16, many rows are
-    multiplied in float32: 128 rows with a matrix of 1536 x 576 in a fifth of the time, on an AMD EPYC without AVX-512.
+    multiplied in float32: 128 rows with a matrix of 1536 x 576 in a fifth of the time (AMD EPYC without
+    AVX-512).
 
     Attributes:
         plain: [in, out], in any layout.
