@@ -45,9 +45,10 @@ def size_of(document: Document, enough: int) -> int:
     return len(text) if text.isascii() or len(text) > enough else len(text.encode())
 
 
-def sizes_of(request: DetectionRequest) -> list[int]:
-    """Bytes of the documents that came as text."""
-    return [size_of(document) for document in request.inputs if document.text is not None]
+def sizes_to_read(request: DetectionRequest, most: int) -> list[int]:
+    """Bytes of the documents that came as text and have at most so many characters."""
+    texts = [document.text for document in request.inputs if document.text is not None]
+    return [len(text.encode()) for text in texts if len(text) <= most]
 
 
 def check_size(index: int, document: Document, most: int) -> int:
