@@ -25,7 +25,7 @@ _HELD = 0.9
 # Rows from which on something is worth remembering.
 _FEWEST_ROWS = 8
 # Of the tokens that texts usually need for a finding so many parts are one too many.
-_UNSEEN_SHARE = 3
+UNSEEN_SHARE = 3
 # A passage was looked at where the rest of the document was at most so many times as long as it is now: each
 # factor of ten costs the search for passages a decade.
 _LONGER = 10
@@ -45,6 +45,7 @@ class AskedDocument:
         reads_back: whether its token ids are those of the text that they spell; None: unknown, or a text.
         failure: why it could not be read; it is raised where the document is answered.
         too_long: that it was not read to its end, and counts for nothing.
+        told: what is to be remembered of the documents of its request, as they are answered.
     """
 
     rows: DocumentRows
@@ -56,12 +57,13 @@ class AskedDocument:
     reads_back: bool | None = None
     failure: BaseException | None = None
     too_long: DocumentError | None = None
+    told: Sequence[Memory] = ()
 
     @property
     def memories(self) -> list[Memory]:
-        """Of the same keys and options."""
+        """Of the same keys and options, those of documents before it in its request among them."""
         opened = [Memory.opened(packed) for packed in self.standing.memories]
-        return [one for one in opened if one.scope == self.scope]
+        return [one for one in [*opened, *self.told] if one.scope == self.scope]
 
     def redrawn(self, key: UnlockedKey) -> list[Redrawn | None]:
         """The rows of each reading that are drawn from the null."""
@@ -98,9 +100,20 @@ class AskedDocument:
                         seen = np.maximum(seen, _in_windows(places[look], names.size, usual))
                         if np.count_nonzero(look) >= most:
                             most, looked_at = int(np.count_nonzero(look)), memory
-                if np.any(_UNSEEN_SHARE * (spent - seen) >= usual):
+                if np.any(UNSEEN_SHARE * (spent - seen) >= usual):
                     return Refusal("spent", self.standing.wait_seconds), looked_at
         return None, looked_at
+
+    def spent_rows(self, key: UnlockedKey) -> int:
+        """Of the key's rows, each once, how many are spent, in the reading where most are."""
+        of_readings = [self.rows.of_key(index, key) for index in range(len(self.rows.readers))]
+        return max(
+            (
+                int(np.count_nonzero(self.rows.states_of(self.standing.states, np.unique(names)) >= SPENT))
+                for names in of_readings
+            ),
+            default=0,
+        )
 
     def _without_finding(self, tokens: int) -> list[Memory]:
         """Documents that were looked at as closely as one of so many tokens, at the rate or a coarser one."""

@@ -15,6 +15,8 @@ SECOND_SHARE = 0.9
 # Decades of E under the best of n keys from which on reading may change the verdict, over log10 n. Of texts
 # without a mark about one in ten has them; measured in docs/results/detection.md.
 _READ_FROM = 0.8
+# Of a conversation: of its largest E so far. Of five messages of random words one in ten has it.
+_CONVERSATION_FROM = 0.3
 
 Reading = Literal["auto", "always", "never"]
 
@@ -26,6 +28,13 @@ def may_be_read(finding: Finding, fpr: float, wanted: Reading) -> bool:
     if finding.log10_p <= math.log10(fpr * FIRST_SHARE):
         return False
     return finding.best_log10_e >= _READ_FROM * math.log10(finding.hypotheses)
+
+
+def conversation_may_be_read(log10_p: float, fpr: float, wanted: Reading) -> bool:
+    """Whether a conversation is to be read that has this p-value without a reader, which counts a tenth."""
+    if wanted != "auto":
+        return wanted == "always"
+    return math.log10(fpr * FIRST_SHARE) < log10_p < -_CONVERSATION_FROM
 
 
 def without_reading(finding: Finding) -> Finding:

@@ -1,9 +1,10 @@
 """From a finding to a verdict."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ttmark.detect_service.pipeline import Finding
+from ttmark.detect_service.pipeline import Finding, Reach
 from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.schemas.detection import Verdict
 from ttmark.shared.watermark import LocalizedEvidence
@@ -21,20 +22,26 @@ class Decision:
 def decide(finding: Finding | None, fpr: float) -> Decision:
     """Holds a finding to a false positive rate per document.
 
-    `too_short`: nothing was found, and under every key the document is shorter than half of marked texts need
-    at this rate, or even the best possible score could not have reached it. That depends on the document's
-    length and the keys, not on a score. A localized finding counts by its segments, which the detector held
-    to `fpr` before.
+    A localized finding counts by its segments, which the detector held to `fpr` before.
     """
     if finding is None:
         return Decision("not_detected", None)
-    target = math.log10(fpr)
     by_passages = isinstance(finding.evidence, LocalizedEvidence)
-    found = bool(finding.segments) if by_passages else finding.log10_p <= target
+    found = bool(finding.segments) if by_passages else finding.log10_p <= math.log10(fpr)
     if found:
         return Decision("watermarked", None)
-    tokens, typical = [], []
-    for reach in finding.reach:
+    return without_finding(finding.reach, fpr)
+
+
+def without_finding(reaches: Sequence[Reach], fpr: float) -> Decision:
+    """Of a document in which nothing was found.
+
+    `too_short`: under every key it is shorter than half of marked texts need at this rate, or even the best
+    possible score could not have reached it. That depends on the document's length and the keys, not on a
+    score.
+    """
+    target, tokens, typical = math.log10(fpr), [], []
+    for reach in reaches:
         watermark, limit = reach.watermark, target - math.log10(reach.correction)
         size, warmup = watermark.block_size, watermark.warmup_blocks
         needed, usual = watermark.blocks_needed(limit), typical_tokens(watermark, limit)

@@ -5,6 +5,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 
 from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.conversation import ConversationExamination
 from ttmark.detect_service.examination import Examination, Finish, Readings
 from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
@@ -67,9 +68,12 @@ class Detection:
         self._request_id = request_id
         self._observer = observer
         self._selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
-        self._examination = Examination(
-            request, backend, self._selection, principal.sees_evidence, reader, finish, counted
-        )
+        self._examination: Examination | ConversationExamination
+        more = backend, self._selection, principal.sees_evidence, reader, finish, counted
+        if isinstance(request, CombinedRequest) and request.conversation:
+            self._examination = ConversationExamination(request, *more)
+        else:
+            self._examination = Examination(request, *more)
 
     def look(self) -> list[str]:
         """Examines every document without a language model; the texts that one is to read.

@@ -28,7 +28,7 @@ from ttmark.detect_service.requested_detector import detector_for
 from ttmark.detect_service.results import verdict_only, with_evidence
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
 from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
@@ -111,7 +111,8 @@ class Examination:
                 self._outcomes[index] = refused(self._name(index), read, self._kind), None
             elif read is not None:
                 documents[index] = read
-        self._check_cost([reader for readers in documents.values() for reader in readers])
+        all_readers = [reader for readers in documents.values() for reader in readers]
+        check_cost_of(self.request, all_readers, self.selection.keys, self.backend)
         for index, readers in documents.items():
             looked = self._unless_it_fails(index, partial(self._look_at, readers))
             if looked is not None:
@@ -157,15 +158,6 @@ class Examination:
     def _asked(self, index: int) -> AskedDocument | None:
         return self.counted.documents[index] if self.counted else None
 
-    def _check_cost(self, readers: Sequence[DocumentReader]) -> None:
-        # Known now to the token; before the texts were read it was estimated.
-        limit = self.backend.max_request_blocks
-        if limit:
-            keys = self.selection.keys
-            lengths = {key.key_id: [reader.token_ids(key).size for reader in readers] for key in keys}
-            documents = [reader.document for reader in readers]
-            check_cost(request_cost(self.request, documents, keys, lambda key: lengths[key.key_id]), limit)
-
     def _look_at(self, readers: Sequence[DocumentReader], index: int) -> _Looked:
         cascade, request = self._has_two_steps(readers), self.request
         finding = self._finding(
@@ -179,12 +171,15 @@ class Examination:
         )
         return _Looked(readers, finding, to_be_read)
 
+    @property
+    def _wants_a_reader(self) -> bool:
+        return isinstance(self.request, CombinedRequest) and self.request.reader != "never"
+
     def _has_two_steps(self, readers: Sequence[DocumentReader]) -> bool:
         """Known before any score is: whether the rate is shared with a second step."""
         return (
-            isinstance(self.request, CombinedRequest)
-            and self.reader == "up"
-            and self.request.reader != "never"
+            self.reader == "up"
+            and self._wants_a_reader
             and all(0 < len(reader.text) <= self.backend.most_read_characters for reader in readers)
         )
 
@@ -222,7 +217,8 @@ class Examination:
         self, looked: _Looked, spent: Spent, readings: Readings
     ) -> tuple[tuple[int, Finding] | None, ReaderState]:
         if looked.finding is None or not self._has_two_steps(looked.readers):
-            return looked.finding, "down" if self.reader == "down" else "none"
+            is_missed = self.reader == "down" and self._wants_a_reader
+            return looked.finding, "down" if is_missed else "none"
         best, first = looked.finding
         if not looked.to_be_read:
             return (best, without_reading(first)), "not_needed"
@@ -341,8 +337,31 @@ class Examination:
         return CombinedResult if isinstance(self.request, CombinedRequest) else DetectionResult
 
     def _name(self, index: int) -> str:
-        name = self.request.inputs[index].id
-        return str(index) if name is None else name
+        return name_of(self.request, index)
+
+
+def name_of(request: DetectionRequest, index: int) -> str:
+    """What document number `index` is called in the answer."""
+    name = request.inputs[index].id
+    return str(index) if name is None else name
+
+
+def check_cost_of(
+    request: DetectionRequest,
+    readers: Sequence[DocumentReader],
+    keys: Sequence[HeldKey],
+    backend: DetectionBackend,
+) -> None:
+    """Holds a request to the limit of work, once its documents are read; before, it was estimated.
+
+    Raises:
+        TooMuchWork: it is more.
+    """
+    limit = backend.max_request_blocks
+    if limit:
+        lengths = {key.key_id: [reader.token_ids(key).size for reader in readers] for key in keys}
+        documents = [reader.document for reader in readers]
+        check_cost(request_cost(request, documents, keys, lambda key: lengths[key.key_id]), limit)
 
 
 def _reading(reader: DocumentReader, readings: Readings, key: UnlockedKey) -> Reading | None:

@@ -1,5 +1,6 @@
 """Counts the documents of callers who see verdicts alone, before they are scored."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.failures import is_fault
 from ttmark.detect_service.key_selection import select_keys
+from ttmark.detect_service.memory import Memory
 from ttmark.detect_service.questions import check_vocabulary
 from ttmark.detect_service.rows import DocumentRows
 from ttmark.shared.access.scopes import Principal
@@ -20,7 +22,13 @@ from ttmark.shared.keys.unlocked import HeldKey, own_keys
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.answer_ledger import AnswerLedger, AskedRows, Standing
 from ttmark.shared.limits.row_space import Reason, Refusal
-from ttmark.shared.schemas.detection import DetectionRequest, DirectRequest, Document, DocumentError
+from ttmark.shared.schemas.detection import (
+    CombinedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    DocumentError,
+)
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.pauses import pause
 
@@ -91,9 +99,13 @@ class Spending:
         size = sum(len(document.text or document.token_ids or ()) for document in request.inputs)
         documents = read() if size <= _INLINE_ITEMS else await run(read)
         counted = [one for one in documents if one.counts]
+        if isinstance(request, CombinedRequest) and request.conversation:
+            # An answer about all together is another one with each other message beside.
+            named += hashlib.blake2b(orjson.dumps([one.exact.hex() for one in documents])).digest()
         rows = [AskedRows(b"%b %r %b" % (named, request.fpr, one.exact), one.rows.names) for one in counted]
         standings = iter(await self.ledger.ask(caller, rows, rate=request.fpr, asker=asker))
-        asked = []
+        asked: list[AskedDocument] = []
+        told: list[Memory] = []
         for document, one in zip(request.inputs, documents, strict=True):
             if one.counts:
                 standing = next(standings)
@@ -111,9 +123,10 @@ class Spending:
                     one.reads_back,
                     one.failure,
                     one.too_long,
+                    told,
                 )
             )
-        return Counted(asked, own_keys(keys))
+        return Counted(asked, own_keys(keys), told)
 
     async def close(self, caller: Principal, counted: Counted) -> None:
         """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""

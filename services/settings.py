@@ -109,6 +109,14 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         description="Key id used when a request names none; several models may need several, separated by "
         "commas; left out: the tenant's only key.",
     )
+    opening_bits: float = Field(
+        default=10.0,
+        ge=0,
+        le=100,
+        description="Surprise of an answer (-log2 of its tokens' probabilities) before its first mark, so "
+        "that answers to one question differ; at most a bit for every four tokens of its limit, none "
+        "beside `response_format`. 0: none.",
+    )
     detectability_fpr: float = Field(
         default=DEFAULT_FPR,
         ge=1e-100,

@@ -18,7 +18,7 @@ PROVES_NOTHING = (
     "This proves nothing. It does not show that a person wrote the text, nor that no model did: other "
     "systems leave no mark of ours, and heavy editing wears a mark off."
 )
-WHOLE = "The evidence is of the text as a whole, and does not say which parts they are."
+WHOLE = "The evidence is of the text as a whole, and does not say which parts carry it."
 PASSAGE = "Where it begins and ends is an estimate."
 PASSAGES = "Where they begin and end is an estimate."
 NO_FINDING = (
@@ -122,11 +122,13 @@ def _found(result: DetectionResult, fpr: float) -> Message:
         f"{'our keys' if len(keys) > 1 else 'our key'} {' and '.join(keys)}" if keys else "one of our keys"
     )
     single = len(passages) == 1
-    parts, start = [], "This text contains " + ("a passage" if single else "passages")
+    parts, start = [], f"This text contains {'a passage' if single else 'passages'}"
     if result.basis == Basis.WATERMARK:
-        parts.append(f"{start} made with {made_with}.")
+        carries = f"{start} made with" if passages else "This text carries our watermark, of"
+        parts.append(f"{carries} {made_with}.")
         if isinstance(result, CombinedResult) and result.marked_share is not None:
-            parts.append(_share(result.marked_share, "It holds" if single else "They hold"))
+            it_holds = "It holds" if single else "They hold" if passages else "Passages that carry it hold"
+            parts.append(_share(result.marked_share, it_holds))
             parts.append(WHOLE if not passages else PASSAGE if single else PASSAGES)
         start = "The text also contains passages"
     if result.basis != Basis.WATERMARK or result.foreign_marks:
@@ -154,7 +156,7 @@ def _share(share: MarkedShare, it_holds: str) -> str:
         return f"{it_holds} at least {_percent(share.low)} of the text's tokens."
     if high:
         return f"{it_holds} at most {_percent(share.high)} of the text's tokens."
-    return "How much of the text that is cannot be told."
+    return "How much of the text carries the mark cannot be told."
 
 
 def _systems(marks: Sequence[ForeignMarkFound]) -> str:

@@ -49,6 +49,8 @@ def output_schema() -> pa.Schema:
             ("basis", pa.string()),
             ("foreign_marks", pa.list_(pa.string())),
             ("metadata", pa.list_(pa.string())),
+            ("log10_e", pa.float64()),
+            ("reader", pa.string()),
             ("scope", pa.string()),
             ("marked_share", pa.float64()),
             ("marked_share_low", pa.float64()),

@@ -95,7 +95,7 @@ def error_row(number: int, row_id: str | None, error: str) -> dict[str, Any]:
 
 _KEY = ("key_id", "key_version", "profile", "pool_key", "payload", "pool_keys_found")
 _BESIDE = ("basis", "foreign_marks", "metadata")
-_WHERE = ("scope", "marked_share", "marked_share_low", "marked_share_high", "weak")
+_WHERE = ("log10_e", "reader", "scope", "marked_share", "marked_share_low", "marked_share_high", "weak")
 
 
 def _where(result: DetectionResult) -> dict[str, Any]:
@@ -104,7 +104,8 @@ def _where(result: DetectionResult) -> dict[str, Any]:
         return dict.fromkeys(_WHERE)
     share = result.marked_share
     figures = (share.estimate, share.low, share.high) if share else (None, None, None)
-    return dict(zip(_WHERE, (result.scope, *figures, result.weak), strict=True))
+    said = (result.log10_e, result.reader, result.scope, *figures, result.weak)
+    return dict(zip(_WHERE, said, strict=True))
 
 
 def _segment(segment: Segment) -> dict[str, Any]:

@@ -97,6 +97,7 @@ class GenerationBackend:
         receipts: what is said of the detectability of completions, and to whom.
         manifests: which completions end in a signed manifest.
         labels: the visible label of completions.
+        opening_bits: surprise of a completion's tokens before its first mark.
         draw_secret: seeds the draws of a verification's p-values; no watermark key.
     """
 
@@ -108,6 +109,7 @@ class GenerationBackend:
     receipts: ReceiptRule = field(default_factory=ReceiptRule)
     manifests: ManifestRule = field(default_factory=ManifestRule)
     labels: LabelRule = field(default_factory=LabelRule)
+    opening_bits: float = 0.0
     draw_secret: bytes = b""
 
     def model(self, model_id: str) -> ServedModel:

@@ -18,7 +18,17 @@ DETECTABILITIES: tuple[Detectability, ...] = ("strong", "weak", "none")
 READINGS = ("read", "cancelled", "failed", "rejected")
 OUTCOMES = frozenset({"stop", "length", "cancelled", "failed", "rejected"})
 REASONS = frozenset(
-    {"warm_up", "repeated_context", "greedy", "odd_end", "disabled", "too_short", "confined", "policy"}
+    {
+        "opening",
+        "warm_up",
+        "repeated_context",
+        "greedy",
+        "odd_end",
+        "disabled",
+        "too_short",
+        "confined",
+        "policy",
+    }
 )
 DECISIONS = ("marked", "unmarked", "denied")
 _OTHER = "other"

@@ -56,7 +56,9 @@ def choose_marking(
         return MarkingChoice(None, GREEDY, profile.block_size)
     _check_payload(options.payload, profile)
     pool = version.prf_keys if options.payload is None else (version.prf_keys[options.payload],)
-    marking = Marking(key.key_id, version.version, profile.profile_id, profile.watermark(), pool[0])
+    marking = Marking(
+        key.key_id, version.version, profile.profile_id, profile.watermark(), pool[0], backend.opening_bits
+    )
     return MarkingChoice(marking, block_size=profile.block_size, pool=pool)
 
 

@@ -9,7 +9,7 @@ from ttmark.gen_service.engine import MarkReport
 from ttmark.shared.schemas.watermark_block import WatermarkBlock, WatermarkStatus
 
 # No completion can be marked in these places, so they make no completion partial.
-_BY_DESIGN = frozenset({"warm_up", "odd_end"})
+_BY_DESIGN = frozenset({"opening", "warm_up", "odd_end"})
 
 
 def watermark_block(

@@ -18,10 +18,12 @@ class PlainBlock:
 
     Attributes:
         left: tokens to come.
+        opening: whether it belongs to the opening, where the probability of what is drawn counts.
         model_logits: the model's own logits [vocab] after each path, where log probabilities are asked for.
     """
 
     left: int
+    opening: bool = False
     model_logits: dict[TokenPath, torch.Tensor] = field(default_factory=dict)
 
     @property

@@ -56,12 +56,16 @@ class BoundedRows:
         """Whether all rows are."""
         return bool(self.counts.all())
 
-    def draw(self, uniforms: Floats) -> list[int]:
-        """A token of each row by inversion of the cumulative sum; `uniforms` [rows] in [0, 1)."""
+    def draw(self, uniforms: Floats) -> list[tuple[int, float]]:
+        """A token of each row by inversion of the cumulative sum, and its probability.
+
+        Args:
+            uniforms: [rows] in [0, 1).
+        """
         through = np.cumsum(self.probs, axis=1)
         drawn = (through <= uniforms[:, None] * through[:, -1:]).sum(axis=1)
-        chosen: list[int] = self.ids[np.arange(len(self)), np.minimum(drawn, self.counts - 1)].tolist()
-        return chosen
+        places = np.arange(len(self)), np.minimum(drawn, self.counts - 1)
+        return list(zip(self.ids[places].tolist(), self.probs[places].tolist(), strict=True))
 
     def supports(self) -> list[Support | None]:
         """Support of each row; None: not finite."""

@@ -83,10 +83,13 @@ class Decoder:
             block = blocks[sequence]
             try:
                 if sequence in tokens:
-                    outcomes[sequence] = sequence.append(block, (tokens[sequence],))
+                    token, probability = tokens[sequence]
+                    outcomes[sequence] = sequence.append(block, (token,), probability)
                 elif isinstance(block, PlainBlock):
-                    token = _healthy(supports)[0].draw(sequence.token_uniform())
-                    outcomes[sequence] = sequence.append(block, (token,))
+                    support = _healthy(supports)[0]
+                    token = support.draw(sequence.token_uniform())
+                    probability = support.probability(token) if block.opening else 1.0
+                    outcomes[sequence] = sequence.append(block, (token,), probability)
                 else:
                     if sequence in levels:
                         block.builder.extend(*levels[sequence])
@@ -113,8 +116,8 @@ def _filtered(logits: Mapping[S, torch.Tensor], sequences: Collection[S]) -> dic
     return found
 
 
-def _drawn(found: Mapping[S, Filtered], blocks: Mapping[S, Block]) -> dict[S, int]:
-    """The next token of plain blocks whose rows are bounded, all drawn together."""
+def _drawn(found: Mapping[S, Filtered], blocks: Mapping[S, Block]) -> dict[S, tuple[int, float]]:
+    """The next token of plain blocks whose rows are bounded and its probability, all drawn together."""
     plain = {
         sequence: rows
         for sequence, rows in found.items()

@@ -67,13 +67,18 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Marking(Confidential):
-    """The watermark of one request and the key that it is made with."""
+    """The watermark of one request and the key that it is made with.
+
+    Attributes:
+        opening_bits: most surprise of the tokens before the first mark; no detector has to know of it.
+    """
 
     key_id: str
     key_version: int
     profile_id: str
     watermark: Watermark
     prf_key: bytes = field(repr=False)
+    opening_bits: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +163,8 @@ class MarkReport:
     Attributes:
         blocks: blocks of the completion, a short last one included; without a marking of
             `unmarked_block_size` tokens.
-        reasons: blocks without watermark by reason: warm_up, repeated_context, greedy, odd_end, or the
-            request's `unmarked_reason`.
+        reasons: blocks without watermark by reason: opening, warm_up, repeated_context, greedy, odd_end,
+            confined, or the request's `unmarked_reason`.
     """
 
     blocks: int

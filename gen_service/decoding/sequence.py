@@ -1,5 +1,6 @@
 """One completion on its way from logits to tokens: what was sampled, and the block in the making."""
 
+import math
 import secrets
 from collections import Counter
 from collections.abc import Sequence as Tokens
@@ -10,6 +11,7 @@ from ttmark.gen_service.decoding.block import Block, PlainBlock, TandemBlock
 from ttmark.gen_service.decoding.block_builder import BlockBuilder
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.logprobs import block_logprobs
+from ttmark.gen_service.decoding.opening import OPENING, opening_bits
 from ttmark.gen_service.decoding.penalties import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
@@ -48,6 +50,7 @@ class Sequence:
         self.finish_reason: FinishReason | None = None
         self._block_size = marking.watermark.block_size if marking else request.unmarked_block_size
         self._marked = (marking, marking.watermark.tracker()) if marking else None
+        self._opening_bits = opening_bits(request)
         self._draws = Draws(secrets.randbits(64) if params.seed is None else params.seed)
         self._adjustments = LogitAdjustments(
             params.presence_penalty, params.frequency_penalty, params.logit_bias, params.repetition_penalty
@@ -108,17 +111,21 @@ class Sequence:
         """The random number that draws the next token of a plain block."""
         return self._draws.uniform(self.completion_length, Draw.TOKEN)
 
-    def append(self, block: Block, new: tuple[int, ...]) -> Delta:
+    def append(self, block: Block, new: tuple[int, ...], probability: float = 1.0) -> Delta:
         """Appends a token of a plain block, or a watermarked block.
 
         A block that an end of text or a stop string cuts short, or of which the caller chose too much, does
         not count as a watermarked one.
+
+        Args:
+            probability: with which a token of the opening was drawn.
         """
         top = self.params.logprobs
         logprobs = None if top is None else block_logprobs(block.model_logits, new, top)
         taken, text = self._take(new)
         whole = isinstance(block, TandemBlock) and block.marked and taken == self._block_size
         if isinstance(block, PlainBlock):
+            self._opening_bits += math.log2(probability)
             block.left -= 1
             if not block.left:
                 self.block = None
@@ -148,6 +155,8 @@ class Sequence:
             return self._plain_block("greedy")
         if self.left < size:
             return self._plain_block("odd_end")
+        if self._opening_bits > 0:
+            return self._plain_block(OPENING)
         marking, tracker = self._marked
         context = tracker.next_context(self.completion)
         if context is None:
@@ -159,7 +168,7 @@ class Sequence:
     def _plain_block(self, reason: str) -> PlainBlock:
         self._blocks += 1
         self._reasons[reason] += 1
-        return PlainBlock(self._block_size)
+        return PlainBlock(self._block_size, opening=reason == OPENING)
 
     def _take(self, new: tuple[int, ...]) -> tuple[int, str]:
         """Appends tokens up to the end of the completion; how many of them, and their text."""

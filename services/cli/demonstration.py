@@ -21,7 +21,7 @@ QUESTION = "Write a long letter to a friend about a week of walking in the mount
 PROMPT = "The command reads the file and"
 TOKENS = 200
 _MEANING = f"""\
-watermarked   The text contains passages made with that key.
+watermarked   The text carries the mark of that key.
 not_detected  No mark of that key was found. A human may have written it, or another model.
 too_short     There is not enough text to tell.
 p-value       The chance that a text without the mark looks as marked as this one.

@@ -58,6 +58,14 @@ def detect(
     beta: Annotated[float, typer.Option(help="Price of a skipped token (aligned).")] = 5.0,
     method: Annotated[Method, typer.Option(help="How passages are found (localized).")] = "scan",
     normalize: Normalize = True,
+    conversation: Annotated[
+        bool,
+        typer.Option(
+            "--conversation",
+            help="The files are messages of one conversation, in order: one question, one answer. Of a .json "
+            "chat the messages of the assistant count.",
+        ),
+    ] = False,
     bulk: Annotated[
         Path | None, typer.Option(help="JSONL, CSV or Parquet with text or token_ids, and perhaps id.")
     ] = None,
@@ -101,12 +109,17 @@ def detect(
         beta=beta,
         method=method,
     )
+    if conversation and (bulk is not None or mode != "combined"):
+        raise typer.BadParameter("--conversation takes neither --bulk nor --mode")
     if bulk is None:
         if not files:
             raise typer.BadParameter("name a file, or give --bulk")
         if files.count("-") > 1:
             raise typer.BadParameter("standard input (-) can be read once")
-        outcomes, skipped = _outcomes(files, options, url, token)
+    if conversation:
+        found, failed = _conversation(files or [], options, url, token, as_json=as_json)
+    elif bulk is None:
+        outcomes, skipped = _outcomes(files or [], options, url, token)
         show([one for one in outcomes if isinstance(one, DetectionResult)], as_json=as_json)
         found, failed = show_rest(outcomes, skipped, as_json=as_json)
     else:
@@ -129,6 +142,18 @@ def _bulk_extra(source: Path, out: Path, ray: str | None) -> str:
     if ray is not None:
         return "ray"
     return "bulk" if ".parquet" in (source.suffix, out.suffix) else "detect"
+
+
+def _conversation(
+    files: list[str], options: "DetectionOptions", url: str, token: str | None, *, as_json: bool
+) -> tuple[bool, bool]:
+    """Whether the mark was found, and whether there is no verdict."""
+    with one_line_errors(), Client(url, access_token(token)) as client:
+        from ttmark.services.cli.detect_conversation import detect_conversation, show_conversation
+
+        result = detect_conversation(files, options, client)
+    show_conversation(result, as_json=as_json)
+    return result.verdict == "watermarked", result.error is not None
 
 
 def _outcomes(

@@ -12,7 +12,7 @@ from ttmark.shared.detection_words import CHANGED_SINCE
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.verification import VerificationResponse
 
-FOUND = "The text contains passages made with the key."
+FOUND = "The text carries the mark of the key."
 
 
 def verify(

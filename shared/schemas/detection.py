@@ -113,18 +113,39 @@ class LocalizedRequest(DetectionRequest):
     )
 
 
+_CONVERSATION_OR_MORE: list[JsonValue] = [
+    {"properties": {"conversation": {"const": False}}},
+    {"properties": {"evidence": {"const": "none"}, "case": {"const": False}}},
+]
+
+
 class CombinedRequest(DetectionRequest):
     """One question: unedited, edited, or passages in a longer text, by one likelihood ratio."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"inputs": [{"id": "a", "text": "The text to check."}], "fpr": 1e-5}]}
+        json_schema_extra={
+            "examples": [{"inputs": [{"id": "a", "text": "The text to check."}], "fpr": 1e-5}],
+            "anyOf": _CONVERSATION_OR_MORE,
+        }
     )
 
+    conversation: bool = Field(
+        default=False,
+        description="The inputs are messages of one conversation, in order, and one question: there is one "
+        "result, of all of them together, whose `messages` say how the evidence grew. `fpr` is of the "
+        "conversation, however often it is asked about as it grows. Without `evidence` and `case`.",
+    )
     reader: Literal["auto", "always", "never"] = Field(
         default="auto",
         description="Whether a language model reads texts along, where the service has one: `auto` where "
         "that may change the verdict. Another than `auto` needs the scope detect:evidence.",
     )
+
+    @model_validator(mode="after")
+    def _one_result_of_a_conversation(self) -> Self:
+        if self.conversation and (self.case or self.evidence != "none"):
+            raise ValueError("with `conversation` there is no `case`, and `evidence` is `none`")
+        return self
 
 
 class NormalizationReport(AnswerModel):

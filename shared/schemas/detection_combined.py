@@ -5,7 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from ttmark.shared.schemas.bodies import AnswerModel
-from ttmark.shared.schemas.detection import DetectionResponse, DetectionResult
+from ttmark.shared.schemas.detected import DetectedKey
+from ttmark.shared.schemas.detection import DetectionResponse, DetectionResult, DocumentError
+from ttmark.shared.schemas.fields import is_none
 
 
 class MarkedShare(AnswerModel):
@@ -17,6 +19,26 @@ class MarkedShare(AnswerModel):
 
 
 ReaderState = Literal["none", "down", "not_needed", "read"]
+
+
+class ConversationMessage(AnswerModel):
+    """A message of a conversation, and what all up to it say together."""
+
+    id: str
+    tokens: int
+    error: DocumentError | None = Field(
+        default=None, exclude_if=is_none, description="Why the message was left out, if it was."
+    )
+    log10_e: float | None = Field(
+        default=None,
+        description="log10 of the E-value of the messages up to this one. Whoever stops at any of them may "
+        "take 1 / E as a p-value.",
+    )
+    key: DetectedKey | None = Field(
+        default=None,
+        description="With `watermarked`, where the message speaks for a mark: the key that it speaks for. "
+        "By itself it may prove little.",
+    )
 
 
 class CombinedResult(DetectionResult):
@@ -46,9 +68,14 @@ class CombinedResult(DetectionResult):
         description="Of a text that was not found: whether the p-value is at most 100 times `fpr`, and at "
         "most 0.01. Too little for a finding, more than chance usually gives.",
     )
+    messages: list[ConversationMessage] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Of a conversation: its messages in order. `log10_p` is of the largest E-value so far.",
+    )
 
 
 class CombinedResponse(DetectionResponse):
-    """Results in the order of the inputs."""
+    """Results in the order of the inputs; of a conversation one."""
 
     results: list[CombinedResult]  # type: ignore[assignment]

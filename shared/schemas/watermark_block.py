@@ -72,7 +72,8 @@ class WatermarkBlock(Receipt):
         "`reasons` says why not all; `unwatermarked`: none is, `reasons` says why."
     )
     reasons: dict[str, int] = Field(
-        description="Blocks without a mark by reason: warm_up (the first blocks have no context), odd_end "
+        description="Blocks without a mark by reason: opening (the first blocks, drawn without a key so "
+        "that answers to one question differ), warm_up (the first blocks have no context), odd_end "
         "(a last block cut short), repeated_context, greedy (temperature 0), disabled (by the request), "
         "confined (the request's biases, penalties or schema chose too much of "
         "them), policy (a rule of the service)."

@@ -228,7 +228,7 @@ def test_a_report_is_copied_and_downloaded_without_the_token(connected: Page, si
     expect(connected.get_by_role("button", name="Copied")).to_be_visible()
     copied = connected.evaluate("navigator.clipboard.readText()")
     assert copied.startswith(
-        "Watermark found\nThis text contains passages made with our key press-room, version 1. "
+        "Watermark found\nThis text carries our watermark, of our key press-room, version 1. "
     )
     assert "numbers, names and negations may have been changed since." in copied
     with connected.expect_download() as download:

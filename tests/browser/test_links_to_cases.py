@@ -33,7 +33,7 @@ def test_a_link_opens_for_a_colleague_and_not_without_a_token(connected: Page, s
         connected.get_by_role("button", name="Connect").click()
     assert download.value.suggested_filename == f"watermark-case-{link[-32:]}.html"
     page = download.value.path().read_text(encoding="utf-8")
-    assert "contains passages made with" in page
+    assert "carries our watermark, of" in page
 
 
 def test_the_button_is_there_only_where_cases_are_kept(page: Page, site) -> None:

@@ -19,7 +19,7 @@ class Maker:
         self.grammar = JsonGrammars(tokenizer, eos_token_ids).compile(SCHEMA)
 
     def request(self, number: int, *, tokens: int = 24, prompt: int | None = None) -> GenerationRequest:
-        """Every fourth unmarked; r = 1, 2, 3; four schemes; filters, penalties, grammars by turns."""
+        """Every fourth unmarked; r = 1, 2, 3; four schemes; filters, penalties, grammars, openings."""
         choose = random.Random(number)
         block_size, scheme = number % 4, SCHEMES[number // 4 % 4]
         length = prompt or choose.randint(2, 90)
@@ -38,7 +38,8 @@ class Maker:
             logprobs=2 if number % 9 == 8 else None,
             max_branches=choose.choice([None, 3]),
         )
-        marking = Marking("k", 1, "p", Watermark(scheme, block_size), KEY) if block_size else None
+        bits = 3.0 if number % 3 == 2 else 0.0
+        marking = Marking("k", 1, "p", Watermark(scheme, block_size), KEY, bits) if block_size else None
         return GenerationRequest(
             f"r{number}",
             tuple(choose.randint(1, 299) for _ in range(length)),

@@ -7,7 +7,7 @@ const answer = async (path, token, body, signal) => (await send(path, token, bod
 
 export const fetchKeys = (token) => answer("/v1/keys", token);
 
-/** The answer about one text. Throws a `ServiceProblem` where the service could not examine it. */
+/** The answer about one text, or about the messages of a conversation. Throws a `ServiceProblem` where the service could not examine it. */
 export async function detect(mode, token, body, signal) {
   const response = await answer(route(mode), token, body, signal);
   const [result] = response.results;

@@ -57,6 +57,30 @@ export class Batch {
     announce(this.#summary());
   }
 
+  /**
+   * Asks about all files together, as messages of one conversation.
+   *
+   * @param {(file: File) => Promise<string>} read gives a file's text.
+   * @param {(messages: object[]) => Promise<object>} examine gives the check of all.
+   */
+  async runTogether(read, examine) {
+    const messages = [];
+    for (const entry of this.entries) {
+      this.#say(entry, "running", "Reading");
+      try {
+        messages.push({ id: entry.file.name, text: await read(entry.file) });
+      } catch (error) {
+        this.#say(entry, "failed", failure(error));
+        announce("The conversation was not checked: a file was not read.");
+        return null;
+      }
+      this.#say(entry, "waiting", "Read");
+    }
+    const check = await examine(messages);
+    byId("batch-title").textContent = `${count(this.size)} files, one conversation`;
+    return check;
+  }
+
   #say(entry, state, about) {
     entry.state = state;
     const row = [

@@ -3,7 +3,7 @@
 import { byId, element } from "/console/dom.js";
 import { csv } from "/console/history_csv.js";
 import { save, stamp } from "/console/saved_file.js";
-import { MODES, verdictWords } from "/console/words.js";
+import { askedAs, verdictWords } from "/console/words.js";
 
 const STORED = "ttmark-history";
 const LONGEST = 50;
@@ -63,7 +63,7 @@ export class History {
       { type: "button", "aria-current": String(isCurrent) },
       element("span", { className: `dot ${check.result.verdict}` }),
       element("span", { className: "excerpt", textContent: check.name || check.text.trim().slice(0, 90) }),
-      element("span", { className: "about", textContent: `${verdictWords(check).headline} · ${MODES[check.mode]} · ${time.format(check.at)}` }),
+      element("span", { className: "about", textContent: `${verdictWords(check).headline} · ${askedAs(check)} · ${time.format(check.at)}` }),
     );
     button.addEventListener("click", () => {
       this.#show(check);

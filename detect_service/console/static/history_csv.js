@@ -2,7 +2,7 @@
 
 import { keyName, verdictWords } from "/console/words.js";
 
-const COLUMNS = ["checked_at", "file", "text_begins", "verdict", "headline", "key", "log10_p", "passages", "tokens", "fpr", "mode", "request_id"];
+const COLUMNS = ["checked_at", "file", "text_begins", "verdict", "headline", "key", "log10_p", "log10_e", "reader", "passages", "tokens", "fpr", "mode", "request_id"];
 
 export function csv(checks) {
   const rows = checks.map((check) => [
@@ -13,10 +13,12 @@ export function csv(checks) {
     verdictWords(check).headline,
     check.result.key ? keyName(check.result.key) : "",
     check.result.log10_p ?? "",
+    check.result.log10_e ?? "",
+    check.result.reader ?? "",
     check.result.segments?.length ?? "",
     check.result.tokens,
     check.fpr,
-    check.mode,
+    check.options.conversation ? "conversation" : check.mode,
     check.requestId,
   ]);
   return [COLUMNS, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");

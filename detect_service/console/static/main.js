@@ -19,7 +19,7 @@ let running = null;
 
 const view = new ResultView();
 const history = new History((check) => {
-  if (!running && batch.size === 0) composer.setText(check.text, check.name);
+  if (!running && batch.size === 0 && !check.options.conversation) composer.setText(check.text, check.name);
   show(check);
 });
 const batch = new Batch((check) => show(check));
@@ -82,9 +82,18 @@ function busy(on) {
 }
 
 /** Asks about one text, and keeps the answer. */
-async function examine(options, text, name) {
+const examine = (options, text, name) => ask(options, [{ text }], name);
+
+/** Asks about messages as one conversation, and keeps the answer. */
+function examineTogether({ fpr, body }, messages) {
+  const options = { mode: "combined", fpr, body: { ...body, evidence: "none", case: false, conversation: true } };
+  return ask(options, messages, `Conversation of ${messages.length} texts`);
+}
+
+async function ask(options, inputs, name) {
   running.signal.throwIfAborted();
-  const answer = await detect(options.mode, allowed.token, { ...options.body, inputs: [{ text }] }, running.signal);
+  const answer = await detect(options.mode, allowed.token, { ...options.body, inputs }, running.signal);
+  const text = inputs.map((one) => one.text).join("\n\n");
   const check = {
     mode: options.mode,
     fpr: options.fpr,
@@ -111,9 +120,13 @@ async function checkFiles() {
   if (!options) return;
   view.hide();
   byId("failure").hidden = true;
-  await whileBusy((signal) =>
-    batch.run(async (file) => examine(options, (await readFile(file, allowed)).toWellFormed(), file.name), signal),
-  );
+  const read = async (file) => (await readFile(file, allowed)).toWellFormed();
+  await whileBusy(async (signal) => {
+    if (byId("conversation").checked) {
+      const check = await batch.runTogether(read, (messages) => examineTogether(options, messages));
+      if (check) show(check);
+    } else await batch.run(async (file) => examine(options, await read(file), file.name), signal);
+  });
 }
 
 async function whileBusy(work) {

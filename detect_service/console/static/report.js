@@ -3,7 +3,7 @@
 import { casePage } from "/console/api.js";
 import { announce, byId } from "/console/dom.js";
 import { save, stamp } from "/console/saved_file.js";
-import { MODES, hiddenNote, keyName, oneIn, rate, route, verdictWords } from "/console/words.js";
+import { askedAs, eValue, hiddenNote, keyName, oneIn, rate, route, verdictWords } from "/console/words.js";
 
 /** Connects the buttons to the check that `current` gives, and to the access token of now. */
 export function setUpReport(current, token) {
@@ -52,16 +52,20 @@ export function flash(button, text) {
 
 /** A check in a few lines of plain text. */
 export function summary(check) {
-  const { result, mode, fpr, at, requestId } = check;
+  const { result, fpr, at, requestId } = check;
   const words = verdictWords(check);
   const lines = [...(check.name ? [check.name] : []), words.headline, words.explanation, words.caution];
   for (const [index, segment] of (result.segments ?? []).entries()) {
     lines.push(`Passage ${index + 1}: ${keyName(segment.key)}, characters ${segment.start_char} to ${segment.end_char}`);
   }
   if (result.log10_p !== null) lines.push(`Unmarked texts that show as much: ${oneIn(result.log10_p)}`);
+  if (result.log10_e != null) lines.push(`Evidence: ${eValue(result.log10_e)}`);
+  for (const { id, log10_e, error } of result.messages ?? []) {
+    if (error || log10_e !== null) lines.push(`Up to ${id}: ${error ? "left out" : eValue(log10_e)}`);
+  }
   const note = hiddenNote(result.normalization);
   if (note) lines.push(note);
-  lines.push(`Checked as: ${MODES[mode]}. Held to: ${rate(fpr)} texts. ${result.tokens} tokens.`);
+  lines.push(`Checked as: ${askedAs(check)}. Held to: ${rate(fpr)} texts. ${result.tokens} tokens.`);
   lines.push(`${at.toISOString()}, request ${requestId}`);
   return lines.join("\n");
 }

@@ -3,7 +3,7 @@
 import { byId, definition, element } from "/console/dom.js";
 import { evidenceMap, mapNote } from "/console/evidence_map.js";
 import { MarkedText, place } from "/console/marked_text.js";
-import { MODES, count, hiddenNote, keyName, oneIn, rate, verdictWords } from "/console/words.js";
+import { READERS, READER_DOWN, askedAs, count, eValue, hiddenNote, keyName, oneIn, rate, verdictWords } from "/console/words.js";
 
 const STRONGEST = 12;
 
@@ -32,11 +32,20 @@ export class ResultView {
     const note = hiddenNote(result.normalization);
     byId("hidden-note").textContent = note;
     byId("hidden-note").hidden = note === "";
+    byId("reader-note").textContent = result.reader === "down" ? READER_DOWN : "";
+    byId("reader-note").hidden = result.reader !== "down";
     byId("facts").replaceChildren(...facts(check).map(([term, value]) => definition(term, value)));
     for (const id of ["save-case", "save-page"]) byId(id).hidden = !result.case;
     byId("result").hidden = false;
     this.#showText(check);
+    this.#showGrowth(result.messages ?? []);
     this.#showNumbers(check);
+  }
+
+  /** How the evidence of a conversation grew. */
+  #showGrowth(messages) {
+    byId("growth").hidden = !messages.some(({ log10_e, error }) => error || log10_e !== null);
+    byId("growth-list").replaceChildren(...messages.map((message) => element("li", {}, ...growthRow(message))));
   }
 
   #showText(check) {
@@ -76,8 +85,10 @@ export class ResultView {
       ...[
         ["p-value (corrected)", scientific(result.log10_p)],
         ["log₁₀ p", result.log10_p.toFixed(3)],
+        ...(result.log10_e == null ? [] : [["Evidence", eValue(result.log10_e)]]),
+        ...(result.reader ? [["Language model", READERS[result.reader]]] : []),
         ...(result.z === null ? [] : [["z", result.z.toFixed(3)]]),
-        ["Blocks scored", count(result.scored_blocks)],
+        ...(result.scored_blocks === null ? [] : [["Blocks scored", count(result.scored_blocks)]]),
         ["Tokens", count(result.tokens)],
         ["Hypotheses tried", count(result.hypotheses)],
         ...(result.key ? [["Profile", result.key.profile]] : []),
@@ -88,11 +99,19 @@ export class ResultView {
   }
 }
 
-function facts({ result, mode, fpr }) {
+function growthRow({ id, tokens, error, log10_e, key }) {
+  const about = error ? `left out. ${error.message}` : [eValue(log10_e), ...(key ? [keyName(key)] : [])].join(" · ");
+  const length = tokens === 1 ? "1 token" : `${count(tokens)} tokens`;
+  return [element("span", { className: "excerpt", textContent: `${id} (${length})` }), element("span", { textContent: about })];
+}
+
+function facts(check) {
+  const { result, fpr } = check;
   const list = [];
   if (result.key && !(result.segments?.length > 1)) list.push(["Key", keyName(result.key)]);
   if (result.log10_p !== null && result.verdict === "watermarked") list.push(["Unmarked texts that show as much", oneIn(result.log10_p)]);
-  list.push(["Held to", `${rate(fpr)} texts`], ["Checked as", MODES[mode]], ["Length", result.tokens === 1 ? "1 token" : `${count(result.tokens)} tokens`]);
+  const texts = check.options.conversation ? "conversations" : "texts";
+  list.push(["Held to", `${rate(fpr)} ${texts}`], ["Checked as", askedAs(check)], ["Length", result.tokens === 1 ? "1 token" : `${count(result.tokens)} tokens`]);
   return list;
 }
 

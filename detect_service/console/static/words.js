@@ -12,6 +12,22 @@ export const MODES = {
   localized: "Mixed text",
 };
 
+/** What a check asked. */
+export const askedAs = (check) => (check.options.conversation ? "Messages of one conversation" : MODES[check.mode]);
+
+/** An E-value, given its decimal logarithm. */
+export const eValue = (log10) => `E = 10^${log10.toFixed(1)}`;
+
+export const READERS = {
+  read: "Read along",
+  not_needed: "Not needed",
+  none: "None read along",
+  down: "Does not answer",
+};
+
+export const READER_DOWN =
+  "The language model that reads along does not answer. The text was checked without it, which finds less; the false alarm rate is the same.";
+
 /** A probability as "1 in 100,000", given its decimal logarithm; as the service's sentences put it. */
 export function oneIn(log10) {
   if (log10 > -0.3) return "at least 1 in 2";

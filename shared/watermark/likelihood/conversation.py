@@ -12,6 +12,7 @@ from ttmark.shared.watermark.likelihood.passes import Passes, find_passes, log10
 from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
+from ttmark.shared.watermark.pauses import pause
 from ttmark.shared.watermark.watermark import Watermark
 
 
@@ -55,6 +56,7 @@ def detect_conversation(
     messages: Sequence[Sequence[int] | NDArray[np.int64]],
     *,
     readings: Sequence[Reading | None] | None = None,
+    spent: Sequence[NDArray[np.bool_] | None] | None = None,
     ratios: Ratios | None = None,
     passes: Passes | None = None,
 ) -> ConversationEvidence:
@@ -63,6 +65,9 @@ def detect_conversation(
     A (context, block) counts once in the whole conversation, whatever the key, so that the factors' means
     stay at most 1 given the messages before.
 
+    Args:
+        spent: positions of each message [positions] whose blocks are to say nothing; None: none.
+
     Raises:
         ValueError: a bad token or key, no key, or a reading of another number of tokens.
     """
@@ -70,8 +75,11 @@ def detect_conversation(
         raise ValueError("no key to test for")
     passes = passes or find_passes()
     rows = Rows.of(watermark, ratios or ratios_of(watermark), messages, readings)
+    if spent is not None:
+        rows = rows.without(spent)
     of_keys = np.zeros((len(rows.chains), len(prf_keys)))
     for keys, cells in rows.cells_under_each(watermark, prf_keys):
         for message, (chain, own) in enumerate(rows.of_messages(cells)):
+            pause()
             of_keys[message, keys] = log10_of_evidence(passes, chain, own)
     return ConversationEvidence(of_keys)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.likelihood.laws import Floats
 
-# Bits of the most surprising token of a block and its context beyond which it may be an editor's; what each
-# further bit adds to the chance to leave a run; its most. Fitted to edited texts that a foreign model read.
-_CALM_BITS, _PER_BIT, _MOST = 5.5, 0.06, 0.97
+# Bits of a token, with a share of those of the token after it, beyond which it may be an editor's; what each
+# further bit adds to the chance to leave a run; its most. Fitted to edited texts that a foreign model read
+# (docs/results/core.md).
+_AFTER = 0.5
+_CALM_BITS, _PER_BIT, _MOST = 11.0, 0.12, 0.97
 _NATS_PER_BIT = float(np.log(2.0))
 _LEAST = -1e3
 
@@ -38,8 +40,12 @@ class Reading:
         return together
 
     def surprise(self, context_width: int, block_size: int) -> Floats:
-        """How far the chance to leave a marked run goes towards 1 before each block, 0 to 1 [positions]."""
+        """How far the chance to leave a marked run goes towards 1 before each block, 0 to 1 [positions].
+
+        By the most surprising token of the block and its context: an edited one is, and so is the next.
+        """
         bits = -self.clean / _NATS_PER_BIT
+        bits[:-1] += _AFTER * bits[1:]
         most = _windows(bits, context_width + block_size).max(axis=1, initial=0.0)
         part: Floats = np.clip((most - _CALM_BITS) * _PER_BIT, 0.0, _MOST)
         return part

@@ -1,7 +1,7 @@
 """The blocks of one text, or of the messages of a conversation, as the likelihood ratio reads them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,14 @@ class Rows:
         )
         scored = np.flatnonzero(~again)
         return cls(fresh, rows[scored, :width], rows[scored, width:], scored, len(rows))
+
+    def without(self, spent: Sequence[NDArray[np.bool_] | None]) -> "Rows":
+        """The same messages, whose blocks where `spent` [positions] say nothing; None: no block."""
+        chains = [
+            chain if own is None else chain.without(own)
+            for chain, own in zip(self.chains, spent, strict=True)
+        ]
+        return replace(self, chains=tuple(chains))
 
     def cells_under_each(
         self, watermark: Watermark, prf_keys: Sequence[bytes]

@@ -153,7 +153,9 @@ def build_service(
     **given: Any,
 ) -> Service:
     """A service over a generator, not listening yet; `given` are rules of the backend, and limits."""
-    rules = {name: given.pop(name) for name in ("labels", "manifests", "policy") if name in given}
+    rules = {
+        name: given.pop(name) for name in ("labels", "manifests", "opening_bits", "policy") if name in given
+    }
     registry = CollectorRegistry()
     audit: list[AuditEvent] = []
     keys = _keys(generator.tokenizer.fingerprint)

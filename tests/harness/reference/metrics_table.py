@@ -12,6 +12,7 @@ from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
 from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
 from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.canary_metrics import CanaryMetrics
@@ -95,6 +96,7 @@ def services() -> dict[str, list[Metric]]:
     ExtractionMetrics(detection)
     WorkMetrics(detection, MODES)
     JobMetrics(detection)
+    ReadsAlong(None, detection)
     CanaryMetrics(canary)
     return {
         "Both services": metrics_of(shared),

@@ -99,11 +99,16 @@ class Services:
         return results
 
 
-@pytest.fixture
-async def services(engine: Engine) -> AsyncIterator[Services]:
+@pytest.fixture(params=[0.0, 4.0], ids=["", "with openings"])
+async def services(engine: Engine, request: pytest.FixtureRequest) -> AsyncIterator[Services]:
     keys = _keys(engine.tokenizer.fingerprint)
     generation = create_generation_app(
-        GenerationBackend({"demo": ServedModel(engine)}, keys, limits=RequestLimits(max_completions=64)),
+        GenerationBackend(
+            {"demo": ServedModel(engine)},
+            keys,
+            limits=RequestLimits(max_completions=64),
+            opening_bits=request.param,
+        ),
         AppOptions(authenticate=_authenticate),
     )
     workers = ExtractionWorkers(ExtractionLimits(workers=1))

@@ -27,7 +27,7 @@ def test_a_finding_is_of_passages_that_may_have_been_changed_since(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = output("watermarked", capsys)
-    assert "contains passages made with one of our keys" in found
+    assert "carries our watermark, of one of our keys" in found
     assert "numbers, names and negations may have been changed since." in found
 
 

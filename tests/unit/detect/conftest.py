@@ -60,10 +60,12 @@ def watermarked_text(
     *,
     spaces: Spaces = "few",
     seed: int = 7,
+    choices: int = 64,
 ) -> str:
     """A text whose blocks are drawn from a watermarked uniform distribution over letter pairs.
 
     Args:
+        choices: of how many pairs each block is one; with 64 alone `spaces` are other than `few`.
         spaces: `few`: as many as of any letter; `single`: half of the pairs end in one, and no two meet;
             `double`: a quarter of the pairs are two. The latter need blocks of two.
     """
@@ -72,13 +74,13 @@ def watermarked_text(
     written: list[int] = []
     tracker = watermark.tracker()
     while len(written) < tokens:
-        blocks = generator.choice(letters, size=(64, watermark.block_size))
+        blocks = generator.choice(letters, size=(choices, watermark.block_size))
         if spaces != "few":
             blocks[:] = generator.choice(letters[:26], size=(64, 2))
             blocks[: 32 if spaces == "single" else 16, 1] = letters[26]
         if spaces == "double":
             blocks[:16, 0] = letters[26]
-        probabilities = np.full(64, 1 / 64)
+        probabilities = np.full(choices, 1 / choices)
         context = tracker.next_context(written)
         if context is not None:
             probabilities = watermark.reweight(
@@ -86,9 +88,9 @@ def watermarked_text(
                 np.array([context], dtype=np.int64),
                 blocks.astype(np.int64),
                 probabilities,
-                np.array([0, 64]),
+                np.array([0, choices]),
             )
-        written += blocks[generator.choice(64, p=probabilities)].tolist()
+        written += blocks[generator.choice(choices, p=probabilities)].tolist()
     return tokenizer.decode(written)
 
 

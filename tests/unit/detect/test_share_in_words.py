@@ -3,16 +3,17 @@
 import pytest
 
 from ttmark.shared.detection_words import message
+from ttmark.shared.schemas.detected import DetectedKey, Segment
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 
 
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (0.3, 0.76, "They hold 30 % to 76 % of the text's tokens."),
-        (0.45, 1.0, "They hold at least 45 % of the text's tokens."),
-        (0.02, 0.4, "They hold at most 40 % of the text's tokens."),
-        (0.0, 1.0, "How much of the text that is cannot be told."),
+        (0.3, 0.76, "Passages that carry it hold 30 % to 76 % of the text's tokens."),
+        (0.45, 1.0, "Passages that carry it hold at least 45 % of the text's tokens."),
+        (0.02, 0.4, "Passages that carry it hold at most 40 % of the text's tokens."),
+        (0.0, 1.0, "How much of the text carries the mark cannot be told."),
     ],
 )
 def test_an_end_of_the_interval_is_named_where_it_says_something(low: float, high: float, words: str) -> None:
@@ -23,4 +24,28 @@ def test_an_end_of_the_interval_is_named_where_it_says_something(low: float, hig
 
 def test_without_a_share_nothing_is_said_of_it() -> None:
     result = CombinedResult(id="a", verdict="watermarked", tokens=200, hypotheses=16)
-    assert "They hold" not in message(result, 1e-5).explanation
+    assert " hold" not in message(result, 1e-5).explanation
+
+
+def test_passages_are_contained_and_a_text_without_any_carries_the_mark() -> None:
+    key = DetectedKey(key_id="k", version=1, profile="p")
+    passages = [Segment(start_token=0, end_token=40, log10_e_value=-9.0, key=key)]
+    for segments, start in (
+        (
+            [],
+            "This text carries our watermark, of our key k, version 1. Passages that carry it hold at least",
+        ),
+        (passages, "This text contains a passage made with our key k, version 1. It holds at least"),
+        (passages * 2, "This text contains passages made with our key k, version 1. They hold at least"),
+    ):
+        share = MarkedShare(estimate=0.8, low=0.5, high=1.0)
+        result = CombinedResult(
+            id="a",
+            verdict="watermarked",
+            tokens=99,
+            hypotheses=1,
+            key=key,
+            segments=segments,
+            marked_share=share,
+        )
+        assert message(result, 1e-5).explanation.startswith(start)

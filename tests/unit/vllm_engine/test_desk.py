@@ -40,9 +40,12 @@ def model(tokens: Sequence[int]) -> torch.Tensor:
     return 4 * torch.randn(VOCAB)
 
 
-def request(number: int, block_size: int, scheme: str = "synthid", **sampling: object) -> GenerationRequest:
+def request(
+    number: int, block_size: int, scheme: str = "synthid", opening_bits: float = 0.0, **sampling: object
+) -> GenerationRequest:
     params = SamplingParams(max_tokens=30, top_k=20, seed=number, **sampling)  # type: ignore[arg-type]
-    marking = Marking("k", 1, "p", Watermark(scheme, block_size), KEY) if block_size else None
+    watermark = Watermark(scheme, block_size) if block_size else None
+    marking = None if watermark is None else Marking("k", 1, "p", watermark, KEY, opening_bits)
     return GenerationRequest(f"r{number}", tuple(range(1, 6 + number)), params, marking)
 
 
@@ -118,12 +121,18 @@ def test_pieces_are_those_of_the_decoder_whatever_drafts_are_dropped(chance_of_d
     asked[5] = request(5, 3, presence_penalty=1.0, logit_bias={7: 2.0})
     asked[7] = request(7, 3, repetition_penalty=1.5)
     asked[6] = request(6, 2, temperature=0.0)
+    asked[9] = request(9, 1, opening_bits=6.0)
+    asked[10] = request(10, 2, opening_bits=6.0)
     scheduler = Scheduler(chance_of_drop)
     for each in asked:
         scheduler.add(each)
     outcomes = scheduler.run()
     for each in asked:
         assert outcomes[each.request_id] == reference(each)
+    for number in (9, 10):
+        report = outcomes[f"r{number}"][-1].report  # type: ignore[union-attr]
+        assert report is not None
+        assert report.reasons["opening"] > 0
 
 
 def test_a_failing_probe_ends_the_culprit_alone_and_nothing_unmarked_is_given() -> None:
@@ -232,7 +241,7 @@ def test_a_ticket_carries_a_request_to_another_process_and_shows_nobody_its_key(
         "r",
         (1, 2),
         SamplingParams(max_tokens=4, seed=1, logit_bias={3: 1.0}),
-        Marking("k", 2, "p", Watermark("synthid", 2, 5, {"depth": 12}), KEY),
+        Marking("k", 2, "p", Watermark("synthid", 2, 5, {"depth": 12}), KEY, 7.5),
         grammar=grammars.compile(ANY_OBJECT),
     )
     ticket = Ticket("name", asked)
@@ -251,6 +260,7 @@ def test_a_ticket_carries_a_request_to_another_process_and_shows_nobody_its_key(
     assert arrived.marking is not None
     assert asked.marking is not None
     assert arrived.marking.prf_key == KEY
+    assert arrived.marking.opening_bits == 7.5
     assert arrived.marking.watermark.parameters == asked.marking.watermark.parameters
     assert arrived.marking.watermark.context_width == 5
     assert (arrived.prompt_ids, arrived.sampling) == (asked.prompt_ids, asked.sampling)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.unit.detect.simulated_texts import written
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
@@ -69,3 +70,31 @@ def test_without_the_mark_the_product_passes_x_at_most_once_in_x() -> None:
 def test_a_conversation_needs_a_key() -> None:
     with pytest.raises(ValueError, match="no key"):
         detect_conversation(PAIRS, [], [[1, 2, 3, 4]])
+
+
+def test_spent_positions_of_each_message_say_nothing(generate: Write) -> None:
+    messages = [generate(PAIRS, POOL[0], 40, i) for i in range(2)]
+    whole = detect_conversation(PAIRS, POOL[:1], messages).of_messages
+    positions = len(messages[0]) - PAIRS.context_width - PAIRS.block_size + 1
+    spent = np.ones(positions, dtype=np.bool_)
+    found = detect_conversation(PAIRS, POOL[:1], messages, spent=[spent, None]).of_messages
+    assert found[0] == pytest.approx(0.0, abs=1e-12)
+    assert found[1] == whole[1] > 1
+    spent[positions // 2 :] = False
+    half = detect_conversation(PAIRS, POOL[:1], messages, spent=[spent, None]).of_messages
+    assert 0.0 < half[0] < whole[0]
+
+
+def test_five_messages_of_fifty_tokens_are_found_together_where_none_is_alone() -> None:
+    """Each with another key of a pool of 16, and blocks of log2 3 bits."""
+    rng = np.random.default_rng(3)
+    pool = [rng.bytes(16) for _ in range(16)]
+    together, alone = [], []
+    for _ in range(20):
+        keys = [pool[number] for number in rng.permutation(16)[:5]]
+        texts = [written(PAIRS, [key] * (place + 1), 24, 3)[place] for place, key in enumerate(keys)]
+        found = detect_conversation(PAIRS, pool, texts)
+        together.append(found.log10_p)
+        alone.append(found.of_messages.max())
+    assert max(alone) < 5.0
+    assert np.mean(np.array(together) <= -5.0) >= 0.3

@@ -15,6 +15,7 @@ from ttmark.shared.watermark.likelihood.passes import find_passes
 from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
+from ttmark.shared.watermark.likelihood.sharp import NullTail
 
 KEY = bytes(range(16))
 WRONG = [bytes([200 + i]) * 16 for i in range(7)]
@@ -57,15 +58,25 @@ HOSTILE = {
 }
 
 
+LIARS = {
+    "certain": np.zeros_like,
+    "surprised": lambda honest: np.full_like(honest, -20.0),
+    "both in turn": lambda honest: np.where(np.arange(honest.size) % 2, -20.0, -0.01),
+    "of another text": lambda honest: honest[::-1].copy(),
+    "no numbers": lambda honest: np.full_like(honest, math.nan),
+    "any numbers": lambda honest: honest * np.random.default_rng(5).choice([0.1, 1.0, 10.0], honest.size),
+}
+"""What a reader says instead of what it finds [tokens]."""
+
+
 @pytest.mark.parametrize("name", scheme_names())
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_e_exceeds_x_under_wrong_keys_at_most_once_in_x(name: str, kind: str) -> None:
     """Whatever the text is, and whatever a reader says that saw everything but the key."""
     watermark, rng = Watermark(name, 2, 2), np.random.default_rng(4)
     tokens = np.array(HOSTILE[kind])
-    liar = Reading(np.log(rng.random(tokens.size)) * rng.choice([0.1, 1.0, 10.0], tokens.size))
-    keys = [rng.bytes(16) for _ in range(500)]
-    for reading in (None, liar):
+    keys, honest = [rng.bytes(16) for _ in range(500)], np.log(rng.random(tokens.size))
+    for reading in (None, *(Reading(lie(honest)) for lie in LIARS.values())):
         rows = Rows.of(watermark, ratios_of(watermark), [tokens], [reading])
         e = np.concatenate(
             [
@@ -76,6 +87,17 @@ def test_e_exceeds_x_under_wrong_keys_at_most_once_in_x(name: str, kind: str) ->
         for x in (2.0, 10.0, 100.0):
             limit = len(keys) / x
             assert np.count_nonzero(e >= math.log10(x)) <= limit + 4 * math.sqrt(limit)
+
+
+@pytest.mark.parametrize("liar", LIARS)
+def test_a_reader_that_lies_does_not_raise_the_rate_of_false_positives(liar: str) -> None:
+    watermark, rng = Watermark("gumbel", 2, 2), np.random.default_rng(6)
+    tokens, honest = rng.integers(0, 50_000, 60), np.log(rng.random(60))
+    rows = Rows.of(watermark, ratios_of(watermark), [tokens], [Reading(LIARS[liar](honest))])
+    chain, passes = rows.chains[0], find_passes()
+    wrong = passes.draw(chain, 1, 1 << 50, np.full(20_000, -1))
+    rates = [np.mean(NullTail.draw(passes, chain, -2.0, seed).log10_p(wrong) <= -2.0) for seed in range(4)]
+    assert np.mean(rates) < 0.0115
 
 
 def test_text_without_new_blocks_is_no_evidence() -> None:

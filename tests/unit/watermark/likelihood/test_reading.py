@@ -14,10 +14,18 @@ def test_a_block_is_as_likely_as_its_tokens_together() -> None:
     assert reading.of_blocks(2, 1).tolist() == [-2.0, -3.0, -4.0]
 
 
+def surprise(*bits: float) -> list[float]:
+    return Reading(-np.array(bits) * math.log(2)).surprise(2, 2).tolist()
+
+
 def test_surprise_is_that_of_the_most_surprising_token_of_context_and_block() -> None:
-    bits = np.array([30.0, 1.0, 1.0, 1.0, 1.0, 10.5, 1.0])
-    surprise = Reading(-bits * math.log(2)).surprise(2, 2)
-    assert surprise == pytest.approx([0.97, 0.0, 0.3, 0.3])
+    assert surprise(30, 1, 1, 1, 1, 16, 0) == pytest.approx([0.97, 0.0, 0.6, 0.6])
+
+
+def test_half_the_surprise_of_the_token_after_it_counts() -> None:
+    assert surprise(1, 1, 1, 11, 6) == pytest.approx([0.36, 0.36])
+    assert surprise(1, 1, 1, 6, 9) == [0.0, 0.0]
+    assert surprise(1, 1, 1, 11) == [0.0]
 
 
 @pytest.mark.parametrize("tokens", [0, 1, 3])

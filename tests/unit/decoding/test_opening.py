@@ -1,0 +1,182 @@
+"""The opening of a completion: no key has a say until its tokens have spent so much surprise."""
+
+import math
+from collections import Counter
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+
+from ttmark.evaluation.bench.random_model import byte_tokenizer
+from ttmark.gen_service.decoding.block import PlainBlock
+from ttmark.gen_service.decoding.decoder import Decoder
+from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.gen_service.decoding.opening import opening_bits
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark import Watermark
+
+VOCAB = 300
+TOKENIZER = TextTokenizer(byte_tokenizer())
+LENGTH = 60
+BITS = 15.0
+TEXTS = 3000
+FILTERS: dict[str, dict[str, Any]] = {
+    "bounded": {"top_k": 8, "temperature": 1.5},
+    "open": {"top_p": 0.9},
+    "with a tail": {"temperature": 1.3},
+    "biased": {"top_k": 8, "logit_bias": {7: 2.0, 8: -100.0}, "repetition_penalty": 1.2},
+}
+
+
+def request(key: int | None, seed: int, bits: float = BITS, *, scheme: str = "gumbel", block_size: int = 2,
+            length: int = LENGTH, schema: Any = None, **sampling: Any) -> GenerationRequest:  # fmt: skip
+    grammar = JsonGrammars(TOKENIZER, {0}).compile(schema) if schema else None
+    watermark = Watermark(scheme, block_size, 1)
+    mark = None if key is None else Marking("k", 1, "p", watermark, bytes([key] * 16), bits)
+    params = SamplingParams(length, seed=seed, ignore_eos=grammar is None, **sampling)
+    return GenerationRequest("id", (1,), params, mark, unmarked_block_size=block_size, grammar=grammar)
+
+
+def row_after(tokens: list[int]) -> torch.Tensor:
+    """Logits [VOCAB] that follow from the last token alone; after some tokens all but one is unlikely."""
+    rng = np.random.default_rng(tokens[-1])
+    return torch.from_numpy(rng.choice([2.0, 60.0]) * rng.random(VOCAB)).float()
+
+
+def completed(asked: GenerationRequest) -> Sequence:
+    made = Sequence(asked, TOKENIZER, (0,))
+    decoder = Decoder(lambda: 8)
+    while made.finish_reason is None:
+        paths = [()] if made.block is None else made.block.paths
+        rows = torch.stack([row_after([*made.tokens, *path]) for path in paths])
+        outcome = decoder.decide({made: rows}).get(made)
+        assert outcome is None or isinstance(outcome, Delta)
+    return made
+
+
+def blocks_of_opening(asked: GenerationRequest, tokens: list[int], bits: float) -> int:
+    """One token after the other, from the distribution that it was drawn from."""
+    reading = Sequence(asked, TOKENIZER, (0,))
+    spent, blocks, size = 0.0, 0, asked.unmarked_block_size
+    for start in range(0, len(tokens), size):
+        if spent >= bits:
+            return blocks
+        for token in tokens[start : start + size]:
+            row = row_after(reading.tokens)[None]
+            block = PlainBlock(1)
+            reading.adjust(block, row)
+            support = filter_rows(row, [reading.filters])[0]
+            assert support is not None
+            spent -= math.log2(support.whole().probability(token))
+            reading.append(block, (token,))
+        blocks += 1
+    return blocks
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("name", FILTERS)
+def test_marks_begin_with_the_block_after_the_one_that_spends_the_bits(name: str, block_size: int) -> None:
+    found = set()
+    for seed in range(8):
+        marked = request(1, seed, block_size=block_size, **FILTERS[name])
+        plain = request(None, seed, block_size=block_size, **FILTERS[name])
+        made, unmarked = completed(marked), completed(plain)
+        blocks = blocks_of_opening(plain, made.completion, BITS)
+        assert made.report().reasons["opening"] == blocks
+        assert made.report().watermarked_blocks > 0
+        opening = blocks * block_size
+        assert made.completion[:opening] == unmarked.completion[:opening]
+        found.add(blocks)
+    assert max(found) > 1
+
+
+def test_an_opening_is_the_same_under_every_key_and_the_rest_is_not() -> None:
+    made = [completed(request(key, 3, top_k=8)) for key in range(6)]
+    assert len({each.report().reasons["opening"] for each in made}) == 1
+    opening = 2 * made[0].report().reasons["opening"]
+    assert len({tuple(each.completion[:opening]) for each in made}) == 1
+    assert len({tuple(each.completion) for each in made}) == len(made)
+
+
+def test_answers_under_one_key_differ_as_soon_as_their_openings_do() -> None:
+    def different(bits: float) -> int:
+        made = {tuple(completed(request(1, seed, bits, length=20, top_k=4)).completion) for seed in range(60)}
+        return len(made)
+
+    assert different(0.0) < 20
+    assert different(5.0) > 30
+
+
+def test_certain_tokens_spend_nothing() -> None:
+    made = completed(request(1, 3, top_k=1))
+    assert made.report().reasons == {"opening": LENGTH // 2}
+
+
+def test_there_is_no_opening_where_a_grammar_is_active_or_none_is_wanted() -> None:
+    schema = {"type": "string", "minLength": 30}
+    made = completed(request(0, 5, schema=schema, top_k=20))
+    assert "opening" not in made.report().reasons
+    assert "opening" not in completed(request(0, 5, 0.0, top_k=20)).report().reasons
+    assert opening_bits(request(None, 5)) == 0.0
+
+
+@pytest.mark.parametrize(("length", "bits"), [(4, 1.0), (20, 5.0), (40, 10.0), (4000, 10.0)])
+def test_an_opening_has_at_most_a_bit_for_every_four_tokens(length: int, bits: float) -> None:
+    assert opening_bits(request(1, 5, 10.0, length=length)) == bits
+
+
+def test_a_completion_that_ends_within_its_opening_says_so() -> None:
+    made = Sequence(request(1, 5, length=8), TOKENIZER, (0,))
+    made.append(made.open_block(8), (1,), 0.9)
+    end = made.append(made.open_block(8), (0,), 0.9)
+    assert end.finish_reason is None  # ignores ends of text
+    assert made.report().reasons == {"opening": 1}
+
+
+@pytest.mark.parametrize("scheme", ["gumbel", "synthid"])
+def test_over_random_keys_texts_with_an_opening_follow_the_model(scheme: str) -> None:
+    """Chi-square at the 0.001 level over 3,000 keys; some texts begin to be marked earlier than others."""
+    drawn: Counter[tuple[int, ...]] = Counter()
+    openings: Counter[int] = Counter()
+    for key in range(TEXTS):
+        made = _small(key, scheme)
+        drawn[tuple(made.completion[2:])] += 1
+        openings[made.report().reasons["opening"]] += 1
+    assert min(openings[1], openings[2]) > TEXTS / 8
+    after = {last: _small_row(last).double().softmax(0) for last in range(1, 5)}
+    second = Counter[int]()
+    for a, b in product(range(1, 5), repeat=2):
+        second[b] += float(after[1][a] * after[a][b])
+    expected = {
+        path: sum(second[b] * float(after[b][path[0]]) for b in second)
+        * float(np.prod([float(after[x][y]) for x, y in pairwise(path)]))
+        for path in product(range(1, 5), repeat=4)
+    }
+    likely = [path for path, mass in expected.items() if mass * TEXTS >= 5]
+    counts, masses = [drawn[path] for path in likely], [expected[path] * TEXTS for path in likely]
+    counts, masses = [*counts, TEXTS - sum(counts)], [*masses, TEXTS - sum(masses)]
+    assert chisquare(counts, np.array(masses) * (TEXTS / sum(masses))).pvalue > 0.001
+
+
+def _small_row(last: int) -> torch.Tensor:
+    """Of four tokens."""
+    row = torch.full((5,), -torch.inf)
+    row[1:] = torch.from_numpy(2.0 * np.random.default_rng(last).standard_normal(4)).float()
+    return row
+
+
+def _small(key: int, scheme: str) -> Sequence:
+    mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16), 2.0)
+    params = SamplingParams(8, seed=key, ignore_eos=True)
+    made = Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,))
+    decoder = Decoder(lambda: 4)
+    while made.completion_length < 6:
+        paths = [()] if made.block is None else made.block.paths
+        decoder.decide({made: torch.stack([_small_row([*made.tokens, *path][-1]) for path in paths])})
+    return made
