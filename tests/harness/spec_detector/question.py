@@ -141,7 +141,9 @@ def detect_combined(
     two = reader == "up" and wanted != "never" and all(reading.ends is not None for reading in readings)
     silent = [replace(reading, parts=None) for reading in readings]
     step = _step(exports, silent, fpr, 0.1 if two else 1.0, secret)
-    log10_p, log10_e, state = step.log10_p, step.log10_e, "down" if reader == "down" else "none"
+    is_missed = reader == "down" and wanted != "never"
+    state: ReaderState = "down" if is_missed else "none"
+    log10_p, log10_e = step.log10_p, step.log10_e
     if two:
         log10_p, log10_e, state = min(0.0, log10_p + 1), log10_e - 1, "not_needed"
         open_ = step.log10_p > math.log10(fpr * 0.1)
