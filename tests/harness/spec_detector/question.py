@@ -158,7 +158,7 @@ def detect_combined(
                 step = step if log10_p < read_p else second
                 log10_p = min(log10_p, read_p)
     used = readings if state == "read" else silent
-    return _answer(exports, used, fpr, step, log10_p, log10_e, state)  # type: ignore[arg-type]
+    return _answer(exports, used, fpr, step, log10_p, log10_e, state)
 
 
 def _step(
