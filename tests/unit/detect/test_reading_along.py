@@ -1,0 +1,144 @@
+"""A language model reads along where that may change the verdict, and its trouble is nobody's."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from tests.unit.detect.conftest import Service
+from tests.unit.detect.test_model_reader import Handler, asking, honest, honest_reading, serving
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.health import Readiness
+from ttmark.shared.schemas.detection_combined import CombinedResult
+
+HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
+
+
+@asynccontextmanager
+async def read_by(service: Service, answer: Callable[..., None], **options: Any) -> AsyncIterator[Any]:
+    """The service with a reader that answers so: asks it, and has what the reader was asked."""
+    seconds = options.pop("timeout_seconds", 20.0)
+    with serving(answer) as server:
+        async with asking(server, timeout_seconds=seconds) as client:
+            registry = CollectorRegistry()
+            app = create_detection_app(
+                service.backend,
+                AppOptions(authenticate=service.authenticate, registry=registry),
+                readiness=lambda: Readiness({}),
+                reader=ReadsAlong(client, registry, seconds),
+            )
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://detect") as http:
+
+                async def ask(text: str, token: str = "full", **fields: Any) -> CombinedResult:
+                    body = {"inputs": [{"text": text}], "keys": ["a-one"], **fields}
+                    response = await http.post("/v1/detect", json=body, headers=service.headers(token))
+                    assert response.status_code == 200, response.text
+                    return CombinedResult.model_validate(response.json()["results"][0])
+
+                ask.asked = server.asked  # type: ignore[attr-defined]
+                ask.registry = registry  # type: ignore[attr-defined]
+                yield ask
+
+
+async def test_a_text_that_is_found_without_or_far_from_a_mark_is_not_read(service: Service) -> None:
+    async with read_by(service, honest) as ask:
+        found = await ask(service.marked("a-one", 300))
+        other = await ask(HUMAN * 3)
+        assert (found.verdict, found.reader) == ("watermarked", "not_needed")
+        assert (other.verdict, other.reader) == ("not_detected", "not_needed")
+        assert ask.asked == []
+
+
+async def test_a_text_that_is_left_open_is_read_and_both_steps_share_the_rate(service: Service) -> None:
+    text = service.marked("a-one", 40)
+    async with read_by(service, honest) as ask:
+        never = await ask(text, reader="never")
+        read = await ask(text, reader="always")
+        assert (never.reader, read.reader) == ("none", "read")
+        (body,) = [body for *_, body in ask.asked]
+        assert body["texts"] == [text]
+        assert read.log10_p is not None
+        assert never.log10_p is not None
+        # Ten times the first step's p-value at most, whatever the reader says.
+        assert read.log10_p <= never.log10_p + 1.0 + 1e-9
+        assert ask.registry.get_sample_value("ttmark_detect_reader_texts_total", {"outcome": "read"}) == 1.0
+
+
+async def test_a_reader_in_trouble_costs_a_share_of_the_rate_and_no_answer(service: Service) -> None:
+    def broken(handler: Handler, _: object) -> None:
+        handler.say("no", status=500)
+
+    text = service.marked("a-one", 60)
+    async with read_by(service, broken) as ask:
+        alone = await ask(text, reader="never")
+        first = await ask(text, reader="always")
+        assert first.reader == "down"
+        assert first.log10_p == pytest.approx(min(0.0, alone.log10_p + 1.0), abs=0.3)
+        for _ in range(3):
+            await ask(text, reader="always")
+        asked = len(ask.asked)
+        # Left alone it is known to be down before any score is: the first step has the whole rate.
+        again = await ask(text, reader="always")
+        assert (again.reader, again.log10_p) == ("down", alone.log10_p)
+        assert len(ask.asked) == asked
+        failed = ask.registry.get_sample_value("ttmark_detect_reader_texts_total", {"outcome": "failed"})
+        assert failed >= 3.0
+
+
+async def test_of_several_texts_those_that_the_reader_refuses_are_unread_alone(service: Service) -> None:
+    def no_cats(handler: Handler, body: dict[str, Any]) -> None:
+        if any("cat" in text for text in body["texts"]):
+            handler.say("too long", status=413)
+        else:
+            honest(handler, body)
+
+    reads = ["one dog", "a cat", "two dogs", "three"]
+    with serving(no_cats) as server:
+        async with asking(server) as client:
+            found = await ReadsAlong(client, CollectorRegistry()).read(reads)
+    assert sorted(found) == sorted(["one dog", "two dogs", "three"])
+
+
+async def test_who_sees_verdicts_alone_learns_nothing_of_reading(service: Service) -> None:
+    def slow(handler: Handler, body: dict[str, Any]) -> None:
+        time.sleep(0.2)
+        handler.say(json.dumps({"readings": [honest_reading(text) for text in body["texts"]]}))
+
+    read, unread = service.marked("a-one", 70), HUMAN[:70]
+    async with read_by(service, slow, timeout_seconds=2.0) as ask:
+        await ask(read, reader="always")  # how long readings take is known now
+        taken = {}
+        for text in (read, unread):
+            began = time.perf_counter()
+            result = await ask(text, token="verdict")
+            taken[text] = time.perf_counter() - began
+            assert (result.reader, result.log10_e, result.log10_p) == (None, None, None)
+    assert abs(taken[read] - taken[unread]) < 0.15
+    assert min(taken.values()) > 0.25
+
+
+async def test_a_reader_that_knows_the_text_by_heart_raises_no_human_text(service: Service) -> None:
+    def sure(handler: Handler, body: dict[str, Any]) -> None:
+        readings = [honest_reading(text) | {"logprobs": []} for text in body["texts"]]
+        for one in readings:
+            one["logprobs"] = [0.0] * len(one["ends"])
+        handler.say(json.dumps({"readings": readings}))
+
+    async with read_by(service, sure) as ask:
+        result = await ask(HUMAN * 4, reader="always")
+    assert (result.reader, result.verdict) == ("read", "not_detected")
+
+
+async def test_only_who_sees_evidence_chooses(service: Service) -> None:
+    body = {"inputs": [{"text": HUMAN}], "reader": "always"}
+    response = await service.post("/v1/detect", body, "verdict")
+    assert response.status_code == 422
+    assert "detect:evidence" in response.text
