@@ -45,6 +45,7 @@ class AskedDocument:
         reads_back: whether its token ids are those of the text that they spell; None: unknown, or a text.
         failure: why it could not be read; it is raised where the document is answered.
         too_long: that it was not read to its end, and counts for nothing.
+        told: what is to be remembered of the documents of its request, as they are answered.
     """
 
     rows: DocumentRows
@@ -56,12 +57,13 @@ class AskedDocument:
     reads_back: bool | None = None
     failure: BaseException | None = None
     too_long: DocumentError | None = None
+    told: Sequence[Memory] = ()
 
     @property
     def memories(self) -> list[Memory]:
-        """Of the same keys and options."""
+        """Of the same keys and options, those of documents before it in its request among them."""
         opened = [Memory.opened(packed) for packed in self.standing.memories]
-        return [one for one in opened if one.scope == self.scope]
+        return [one for one in [*opened, *self.told] if one.scope == self.scope]
 
     def redrawn(self, key: UnlockedKey) -> list[Redrawn | None]:
         """The rows of each reading that are drawn from the null."""

@@ -11,6 +11,9 @@ from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection import DetectionRequest, Document, DocumentError
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer, TooManyTokens
 
+# Of a list that is cut, before other threads may run.
+_AT_ONCE = 65_536
+
 
 class RefusedDocument(Document):
     """Stands in a request for a document that is over a limit, and holds none of it."""
@@ -31,17 +34,21 @@ class RefusedDocument(Document):
         return cls(id=document.id, text="", refusal=why)
 
 
-def size_of(document: Document) -> int:
-    """Token ids, or bytes of a text in UTF-8 without manifests: a document has hardly more tokens."""
+def size_of(document: Document, enough: int) -> int:
+    """Token ids, or bytes of a text in UTF-8 without manifests: a document has hardly more tokens.
+
+    Of a text with more characters than `enough` these: to count its bytes takes a look at each.
+    """
     if document.text is None:
         return len(document.token_ids or ())
     text = without_wrappers(document.text)
-    return len(text) if text.isascii() else len(text.encode())
+    return len(text) if text.isascii() or len(text) > enough else len(text.encode())
 
 
-def sizes_of(request: DetectionRequest) -> list[int]:
-    """Bytes of the documents that came as text."""
-    return [size_of(document) for document in request.inputs if document.text is not None]
+def sizes_to_read(request: DetectionRequest, most: int) -> list[int]:
+    """Bytes of the documents that came as text and have at most so many characters."""
+    texts = [document.text for document in request.inputs if document.text is not None]
+    return [len(text.encode()) for text in texts if len(text) <= most]
 
 
 def check_size(index: int, document: Document, most: int) -> int:
@@ -50,14 +57,14 @@ def check_size(index: int, document: Document, most: int) -> int:
     Raises:
         TooLarge: its token ids are more, or its bytes are more than so many tokens have.
     """
-    size = size_of(document)
-    if document.text is None:
-        if size > most:
-            raise too_many_tokens(index, most)
-    elif size > most * BYTES_OF_A_TOKEN:
+    limit = most if document.text is None else most * BYTES_OF_A_TOKEN
+    size = size_of(document, limit)
+    if size > limit and document.text is None:
+        raise too_many_tokens(index, most)
+    if size > limit:
         raise TooLarge(
-            f"The document has {size} bytes; the limit is {most * BYTES_OF_A_TOKEN}, "
-            f"{BYTES_OF_A_TOKEN} for each of {most} tokens.",
+            f"The document has more bytes than the limit of {limit}, {BYTES_OF_A_TOKEN} for each of {most} "
+            "tokens.",
             param=f"inputs[{index}]",
         )
     return size
@@ -68,8 +75,8 @@ def shorten(body: Any, most: int) -> None:
     inputs = body.get("inputs") if isinstance(body, dict) else None
     for document in inputs if isinstance(inputs, list) else ():
         ids = document.get("token_ids") if isinstance(document, dict) else None
-        if isinstance(ids, list):
-            del ids[most + 1 :]
+        while isinstance(ids, list) and len(ids) > most + 1:  # other threads run in between
+            del ids[max(most + 1, len(ids) - _AT_ONCE) :]
 
 
 def sized(documents: Sequence[Document], most: int, *, alone: bool) -> list[Document]:

@@ -171,12 +171,15 @@ class Examination:
         )
         return _Looked(readers, finding, to_be_read)
 
+    @property
+    def _wants_a_reader(self) -> bool:
+        return isinstance(self.request, CombinedRequest) and self.request.reader != "never"
+
     def _has_two_steps(self, readers: Sequence[DocumentReader]) -> bool:
         """Known before any score is: whether the rate is shared with a second step."""
         return (
-            isinstance(self.request, CombinedRequest)
-            and self.reader == "up"
-            and self.request.reader != "never"
+            self.reader == "up"
+            and self._wants_a_reader
             and all(0 < len(reader.text) <= self.backend.most_read_characters for reader in readers)
         )
 
@@ -214,7 +217,8 @@ class Examination:
         self, looked: _Looked, spent: Spent, readings: Readings
     ) -> tuple[tuple[int, Finding] | None, ReaderState]:
         if looked.finding is None or not self._has_two_steps(looked.readers):
-            return looked.finding, "down" if self.reader == "down" else "none"
+            is_missed = self.reader == "down" and self._wants_a_reader
+            return looked.finding, "down" if is_missed else "none"
         best, first = looked.finding
         if not looked.to_be_read:
             return (best, without_reading(first)), "not_needed"

@@ -14,6 +14,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.failures import is_fault
 from ttmark.detect_service.key_selection import select_keys
+from ttmark.detect_service.memory import Memory
 from ttmark.detect_service.questions import check_vocabulary
 from ttmark.detect_service.rows import DocumentRows
 from ttmark.shared.access.scopes import Principal
@@ -103,7 +104,8 @@ class Spending:
             named += hashlib.blake2b(orjson.dumps([one.exact.hex() for one in documents])).digest()
         rows = [AskedRows(b"%b %r %b" % (named, request.fpr, one.exact), one.rows.names) for one in counted]
         standings = iter(await self.ledger.ask(caller, rows, rate=request.fpr, asker=asker))
-        asked = []
+        asked: list[AskedDocument] = []
+        told: list[Memory] = []
         for document, one in zip(request.inputs, documents, strict=True):
             if one.counts:
                 standing = next(standings)
@@ -121,9 +123,10 @@ class Spending:
                     one.reads_back,
                     one.failure,
                     one.too_long,
+                    told,
                 )
             )
-        return Counted(asked, own_keys(keys))
+        return Counted(asked, own_keys(keys), told)
 
     async def close(self, caller: Principal, counted: Counted) -> None:
         """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""

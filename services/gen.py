@@ -67,6 +67,7 @@ def build_generation_service(settings: GenerationSettings) -> FastAPI:
             manifests=manifests,
             labels=LabelRule(settings.load_label(), settings.aigc_producer or None),
             opening_bits=settings.opening_bits,
+            draw_secret=access.kek.derive(b"ttmark draws"),
         ),
         AppOptions(
             authenticate=access.tokens.authenticate,

@@ -44,7 +44,7 @@ class ReaderSettings(Settings):
         "missing or empty: nothing is read along.",
     )
     reader_timeout_seconds: Seconds = Field(
-        default=2.0, description="How long a request waits for its texts to be read; then they count unread."
+        default=5.0, description="How long a request waits for its texts to be read; then they count unread."
     )
     reader_tokenizer: TokenizerFolder | None = Field(
         default=None, description="With `vllm`: folder with the tokenizer.json of the reader's model."

@@ -4,6 +4,7 @@ What the framework looks up anew for each request is known of these: a tenth of 
 """
 
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, ClassVar, get_type_hints
 
 from fastapi import APIRouter, Request, Response
@@ -43,8 +44,7 @@ def body_route(
                 if size <= LONG_BODY_BYTES:
                     body = _valid(adapter, request)
                 else:
-                    shorten(request.scope["state"].get(PARSED_JSON))
-                    body = await run_long(request, size, lambda: _valid(adapter, request))
+                    body = await run_long(request, size, partial(_shortened, shorten, adapter, request))
                 response: Response = await self.endpoint(body, caller, request)
                 return response
 
@@ -67,6 +67,11 @@ def body_size(request: Request) -> int:
     """Bytes of the body."""
     size: int = request.scope["state"].get(BODY_BYTES, 0)
     return size
+
+
+def _shortened(shorten: Callable[[Any], None], adapter: TypeAdapter[Any], request: Request) -> Any:
+    shorten(request.scope["state"].get(PARSED_JSON))
+    return _valid(adapter, request)
 
 
 def _valid(adapter: TypeAdapter[Any], request: Request) -> Any:

@@ -16,7 +16,7 @@ from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.cases import Cases
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.document_limits import sizes_of
+from ttmark.detect_service.document_limits import sizes_to_read
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
@@ -94,7 +94,11 @@ def detection_router(
         detection = Detection(
             body, caller, backend, identifier, journal, finish, counted, reader=reader_state
         )
-        seconds = None if caller.sees_evidence else reader.expected_seconds(sizes_of(body))
+        seconds = (
+            None
+            if caller.sees_evidence
+            else reader.expected_seconds(sizes_to_read(body, backend.most_read_characters))
+        )
         began = time.perf_counter()
         answer = await answered(
             detection, partial(desk.done, blocks, caller, request), reader, render, seconds

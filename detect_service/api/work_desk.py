@@ -88,7 +88,7 @@ class WorkDesk:
         unread = [
             index
             for index, document in enumerate(inputs)
-            if document.text is not None and size_of(document) > most
+            if document.text is not None and size_of(document, most) > most
         ]
         if not unread:
             return body

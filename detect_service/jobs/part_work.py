@@ -10,7 +10,7 @@ from ttmark.detect_service.api.journal import Journal
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_tokens
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.document_limits import sizes_of
+from ttmark.detect_service.document_limits import sizes_to_read
 from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.failures import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
@@ -156,7 +156,11 @@ class PartWork:
                 counted = await self._spending.ask(request, mode, caller, run)
             is_quiet = isinstance(request, CombinedRequest) and not caller.sees_evidence
             state = self._reader.state if isinstance(request, CombinedRequest) else "none"
-            seconds = self._reader.expected_seconds(sizes_of(request)) if is_quiet else None
+            seconds = (
+                self._reader.expected_seconds(sizes_to_read(request, self._backend.most_read_characters))
+                if is_quiet
+                else None
+            )
             began = time.perf_counter()
             detection = Detection(
                 request, caller, self._backend, job_id, journal, finish, counted, reader=state

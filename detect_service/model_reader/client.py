@@ -44,7 +44,7 @@ class ReaderClient(Confidential):
         dialect: Dialect,
         *,
         token: str | None = None,
-        timeout_seconds: float = 2.0,
+        timeout_seconds: float = 5.0,
         anywhere: bool = False,
         tls: ssl.SSLContext | None = None,
         breaker: CircuitBreaker | None = None,

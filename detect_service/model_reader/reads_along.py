@@ -27,7 +27,7 @@ class ReadsAlong:
     """
 
     def __init__(
-        self, client: ReaderClient | None, registry: CollectorRegistry, timeout_seconds: float = 2.0
+        self, client: ReaderClient | None, registry: CollectorRegistry, timeout_seconds: float = 5.0
     ) -> None:
         self._client = client
         self._timeout = timeout_seconds

@@ -10,7 +10,16 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.core import false_positives, foreign, lengths, likelihood, mixtures, pools, texts
+from ttmark.evaluation.core import (
+    false_positives,
+    foreign,
+    lengths,
+    likelihood,
+    mixtures,
+    pools,
+    surprise,
+    texts,
+)
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
 from ttmark.evaluation.core.rates import Count, pooled_table, write_rows
 from ttmark.evaluation.core.tails import aligned_tail_table, scan_tail_table
@@ -30,7 +39,7 @@ class Core:
         str,
         typer.Argument(
             help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-pool, fpr-short, fpr-long, "
-            "fpr-foreign, fpr-likelihood, coverage, mixtures, found-long, aligned-tail or scan-tail."
+            "fpr-foreign, fpr-likelihood, coverage, mixtures, surprise, found-long, aligned-tail, scan-tail."
         ),
     ]
     schemes: Schemes = tuple(scheme_names())
@@ -42,7 +51,7 @@ class Core:
     trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...` and `scan-tail`.")] = 1_000_000
     window_trials: Annotated[int, typer.Option(min=1, help="Of `fpr-search`, WaterSeeker.")] = 250_000
     rows: Annotated[Path | None, typer.Option(help="Also write every row of a pooled table as JSON.")] = None
-    readings: Annotated[Path | None, typer.Option(help="Of `mixtures`: marked texts, read.")] = None
+    readings: Annotated[Path | None, typer.Option(help="Marked texts, for `mixtures`, `surprise`.")] = None
     tables: Annotated[Path | None, typer.Option(help="Folder that `mixtures` writes its tables to.")] = None
     seed: int = 1
 
@@ -54,10 +63,10 @@ class Core:
             typer.echo(EXPERIMENTS[self.experiment](self).markdown())
 
 
-def _mixtures(o: Core) -> Table:
+def _readings(o: Core) -> Path:
     if o.readings is None:
-        raise typer.BadParameter("mixtures are fitted to texts: give --readings")
-    return mixtures.mixtures_table(o.readings, o.tables)
+        raise typer.BadParameter("this is fitted to texts that were read: give --readings")
+    return o.readings
 
 
 def _search_rates(o: Core) -> Table:
@@ -95,7 +104,8 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-foreign": lambda o: foreign.foreign_table(o.documents, o.seed),
     "fpr-likelihood": lambda o: likelihood.rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "coverage": lambda o: likelihood.coverage_table(o.documents, o.seed),
-    "mixtures": _mixtures,
+    "mixtures": lambda o: mixtures.mixtures_table(_readings(o), o.tables),
+    "surprise": lambda o: surprise.surprise_table(_readings(o)),
     "found-long": lambda o: lengths.long_found_table(o.schemes, o.block_sizes, o.documents, o.seed),
     "aligned-tail": lambda o: aligned_tail_table(o.schemes, o.block_sizes, o.seed),
     "scan-tail": lambda o: scan_tail_table(o.schemes, o.block_sizes, o.trials, o.seed),

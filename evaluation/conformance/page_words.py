@@ -44,9 +44,9 @@ ABOUT: Mapping[str, tuple[str, str]] = {
 METHODS: Sequence[str] = (
     "The answers were made by the engine of the generation service with its settings, the model's"
     " chat template, the primary version of the deployed key and its pool. An end of text ends them.",
-    "Every question went through the code of POST /v1/detect, naming one key: three detectors as one"
-    " question, the text as it is and normalised, all versions and keys of the pool corrected for. A"
-    " text is found at a rate where its p-value is at most the rate.",
+    "Every question went through the code of POST /v1/detect, naming one key, without a reader: the"
+    " text as it is and normalised, all versions and keys of the pool corrected for. A text is found at"
+    " a rate where its p-value is at most the rate.",
     "Brackets are exact 95 % intervals (Clopper-Pearson) over texts. One in twenty does not hold the"
     " true rate.",
     "Tables share texts: a text of one row is, cut or edited, in others. Rows are not independent of"

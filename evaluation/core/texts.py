@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ttmark.evaluation.core.rates import Count
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
-from ttmark.shared.watermark.detectors.combined import Shares
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 
 VOCABULARY = 50_000
 WORD = re.compile(r"\w+|[^\w\s]|\s+")
@@ -84,13 +84,11 @@ def text_counts(schemes: Sequence[str], texts: int, seed: int) -> Iterator[Count
         found: dict[tuple[str, str], list[float]] = defaultdict(list)
         for kind, tokens in unwatermarked(texts, rng):
             key = rng.bytes(16)
-            direct = [detect_direct(watermark, key, tokens, phase=phase).log10_p for phase in (0, 1)]
-            aligned = detect_aligned(watermark, key, tokens).log10_p
-            scan = detect_localized(watermark, key, tokens).log10_p
-            found["direct", kind].append(direct[0])
-            found["aligned", kind].append(aligned)
-            found["scan", kind].append(scan)
-            found["combined", kind].append(Shares.of(2).log10_p(direct, aligned, scan))
+            found["direct", kind].append(detect_direct(watermark, key, tokens).log10_p)
+            found["aligned", kind].append(detect_aligned(watermark, key, tokens).log10_p)
+            found["scan", kind].append(detect_localized(watermark, key, tokens).log10_p)
+            likelihood = detect_likelihood(watermark, [key], tokens, rate=LEVELS[1])
+            found["likelihood", kind].append(likelihood.log10_p)
         for (detector, kind), log10_p in found.items():
             hits = [int(np.count_nonzero(np.array(log10_p) <= np.log10(level))) for level in LEVELS]
             yield Count(scheme, 2, detector, kind, len(log10_p), hits)

@@ -26,7 +26,7 @@ from ttmark.shared.watermark import corrected
 SHARES = (0.05, 0.1, 0.25)
 FPRS = (1e-2, 1e-3, 1e-5)
 KEYS = (1, 16, 64)
-"""Keys that are tried: one, the pool of a default key, and four such keys."""
+"""Keys that are tried: one, a pool of 16, and four such pools."""
 AS_WRITTEN = "as written"
 INSIDE = f"among {DOCUMENT} tokens by people"
 
@@ -86,10 +86,12 @@ def measure_found(
     """One row for each change to the first `length` tokens of each text."""
     victim = Victim(str(NOW), cell)
     for change, documents in changed(lab, cell, texts, length, human).items():
-        asked = [victim.question(lab, index).log10_p(words) for index, words in documents]
-        log10_p = np.array(asked)
-        rates = tuple(Rate(keys, fpr, _share(log10_p, keys, fpr)) for keys in KEYS for fpr in FPRS)
-        yield FoundRow(change, length, len(documents), float(np.median(log10_p)), rates)
+        log10_p = {
+            fpr: np.array([victim.question(lab, index, fpr).log10_p(words) for index, words in documents])
+            for fpr in FPRS
+        }
+        rates = tuple(Rate(keys, fpr, _share(log10_p[fpr], keys, fpr)) for keys in KEYS for fpr in FPRS)
+        yield FoundRow(change, length, len(documents), float(np.median(log10_p[FPRS[-1]])), rates)
 
 
 def _share(log10_p: np.ndarray[tuple[int], np.dtype[np.float64]], keys: int, fpr: float) -> Interval:
@@ -142,8 +144,8 @@ def found_table(rows: Sequence[FoundRow], cell: Cell) -> Table:
             **dict(columns),
         },
         (
-            "Read from their words by all that `/v1/detect` tries. Each text has a prompt and a key of its"
-            " own; p-values are multiplied by the number of keys.",
+            "Read from their words as `/v1/detect` reads them, without a reader. Each text has a prompt and"
+            " a key of its own; p-values are multiplied by the number of keys.",
             "Texts that the model ends sooner are left out, the others are cut to the length.",
             "Of the edited texts one third each has words substituted, deleted and inserted.",
             "Intervals are 95 % (Clopper-Pearson).",

@@ -1,4 +1,4 @@
-"""`verification`: direct detection with the model's own uncertainty as weights, beside direct detection."""
+"""`verification`: the likelihood ratio with what the writing model says of a text, and without."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,20 +9,17 @@ import typer
 from numpy.typing import NDArray
 
 from ttmark.evaluation.cells import Cell, SamplingSetting, Setting, prf_key
-from ttmark.evaluation.intervals import Interval, clopper_pearson, mean, ratio_of_means
+from ttmark.evaluation.intervals import Interval, clopper_pearson, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import BlockSizes, Length, OneSetting, Schemes, Texts
 from ttmark.evaluation.paper import row_name
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.shared.watermark import Watermark, scored_positions
-from ttmark.shared.watermark.detectors.tokens import context_and_block
-from ttmark.shared.watermark.detectors.weighted import WeightedEvidence, block_weights, detect_weighted
-from ttmark.shared.watermark.pool_scores import scores_under_each
-from ttmark.shared.watermark.weighted_sums import weighted_log10_tail, weighted_total
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_likelihood
+from ttmark.shared.watermark.likelihood.reading import Reading
 
-LOG10_FPR = -5.0
+FPR = 1e-5
 NULL_LEVELS = (1e-2, 1e-3)
 NULL_TEXTS = 20
 
@@ -37,7 +34,7 @@ NullKeys = Annotated[int, typer.Option(min=1, help=f"Other keys for each of {NUL
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Texts read by their model, which weights their blocks, beside the same blocks without weights."""
+    """Texts read by the model that wrote them, beside the same texts without that."""
 
     name: ClassVar[str] = "verification"
     title: ClassVar[str] = "Verification by the model's owner"
@@ -67,18 +64,16 @@ class VerificationRow:
 
     Attributes:
         reading: what stood before the text, and the sampling that was supposed.
-        gain: mean z of the weighted sum over that of the plain one.
-        median_log10_p: plain, then weighted.
+        gain: mean decades by which the p-value falls when the text is read.
+        median_log10_p: not read, then read.
         found: share found at FPR 1e-5, likewise.
-        null_rates: rates of p <= NULL_LEVELS of the weighted sum under other keys; empty where not measured.
+        null_rates: rates of p <= NULL_LEVELS under other keys, read; empty where not measured.
     """
 
     scheme: str
     block_size: int
     reading: str
     texts: int
-    z: Interval
-    weighted_z: Interval
     gain: Interval
     median_log10_p: tuple[float, float]
     found: tuple[Interval, Interval]
@@ -90,33 +85,37 @@ def measure_cell(lab: Lab, cell: Cell, count: int, alone: int, null_keys: int) -
     """A row for each way of reading; the model reads each text, and some once more without the prompt."""
     watermark, setting = cell.watermark(), cell.setting
     right = FilterParams(setting.temperature, setting.top_k, setting.top_p)
-    evidence: dict[str, list[WeightedEvidence]] = {WITH_PROMPT: [], WRONG_SAMPLING: [], TEXT_ALONE: []}
+    found: dict[str, list[tuple[float, float]]] = {WITH_PROMPT: [], WRONG_SAMPLING: [], TEXT_ALONE: []}
     nulls = np.zeros(len(NULL_LEVELS), dtype=np.int64)
     for text in lab.run.texts(cell, count):
         tokens, key = text.tokens(), cell.key(lab.run.seed, text.index)
-        probs = read_text(lab, lab.prompt(text.index), tokens, (right, FilterParams()))
-        for reading, of_tokens in zip((WITH_PROMPT, WRONG_SAMPLING), probs, strict=True):
-            evidence[reading].append(detect_weighted(watermark, [key], tokens, of_tokens))
+        readings = read_text(lab, lab.prompt(text.index), tokens, (right, FilterParams()))
+        by_reading = dict(zip((WITH_PROMPT, WRONG_SAMPLING), readings, strict=True))
         if text.index < alone:
-            (of_tokens,) = read_text(lab, (), tokens, (right,))
-            evidence[TEXT_ALONE].append(detect_weighted(watermark, [key], tokens, of_tokens))
+            (by_reading[TEXT_ALONE],) = read_text(lab, (), tokens, (right,))
+        unread = detect_likelihood(watermark, [key], tokens, rate=FPR).log10_p
+        for name, reading in by_reading.items():
+            read = detect_likelihood(watermark, [key], tokens, rate=FPR, reading=reading).log10_p
+            found[name].append((unread, read))
         if text.index < NULL_TEXTS:
             others = [
                 prf_key(lab.run.seed, cell.name, text.index, "other", number) for number in range(null_keys)
             ]
-            nulls += false_positives(watermark, others, tokens, probs[0])
+            for place, level in enumerate(NULL_LEVELS):
+                test = LikelihoodTest(watermark, tokens, rate=level, reading=readings[0])
+                nulls[place] += np.count_nonzero(test.under(others).p_of_keys <= np.log10(level))
     trials = min(count, NULL_TEXTS) * null_keys
     rates = tuple(clopper_pearson(int(hits), trials) for hits in nulls)
     return [
-        _row(cell, reading, found, rates if reading == WITH_PROMPT else (), trials)
-        for reading, found in evidence.items()
+        _row(cell, reading, np.array(pairs), rates if reading == WITH_PROMPT else (), trials)
+        for reading, pairs in found.items()
     ]
 
 
 def read_text(
     lab: Lab, prompt: Sequence[int], tokens: NDArray[np.int64], filters: Sequence[FilterParams]
-) -> list[Floats]:
-    """How likely the model found each token [tokens] at each of the samplings, the slow, obvious way."""
+) -> list[Reading]:
+    """How likely the model found each token at each of the samplings, the slow, obvious way."""
     text = tokens.tolist()
     unread = 0 if prompt else 1
     logits = lab.source.language_model.logits(prompt or text[:1], text[unread:])
@@ -127,60 +126,29 @@ def read_text(
             support.probability(token) if support else 0.0
             for support, token in zip(supports, text[unread:], strict=True)
         ]
-        found.append(np.array([1.0] * unread + read))
+        with np.errstate(divide="ignore"):
+            found.append(Reading(np.log(np.array([1.0] * unread + read))))
     return found
 
 
-def false_positives(
-    watermark: Watermark, keys: Sequence[bytes], tokens: NDArray[np.int64], probs: Floats
-) -> NDArray[np.int64]:
-    """Under how many of the keys p is at most each of `NULL_LEVELS`."""
-    size, null = watermark.block_size, watermark.null
-    starts = scored_positions(tokens, size, watermark.context_width)
-    weights = block_weights(watermark, probs[starts[:, None] + np.arange(size)].prod(axis=1))
-    counted = weights > 0
-    rows = context_and_block(watermark, tokens, starts[counted])
-    totals = np.concatenate(
-        [
-            weighted_total(null, scores, weights[counted])
-            for _, scores in scores_under_each(watermark, keys, *rows)
-        ]
-    )
-    falling = np.sort(totals)[::-1]
-    hits = []
-    for level in NULL_LEVELS:
-        low, high = 0, len(falling)  # p rises along the totals: by halves to the last within the level
-        while low < high:
-            middle = (low + high) // 2
-            within = weighted_log10_tail(null, weights[counted], int(falling[middle])) <= np.log10(level)
-            low, high = (middle + 1, high) if within else (low, middle)
-        hits.append(low)
-    return np.array(hits)
-
-
 def _row(
-    cell: Cell, reading: str, found: Sequence[WeightedEvidence], null_rates: tuple[Interval, ...], trials: int
+    cell: Cell, reading: str, log10_p: Floats, null_rates: tuple[Interval, ...], trials: int
 ) -> VerificationRow:
-    plain = np.array([each.unweighted.z for each in found])
-    weighted = np.array([each.weighted.z for each in found])
-    log10_p = np.array([[each.unweighted.log10_p, each.weighted.log10_p] for each in found]).T
+    """From log10 p of each text, not read and read [texts, 2]."""
+    unread, read = np.median(log10_p, axis=0).tolist()
+    plain, with_reading = (int(hits) for hits in np.sum(log10_p <= np.log10(FPR), axis=0))
+    count = len(log10_p)
     return VerificationRow(
-        scheme=str(cell.scheme),
+        scheme=cell.scheme or "",
         block_size=cell.block_size,
         reading=reading,
-        texts=len(found),
-        z=mean(plain),
-        weighted_z=mean(weighted),
-        gain=ratio_of_means(weighted, plain),
-        median_log10_p=(float(np.median(log10_p[0])), float(np.median(log10_p[1]))),
-        found=(_rate(log10_p[0]), _rate(log10_p[1])),
+        texts=count,
+        gain=mean(log10_p[:, 0] - log10_p[:, 1]),
+        median_log10_p=(unread, read),
+        found=(clopper_pearson(plain, count), clopper_pearson(with_reading, count)),
         null_rates=null_rates,
         null_trials=trials if null_rates else 0,
     )
-
-
-def _rate(log10_p: Floats) -> Interval:
-    return clopper_pearson(int(np.sum(log10_p <= LOG10_FPR)), log10_p.size)
 
 
 def tables(rows: Sequence[VerificationRow], length: int, setting: SamplingSetting) -> list[Table]:
@@ -188,17 +156,15 @@ def tables(rows: Sequence[VerificationRow], length: int, setting: SamplingSettin
     by_reading = groups(rows, lambda row: row.reading)
     power = [
         table_by(
-            f"Blocks weighted by the model, {reading}, {length} tokens, {setting}",
+            f"Read by the writing model, {reading}, {length} tokens, {setting}",
             found,
             {
                 "": lambda row: row_name(row.scheme, row.block_size),
-                "z": lambda row: row.z,
-                "z, weighted": lambda row: row.weighted_z,
-                "gain": lambda row: row.gain,
+                "gain, decades": lambda row: row.gain,
                 "median p": lambda row: power_of_ten(row.median_log10_p[0]),
-                "median p, weighted": lambda row: power_of_ten(row.median_log10_p[1]),
+                "median p, read": lambda row: power_of_ten(row.median_log10_p[1]),
                 "found": lambda row: row.found[0].percent(),
-                "found, weighted": lambda row: row.found[1].percent(),
+                "found, read": lambda row: row.found[1].percent(),
             },
             (
                 f"{found[0].texts} texts per row, each with a key of its own; found at FPR 1e-5; 95 % "
@@ -208,7 +174,7 @@ def tables(rows: Sequence[VerificationRow], length: int, setting: SamplingSettin
         for reading, found in by_reading.items()
     ]
     null = table_by(
-        "False positives of weighted sums",
+        "False positives of texts that the writing model read",
         [row for row in rows if row.null_trials],
         {
             "": lambda row: row_name(row.scheme, row.block_size),

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.evaluation.cells import Cell, prf_key
-from ttmark.evaluation.experiments.combined import log10_p_of_each
 from ttmark.evaluation.intervals import Sample
 from ttmark.evaluation.peers.bayesian import Bits
 from ttmark.evaluation.peers.systems import LAYERS, NGRAM, System, words
 from ttmark.shared.watermark import detect_direct
 from ttmark.shared.watermark.foreign import SynthIdText
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 
 Document = tuple[bytes, NDArray[np.int64]]
 """The key that a text was written with, and its tokens."""
@@ -46,7 +46,8 @@ class Ours:
     def log10_p(self, documents: Sequence[Document], *, edited: bool) -> Sample:
         watermark = self.cell.watermark()
         if edited:
-            return np.array([log10_p_of_each(watermark, key, tokens)[-1] for key, tokens in documents])
+            asked = [detect_likelihood(watermark, [key], tokens) for key, tokens in documents]
+            return np.array([one.log10_p for one in asked])
         return np.array([detect_direct(watermark, key, tokens).log10_p for key, tokens in documents])
 
 

@@ -98,6 +98,7 @@ class GenerationBackend:
         manifests: which completions end in a signed manifest.
         labels: the visible label of completions.
         opening_bits: surprise of a completion's tokens before its first mark.
+        draw_secret: seeds the draws of a verification's p-values; no watermark key.
     """
 
     models: Mapping[str, ServedModel]
@@ -109,6 +110,7 @@ class GenerationBackend:
     manifests: ManifestRule = field(default_factory=ManifestRule)
     labels: LabelRule = field(default_factory=LabelRule)
     opening_bits: float = 0.0
+    draw_secret: bytes = b""
 
     def model(self, model_id: str) -> ServedModel:
         """The model that a request names.

@@ -1,4 +1,4 @@
-"""Verification: the engine reads a text, its blocks are weighted and scored under the caller's keys."""
+"""Verification: the engine reads a text, and the likelihood ratio is taken under the caller's keys."""
 
 import asyncio
 import math
@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from starlette.requests import Request
 
 from ttmark.gen_service.api.backend import GenerationBackend
@@ -22,28 +21,33 @@ from ttmark.shared.http.request_id import request_id
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.schemas.detected import DetectedKey
-from ttmark.shared.schemas.verification import PlainSum, VerificationRequest, VerificationResponse
+from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 from ttmark.shared.watermark import corrected
-from ttmark.shared.watermark.detectors.weighted import WeightedEvidence, detect_weighted
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+from ttmark.shared.watermark.likelihood.passes import log10_mean
+from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pauses import interruptible
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The best of all versions; p-values of `evidence` are corrected for its own hypotheses only."""
+    """The best key of all versions.
+
+    Attributes:
+        pool_key: its number in the version's pool.
+        log10_p: corrected for all keys that were tried, `hypotheses`.
+        log10_e: of the mean of E over all of them.
+        scored_blocks: positions with a (context, block) of their own.
+    """
 
     key: UnlockedKey
     version: UnlockedVersion
-    evidence: WeightedEvidence
+    pool_key: int
+    log10_p: float
+    log10_e: float
     hypotheses: int
-    versions: int
-
-    def log10_p(self, alone: float) -> float:
-        """A p-value of the evidence, corrected for the versions that were tried."""
-        return corrected(alone, self.versions)
+    scored_blocks: int
 
 
 class Verifier:
@@ -101,13 +105,17 @@ class Verifier:
             identifier, plan.prompt_ids, plan.text_ids, plan.filters, caller.tenant, plan.repetition_penalty
         )
         with engine_errors_as_answers():
-            probabilities = np.exp(await plan.model.generator.read(reading))
+            log_probs = await plan.model.generator.read(reading)
         async with self._turn:
             nobody_waits = _NobodyWaits()
             try:
-                return await asyncio.to_thread(_best, plan, probabilities, nobody_waits)
+                return await asyncio.to_thread(self._best, plan, Reading(log_probs), nobody_waits)
             finally:
                 nobody_waits.raised = True
+
+    def _best(self, plan: VerificationPlan, reading: Reading, nobody_waits: "_NobodyWaits") -> Finding:
+        with interruptible(nobody_waits):
+            return best_finding(plan.keys, plan.text_ids, reading, plan.fpr, self._backend.draw_secret)
 
 
 class _Abandoned(Exception):
@@ -128,56 +136,56 @@ class _NobodyWaits:
         return nullcontext()
 
 
-def _best(plan: VerificationPlan, probabilities: Floats, nobody_waits: _NobodyWaits) -> Finding:
-    with interruptible(nobody_waits):
-        return best_finding(plan.keys, plan.text_ids, probabilities, any_phase=plan.any_phase)
-
-
 def best_finding(
-    keys: Sequence[UnlockedKey], text_ids: Sequence[int], probabilities: Floats, *, any_phase: bool
+    keys: Sequence[UnlockedKey], text_ids: Sequence[int], reading: Reading, fpr: float, secret: bytes = b""
 ) -> Finding:
-    """The smallest p-value over all detectable versions, their pools and the phases; for one key at least."""
-    tried = [
-        (
-            key,
-            version,
-            detect_weighted(
-                key.profile.watermark(),
-                version.prf_keys,
-                text_ids,
-                probabilities,
-                range(key.profile.block_size if any_phase else 1),
-            ),
+    """The smallest p-value over all detectable versions and their pools; for one key at least.
+
+    Args:
+        secret: seeds the draws of p-values, see `LikelihoodTest`.
+    """
+    versions = [(key, version) for key in keys for version in key.detectable]
+    found = [
+        detect_likelihood(
+            key.profile.watermark(),
+            version.prf_keys,
+            text_ids,
+            rate=fpr / len(versions),
+            reading=reading,
+            secret=secret,
         )
-        for key in keys
-        for version in key.detectable
+        for key, version in versions
     ]
-    key, version, evidence = min(tried, key=lambda each: each[2].weighted.log10_p)
-    hypotheses = sum(each.hypotheses for _, _, each in tried)
-    return Finding(key, version, evidence, hypotheses, len(tried))
+    evidence, (key, version) = min(zip(found, versions, strict=True), key=lambda each: each[0].log10_p)
+    of_keys = np.concatenate([each.of_keys for each in found])
+    return Finding(
+        key=key,
+        version=version,
+        pool_key=evidence.best,
+        log10_p=corrected(evidence.log10_p, len(versions)),
+        log10_e=float(log10_mean(of_keys)),
+        hypotheses=of_keys.size,
+        scored_blocks=evidence.scored,
+    )
 
 
 def _response(plan: VerificationPlan, finding: Finding, identifier: str) -> VerificationResponse:
-    evidence, profile = finding.evidence, finding.key.profile
-    log10_p = finding.log10_p(evidence.weighted.log10_p)
-    found = log10_p <= math.log10(plan.fpr)
+    profile, found = finding.key.profile, finding.log10_p <= math.log10(plan.fpr)
     key = DetectedKey(
         key_id=finding.key.key_id,
         version=finding.version.version,
         profile=profile.profile_id,
-        pool_key=evidence.pool_key if profile.pool > 1 else None,
+        pool_key=finding.pool_key if profile.pool > 1 else None,
     )
     return VerificationResponse(
         verdict="watermarked" if found else "not_detected",
         tokens=len(plan.text_ids),
         prompt_tokens=len(plan.prompt_ids),
         hypotheses=finding.hypotheses,
-        p_value=10**log10_p,
-        log10_p=log10_p,
-        z=evidence.weighted.z,
-        unweighted=PlainSum(log10_p=finding.log10_p(evidence.unweighted.log10_p), z=evidence.unweighted.z),
-        scored_blocks=evidence.scored_blocks,
-        weighted_blocks=evidence.weighted_blocks,
+        p_value=10**finding.log10_p,
+        log10_p=finding.log10_p,
+        log10_e=finding.log10_e,
+        scored_blocks=finding.scored_blocks,
         key=key if found else None,
         request_id=identifier,
     )

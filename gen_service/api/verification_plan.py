@@ -22,7 +22,6 @@ from ttmark.shared.keys.unlocked import UnlockedKey, foreign_keys, own_keys
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.verification import VerificationRequest
-from ttmark.shared.watermark import Watermark
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,7 @@ class VerificationPlan:
     text_ids: tuple[int, ...]
     filters: FilterParams
     repetition_penalty: float
-    any_phase: bool
     fpr: float
-
-    def phases(self, watermark: Watermark) -> range:
-        """The block boundaries that are tried."""
-        return range(watermark.block_size if self.any_phase else 1)
 
     @property
     def versions(self) -> int:
@@ -55,21 +49,16 @@ class VerificationPlan:
     @property
     def hashed_blocks(self) -> int:
         """Blocks that are scored under all keys."""
-        blocks = 0
-        for key in self.keys:
-            tried = len(self.phases(key.profile.watermark())) * key.profile.pool * len(key.detectable)
-            blocks += tried * (len(self.text_ids) // key.profile.block_size)
-        return blocks
+        return len(self.text_ids) * sum(key.profile.pool * len(key.detectable) for key in self.keys)
 
     @property
     def tokens_needed(self) -> int:
         """Tokens that could be enough for the rate: with fewer the best score of all keys is not."""
         needed = []
         for key in self.keys:
-            watermark = key.profile.watermark()
-            tries = self.versions * key.profile.pool * len(self.phases(watermark))
+            watermark, tries = key.profile.watermark(), self.versions * key.profile.pool
             blocks = watermark.blocks_needed(math.log10(self.fpr) - math.log10(tries))
-            needed.append((watermark.warmup_blocks + blocks) * watermark.block_size)
+            needed.append(watermark.context_width + blocks * watermark.block_size)
         return min(needed)
 
 
@@ -95,7 +84,6 @@ async def plan_verification(
         text_ids=await _text(body, model, backend.labels.label),
         repetition_penalty=sampling.pop("repetition_penalty"),
         filters=FilterParams(**sampling),
-        any_phase=body.any_phase,
         fpr=body.fpr,
     )
     _check(plan, "text" if body.text is not None else "token_ids", backend.limits.max_verified_blocks)

@@ -47,7 +47,7 @@ def verify(
 ) -> None:
     """Look for the watermark in a text of your own model, which finds more than `ttmark detect`.
 
-    Each block counts by how much choice the model had there. The text must be unedited.
+    The model reads the text after its prompt: each block counts by how likely the model found it.
     """
     if chat and prompt is None:
         raise typer.BadParameter("--chat takes --prompt, the user's message")
@@ -71,11 +71,8 @@ def verify(
 def summary(answer: VerificationResponse) -> str:
     """The answer in lines for people."""
     made_with = "" if answer.key is None else f", key {answer.key.key_id} version {answer.key.version}"
-    choice = f"the model had a choice at {answer.weighted_blocks} of {counted(answer.scored_blocks, 'block')}"
-    lines = [
-        f"{answer.verdict}{made_with}: p-value {answer.p_value:.2g}, "
-        f"{counted(answer.tokens, 'token')}; {choice}",
-        f"without the model, the same blocks: log10 p {answer.unweighted.log10_p:.1f}"
-        f" instead of {answer.log10_p:.1f}",
-    ]
-    return "\n".join([*lines, FOUND, CHANGED_SINCE] if answer.key else lines)
+    line = (
+        f"{answer.verdict}{made_with}: p-value {answer.p_value:.2g}, log10 E {answer.log10_e:.1f}, "
+        f"{counted(answer.tokens, 'token')}"
+    )
+    return "\n".join([line, FOUND, CHANGED_SINCE] if answer.key else [line])

@@ -82,10 +82,10 @@ class JsonBodyMiddleware:
         incoming = IncomingBody(headers, receive, limits)
         await incoming.read(LONG_BODY_BYTES)
         if incoming.complete and incoming.size <= LONG_BODY_BYTES:
-            return await self._parsed(incoming.content(), scope, receive, limits)
+            return await self._parsed(incoming, scope, receive, limits)
         async with self._turn(scope):
             await incoming.read(limits.max_body_bytes, limits.least_body_rate)
-            return await self._parsed(incoming.content(), scope, receive, limits)
+            return await self._parsed(incoming, scope, receive, limits)
 
     def _turn(self, scope: Scope) -> AbstractAsyncContextManager[None]:
         """A tenant's turn to send the rest of a long body."""
@@ -97,18 +97,24 @@ class JsonBodyMiddleware:
             turns = self._turns[caller.line] = asyncio.Semaphore(_LONG_BODIES_AT_ONCE)
         return turns
 
-    async def _parsed(self, body: bytes, scope: Scope, receive: Receive, limits: HttpLimits) -> bytes:
-        if body:
-            media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip()
-            if not _JSON_TYPE.fullmatch(media_type):
-                raise UnsupportedMediaType("The body must be JSON: send Content-Type: application/json.")
-            scope["state"][BODY_BYTES] = len(body)
-            if self.run_long is None or len(body) <= LONG_BODY_BYTES:
-                scope["state"][PARSED_JSON] = parse_json(body, limits)
-            else:
-                scope["state"][PARSED_JSON] = await self.run_long(
-                    Request(scope, receive), len(body), lambda: parse_json(body, limits)
-                )
+    async def _parsed(
+        self, incoming: IncomingBody, scope: Scope, receive: Receive, limits: HttpLimits
+    ) -> bytes:
+        if not incoming.size:
+            return b""
+        media_type = Headers(scope=scope).get("content-type", "").partition(";")[0].strip()
+        if not _JSON_TYPE.fullmatch(media_type):
+            raise UnsupportedMediaType("The body must be JSON: send Content-Type: application/json.")
+        scope["state"][BODY_BYTES] = incoming.size
+
+        def parse() -> bytes:
+            body = incoming.content()
+            scope["state"][PARSED_JSON] = parse_json(body, limits)
+            return body
+
+        if self.run_long is None or incoming.size <= LONG_BODY_BYTES:
+            return parse()
+        body: bytes = await self.run_long(Request(scope, receive), incoming.size, parse)
         return body
 
 

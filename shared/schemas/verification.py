@@ -7,8 +7,8 @@ from pydantic import ConfigDict, Field, model_validator
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.detected import DetectedKey
-from ttmark.shared.schemas.detection import DEFAULT_FPR, EXACTLY_ONE_CONTENT, KeyId, Phase
-from ttmark.shared.schemas.fields import NonEmptyText, NoTruthValue, TokenIds, WholeNumber
+from ttmark.shared.schemas.detection import DEFAULT_FPR, EXACTLY_ONE_CONTENT, KeyId
+from ttmark.shared.schemas.fields import NonEmptyText, TokenIds, WholeNumber
 
 
 class VerificationRequest(StrictModel):
@@ -52,9 +52,6 @@ class VerificationRequest(StrictModel):
         default=DEFAULT_FPR,
         description="False positive rate that the verdict is held to, all hypotheses counted.",
     )
-    phase: Annotated[Phase, NoTruthValue] | None = Field(
-        default=None, description="As in direct detection: `any` for text, `0` for token ids if left out."
-    )
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
@@ -64,33 +61,22 @@ class VerificationRequest(StrictModel):
             raise ValueError("give `prompt` or `messages`, not both")
         return self
 
-    @property
-    def any_phase(self) -> bool:
-        """Whether every block boundary is tried."""
-        return self.phase == "any" or (self.phase is None and self.text is not None)
-
-
-class PlainSum(AnswerModel):
-    """What direct detection says of the same blocks under the same key, corrected alike."""
-
-    log10_p: float
-    z: float
-
 
 class VerificationResponse(AnswerModel):
-    """The hypothesis that explains the text best; blocks are weighted by the model."""
+    """The key that explains the text best, by the likelihood ratio that the model reads along for."""
 
     verdict: Literal["watermarked", "not_detected"]
     tokens: int
     prompt_tokens: int
     hypotheses: int = Field(
-        description="Versions, keys of their pools and phases tried; all p-values are corrected for them."
+        description="Keys of all versions' pools that were tried; the p-value is corrected for them."
     )
     p_value: float
     log10_p: float
-    z: float = Field(description="Of the weighted sum.")
-    unweighted: PlainSum
-    scored_blocks: int
-    weighted_blocks: int = Field(description="Scored blocks at which the model had a choice.")
+    log10_e: float = Field(
+        description="log10 of the mean of the E-values of all keys. Without the mark E is at most 1 on "
+        "average, so that 1 / E is a p-value that anybody can check."
+    )
+    scored_blocks: int = Field(description="Positions with a block and context of their own.")
     key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
     request_id: str

@@ -112,10 +112,6 @@ class Watermark:
             scores[repeated] = self._scheme.score(words, shared[repeated])
         return scores
 
-    def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
-        """About how much the mean score of emitted blocks exceeds the null's, by their probability [N]."""
-        return self._scheme.expected_gain(probs)
-
     @property
     def cells(self) -> CellScale:
         """The cells of a score that `law` is given on."""

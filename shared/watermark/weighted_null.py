@@ -123,7 +123,7 @@ def _tilt(weights: NDArray[np.int64], target: float) -> float:
 
 def _block_pmf(depth: int, theta: float) -> NDArray[np.float64]:
     """Distribution of one block's score, tilted by exp(theta s)."""
-    pmf = fair_pmf(depth)
+    pmf = _fair_pmf(depth)
     log_weight = theta * np.arange(pmf.size)
     tilted = pmf * np.exp(log_weight - log_weight[-1])
     normalized: NDArray[np.float64] = tilted / tilted.sum()
@@ -131,7 +131,7 @@ def _block_pmf(depth: int, theta: float) -> NDArray[np.float64]:
 
 
 @cache
-def fair_pmf(depth: int) -> NDArray[np.float64]:
+def _fair_pmf(depth: int) -> NDArray[np.float64]:
     """Distribution of one block's score, from 0 to its maximum."""
     pmf = np.ones(1)
     for weight in layer_weights(depth):

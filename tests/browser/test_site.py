@@ -13,8 +13,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 LEFT_OUT = "adr/0*,runbooks/TT*,reference/[a-z]*,spec.md,operations.md,detection.md,generation.md"
 PAGES = ("index", "tutorials/app-developer", "results/index")
 LOOKS = (
-    ("light", 1280),
     ("dark", 390),
+    pytest.param("light", 1280, marks=pytest.mark.slow),
     pytest.param("dark", 1280, marks=pytest.mark.slow),
     pytest.param("light", 390, marks=pytest.mark.slow),
 )

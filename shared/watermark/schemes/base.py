@@ -65,14 +65,6 @@ class Scheme(ABC):
     def score(self, words: Words, context_words: Words) -> NDArray[np.float64]:
         """Score [N] of emitted blocks; `context_words` has one row per block."""
 
-    @abstractmethod
-    def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
-        """About how much the mean score of emitted blocks exceeds the null's, by their probability in P.
-
-        Given the block that was emitted, its score depends on P mostly through the block's own probability:
-        0 at 1, the more the less likely it was. `probs` [N] are in (0, 1].
-        """
-
     @property
     @abstractmethod
     def cells(self) -> CellScale:

@@ -69,14 +69,6 @@ class DiPmark(Scheme):
         hits: NDArray[np.int64] = np.count_nonzero(words[:, : self.layers] < 0, axis=1)
         return hits.astype(np.float64)
 
-    def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
-        """Of a small P the upper half gains the mass alpha, and P grows by 2 alpha in the mean."""
-        gain = np.zeros_like(probs)
-        for _ in range(self.layers):
-            gain += self.blend * self.alpha * (1.0 - probs)
-            probs = probs * (1.0 + self.blend**2 * 2.0 * self.alpha * (1.0 - probs) ** 2)
-        return gain
-
     @property
     def cells(self) -> CellScale:
         return CellScale(self.layers + 1)

@@ -41,10 +41,6 @@ class Gumbel(Scheme):
         del context_words
         return exponential_score(_cells(words).astype(np.uint64))
 
-    def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
-        """Exact: the winner's -ln u is exponential with mean P, so that its score has mean H(1 / P)."""
-        return self.blend * (_harmonic(1.0 / probs) - 1.0)
-
     @property
     def cells(self) -> CellScale:
         return CellScale(384, 1.0 / 32.0)
@@ -55,14 +51,6 @@ class Gumbel(Scheme):
         reached = self.blend * below ** (1.0 / probs[:, None]) + (1.0 - self.blend) * below
         ends = np.zeros((probs.size, 1))
         return np.diff(reached, axis=1, prepend=ends, append=ends + 1.0)
-
-
-def _harmonic(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The harmonic number H(x) of real x > 0: by its recurrence from an asymptotic series beyond 8."""
-    far = x + 8.0
-    series = np.log(far) + np.euler_gamma + 1 / (2 * far) - 1 / (12 * far**2) + 1 / (120 * far**4)
-    harmonic: NDArray[np.float64] = series - sum(1 / (x + step) for step in range(1, 9))
-    return harmonic
 
 
 def _cells(words: Words) -> NDArray[np.int64]:

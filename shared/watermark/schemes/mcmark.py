@@ -58,19 +58,6 @@ class MCMark(Scheme):
             hits += channel == target
         return hits
 
-    def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
-        """The target's channel has mass S = P + (1 - P) / l: it was drawn from with chance 1 / (l S).
-
-        Where the channel of the emitted block was the target, its P becomes P / S.
-        """
-        gain = np.zeros_like(probs)
-        for _ in range(self.layers):
-            mass = probs + (1.0 - probs) / self.channels
-            hit = self.blend / (self.channels * mass) + (1.0 - self.blend) / self.channels
-            gain += hit - 1.0 / self.channels
-            probs = probs + hit * (probs / mass - probs)
-        return gain
-
     @property
     def cells(self) -> CellScale:
         return CellScale(self.layers + 1)

@@ -56,19 +56,6 @@ class SynthID(Scheme):
         lane = words[:, 0].astype(np.uint64)
         return weighted_hits(lane, self.depth) if self.weighted else fair_hits(lane, self.depth)
 
-    def expected_gain(self, probs: Probs) -> NDArray[np.float64]:
-        """A bit of an emitted block has mean (3 - P) / 4; its P grows from layer to layer, in the mean.
-
-        By (1 - P)^2 / 4 of it where the other blocks are many, by (1 - P)^2 / 2 where there is one; 0.3 comes
-        nearest to what the layers do to both.
-        """
-        weights = layer_weights(self.depth) if self.weighted else np.ones(self.depth)
-        gain = np.zeros_like(probs)
-        for weight in weights.tolist():
-            gain += weight * self.blend * (1.0 - probs) / 4.0
-            probs = probs * (1.0 + self.blend**2 * 0.3 * (1.0 - probs) ** 2)
-        return gain
-
     @property
     def cells(self) -> CellScale:
         if self.weighted:

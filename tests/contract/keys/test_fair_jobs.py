@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -19,11 +18,11 @@ from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
 DOCUMENTS = 100
-DEAR_JOBS = 12
+DEAR_JOBS = 6
 DEAR_DOCUMENTS = 5
 DEAR_CHARACTERS = 380_000
 MOST_GROWTH = 3
-ROUNDS = 3
+ROUNDS = 2
 
 
 @pytest.mark.timeout(900)
@@ -47,14 +46,12 @@ def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(
         busy = [small.seconds(texts) for _ in range(ROUNDS)]
         left = {dear.status(job)["status"] for job in jobs} - {"finished"}
     kind = store_url.partition(":")[0]
-    measured = (
-        f"{kind}: {statistics.median(idle):.1f} s alone, {statistics.median(busy):.1f} s beside it (medians)"
-    )
+    measured = f"{kind}: {max(idle):.1f} s alone, {max(busy):.1f} s beside it, the slower of {ROUNDS}"
     print(measured, [round(seconds, 2) for seconds in idle], [round(seconds, 2) for seconds in busy])
     record_result(
         f"a job of {DOCUMENTS} documents beside another tenant's of {DEAR_JOBS * DEAR_DOCUMENTS} long ones",
         f"done within {MOST_GROWTH} times what it takes alone",
         measured,
     )
-    assert statistics.median(busy) <= MOST_GROWTH * statistics.median(idle)
+    assert max(busy) <= MOST_GROWTH * max(idle)
     assert left  # there was work all the time

@@ -32,9 +32,11 @@ def is_claimed(folder: Path, store_url: str) -> bool:
         return bool(connection.execute("SELECT 1 FROM parts WHERE leased_until > 0").fetchone())
 
 
+# That no number of releases is an attempt, test_job_store.py says of each store.
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("restarts", [1, pytest.param(RESTARTS, marks=pytest.mark.slow)])
 def test_a_part_survives_more_rolling_restarts_than_it_may_have_attempts(
-    tmp_path: Path, store_url: str, record_result: Callable[[str, str, str], None]
+    tmp_path: Path, store_url: str, restarts: int, record_result: Callable[[str, str, str], None]
 ) -> None:
     tokens = asyncio.run(provision(tmp_path, store_url))
     human = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))
@@ -44,7 +46,7 @@ def test_a_part_survives_more_rolling_restarts_than_it_may_have_attempts(
     job = ""
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
         asker = JobAsker(client, tokens["dear"])
-        for _ in range(RESTARTS):
+        for _ in range(restarts):
             with running(command, port, environment) as service:
                 job = job or asker.make("localized", [(human * 3)[n:][:300_000] for n in range(3)])
                 deadline = time.monotonic() + 60
@@ -60,7 +62,7 @@ def test_a_part_survives_more_rolling_restarts_than_it_may_have_attempts(
                 time.sleep(0.2)
     assert (now["answered"], now["failed"]) == (3, 0)
     record_result(
-        f"{RESTARTS} replicas stopped one after the other while they worked on a part of a job",
+        f"{restarts} replicas stopped one after the other while they worked on a part of a job",
         "no document is answered with an error",
         f"{store_url.partition(':')[0]}: {now['answered']} documents answered, {now['failed']} with an error",
     )

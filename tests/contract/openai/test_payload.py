@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ttmark.detect_service.direct_detector import direct
 
+from ttmark.detect_service.paper_detectors import direct
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
@@ -199,10 +199,9 @@ def test_the_models_list_says_which_profile_takes_how_many(giver: Any) -> None:
 def _read(service: Any, texts: list[list[int]]) -> list[int]:
     """The numbers that detection reads from completions, each of which one key alone explains."""
     key = service.keys.keys["acme-payload"]
-    tokens = [np.array(text) for text in texts]
-    tried = direct([0] * len(texts), -5.0)(key.profile.watermark(), [key.primary.prf_keys], tokens)
-    assert all(len(one.fired) == 1 for (one,) in tried)
-    return [one.pool_key for (one,) in tried]
+    tried = [direct(0, -5.0)(key, key.primary, np.array(text), None) for text in texts]
+    assert all(len(one.fired) == 1 for one in tried)
+    return [one.pool_key for one in tried]
 
 
 def test_detection_reads_the_payload_of_whole_and_streamed_completions(writer: Any) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ttmark.detect_service.direct_detector import direct
 
+from ttmark.detect_service.paper_detectors import direct
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
@@ -87,11 +87,11 @@ def test_the_answer_and_the_audit_trail_do_not_say_which_key(pooled: Any) -> Non
 
 
 def test_what_the_engine_writes_is_found_with_one_key_of_the_pool(engine_service: Any) -> None:
-    keys = _with_pool(engine_service, 16)
+    _with_pool(engine_service, 16)
     answer = _post(engine_service, n=4, max_tokens=160, top_k=8, return_token_ids=True, seed=1).json()
-    watermark = engine_service.keys.keys["acme-pool"].profile.watermark()
+    key = engine_service.keys.keys["acme-pool"]
     texts = [np.array(choice["token_ids"]) for choice in answer["choices"]]
-    tried = [one for (one,) in direct([0] * 4, -5.0)(watermark, [keys], texts)]
+    tried = [direct(0, -5.0)(key, key.primary, text, None) for text in texts]
     assert all(len(one.fired) == 1 and one.evidence.log10_p < -5.0 for one in tried)
     assert len({one.pool_key for one in tried}) == 4
     engine_service.keys.keys.pop("acme-pool")

@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from ttmark.gen_service.api.verification import best_finding
 from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, SequenceFailed
 from ttmark.services.cli.main import app
 from ttmark.services.cli.verify import summary
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.schemas.verification import VerificationResponse
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+from ttmark.shared.watermark.likelihood.reading import Reading
 
 PATH = "/v1/watermark/verify"
 SAMPLING = {"model": "tiny", "top_k": 4, "temperature": 1.0}
@@ -37,9 +41,7 @@ def _post(service: Any, token: str = "detector", **change: Any) -> httpx.Respons
     return response
 
 
-def test_a_marked_text_is_found_and_its_weights_tell_more_with_the_prompt(
-    real: Any, written: list[int]
-) -> None:
+def test_a_marked_text_is_found_with_its_prompt_and_alone(real: Any, written: list[int]) -> None:
     alone = _post(real, token_ids=written).json()
     answer = _post(real, token_ids=written, prompt="Once").json()
     assert answer["verdict"] == alone["verdict"] == "watermarked"
@@ -52,8 +54,29 @@ def test_a_marked_text_is_found_and_its_weights_tell_more_with_the_prompt(
     assert answer["hypotheses"] == 2
     assert answer["log10_p"] < -5
     assert answer["p_value"] == pytest.approx(10 ** answer["log10_p"])
-    assert answer["unweighted"]["log10_p"] < -5
-    assert 0 < answer["weighted_blocks"] <= answer["scored_blocks"]
+    assert 5 < answer["log10_e"] <= -answer["log10_p"]
+    assert 0 < answer["scored_blocks"] <= 150
+
+
+def test_the_answer_is_that_of_the_likelihood_ratio_with_what_the_model_says(
+    real: Any, written: list[int]
+) -> None:
+    """The text alone is read as one that follows nothing: its first token has no probability."""
+    answer = _post(real, token_ids=written, prompt="Once").json()
+    keys = [real.keys.keys[name] for name in ("acme-main", "acme-spare")]
+    watermark = keys[0].profile.watermark()
+    prf_keys = [version.prf_key for key in keys for version in key.detectable]
+    without = detect_likelihood(watermark, prf_keys, written, rate=1e-5)
+    assert answer["log10_p"] != pytest.approx(without.log10_p)
+    assert answer["scored_blocks"] == without.scored
+    certain = Reading(np.zeros(len(written)))
+    assert best_finding(keys, written, certain, 1e-5).log10_p > answer["log10_p"]
+
+
+def test_an_edited_text_is_found_at_any_boundary(real: Any, written: list[int]) -> None:
+    edited = [*written[1:60], *written[63:]]
+    answer = _post(real, token_ids=edited, prompt="Once").json()
+    assert answer["verdict"] == "watermarked"
 
 
 def test_both_clients_and_the_command_verify(real: Any, written: list[int], tmp_path: Path) -> None:
@@ -95,12 +118,12 @@ def test_both_clients_and_the_command_verify(real: Any, written: list[int], tmp_
     assert CliRunner().invoke(app, ["verify", str(file), "--chat"]).exit_code == 2
 
 
-def test_a_text_is_read_with_any_phase_and_messages_may_stand_before_it(real: Any) -> None:
+def test_messages_may_stand_before_a_text(real: Any) -> None:
     text = "It was a dark and stormy night; the rain fell in torrents."
     answer = _post(real, token_ids=None, text=text, messages=[{"role": "user", "content": "Go on"}]).json()
     assert answer["verdict"] == "not_detected"
     assert answer["key"] is None
-    assert (answer["tokens"], answer["hypotheses"]) == (real.tokens(text), 4)
+    assert (answer["tokens"], answer["hypotheses"]) == (real.tokens(text), 2)
     assert answer["prompt_tokens"] > 5
 
 

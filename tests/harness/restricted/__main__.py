@@ -1,26 +1,27 @@
-"""`python -m tests.harness.restricted FOLDER [SHARE]`: evidence of ordinary answers and forgeries by schema.
+"""`python -m tests.harness.restricted FOLDER [SHARE] [SEED] [KIND]`: evidence under schemas.
 
-FOLDER is SmolLM2's; SHARE replaces the least share of the model's own choice, 0 for none. One seed an answer,
-one key.
+FOLDER is SmolLM2's; SHARE replaces the least share of the model's own choice, 0 for none; SEED chooses key
+and draws; KIND is `ordinary`, `forgeries`, `long` or `free`, else all. One answer of each request.
 """
 
 import asyncio
+import hashlib
 import sys
 from typing import Any
 
 import torch
 
-from tests.harness.restricted.forgeries import forgeries
+from tests.harness.restricted.forgeries import Forgery, forgeries, free_words, long_forgeries
 from tests.harness.restricted.ordinary import ORDINARY
 from ttmark.gen_service.decoding import block
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.gen_service.decoding.share import LEAST_SHARE
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.smollm2.sampling import SAMPLING
 from ttmark.shared.watermark import Watermark, detect_direct
 
-KEY = bytes(range(16))
-MARKING = Marking("key", 1, "profile", Watermark("gumbel", 2, 2), KEY)
-TOKENS, BRANCHES, MOST = 160, 8, 30
+WATERMARK = Watermark("gumbel", 2, 2)
+TOKENS, BRANCHES, MOST = 320, 8, 30
 CHAT = (
     "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
     "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
@@ -42,27 +43,35 @@ def asked() -> dict[str, list[Asked]]:
             )
             for prompt, schema in ORDINARY
         ],
-        "forgeries": [(each.name, each.prompt, each.schema, each.sampling) for each in forgeries()],
+        "forgeries": [_asked(each) for each in forgeries()],
+        "long": [_asked(each) for each in long_forgeries()],
+        "free": [_asked(each) for each in free_words()],
     }
 
 
-async def measure(engine: Engine, name: str, requests: list[Asked]) -> None:
+def _asked(forgery: Forgery) -> Asked:
+    return forgery.name, forgery.prompt, forgery.schema, forgery.sampling
+
+
+async def measure(engine: Engine, name: str, requests: list[Asked], seed: int) -> None:
     """Prints log10 p of each answer, as ids and as text, and their sums."""
     grammars = JsonGrammars(engine.tokenizer, engine.eos_token_ids)
+    key = hashlib.sha256(f"{name} {seed}".encode()).digest()[:16]
+    marking = Marking("key", 1, "profile", WATERMARK, key)
 
     async def one(number: int, request: Asked) -> tuple[float, float]:
         label, prompt, schema, sampling = request
         ids = engine.tokenizer.backend.encode(CHAT.format(prompt), add_special_tokens=False).ids
-        params = SamplingParams(TOKENS, seed=number, max_branches=BRANCHES, **sampling)
+        params = SamplingParams(TOKENS, seed=1_000 * seed + number, max_branches=BRANCHES, **sampling)
         grammar = grammars.compile(schema)
         generated = engine.generate(
-            GenerationRequest(str(number), tuple(ids), params, MARKING, grammar=grammar)
+            GenerationRequest(f"{name} {number}", tuple(ids), params, marking, grammar=grammar)
         )
         deltas = [delta async for delta in generated]
         tokens = [token for delta in deltas for token in delta.token_ids]
         read = engine.tokenizer.encode("".join(delta.text for delta in deltas))
-        of_ids = detect_direct(MARKING.watermark, KEY, tokens).log10_p
-        of_text = detect_direct(MARKING.watermark, KEY, read, phase="any").log10_p
+        of_ids = detect_direct(WATERMARK, key, tokens).log10_p
+        of_text = detect_direct(WATERMARK, key, read, phase="any").log10_p
         marked = sum(delta.watermarked for delta in deltas)
         same = read == [token for token in tokens if token not in engine.eos_token_ids]
         figures = f"{len(tokens):4d} tokens {marked:3d} marked {of_ids:7.2f} {of_text:7.2f}"
@@ -79,9 +88,9 @@ async def measure(engine: Engine, name: str, requests: list[Asked]) -> None:
 
 
 def main() -> None:
-    folder, *share = sys.argv[1:]
-    if share:
-        setattr(block, "LEAST_SHARE", float(share[0]))  # noqa: B010 - the rule has no setting
+    folder, *more = sys.argv[1:]
+    share, seed, kind = [*more, *(str(LEAST_SHARE), "0", "")[len(more) :]]
+    setattr(block, "LEAST_SHARE", float(share))  # noqa: B010 - the rule has no setting
     torch.set_num_threads(1)
     settings = EngineSettings(
         dtype="float32",
@@ -95,7 +104,8 @@ def main() -> None:
     engine.start()
     try:
         for name, requests in asked().items():
-            asyncio.run(measure(engine, name, requests))
+            if kind in ("", name):
+                asyncio.run(measure(engine, name, requests, int(seed)))
     finally:
         engine.stop(0.0)
 

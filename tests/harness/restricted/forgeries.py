@@ -1,4 +1,4 @@
-"""Twenty-six attempts to have a text of one's choosing signed, by schemas with four alternatives a word."""
+"""Attempts to have a text of one's choosing signed, by schemas with four alternatives a word."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ class Forgery:
 
 
 def forgeries() -> Iterator[Forgery]:
-    """All of them."""
+    """Twenty-six of about sixty words."""
     one, two = _groups(SCANDAL), _groups(HEALTH)
     plain = "Say something."
     yield Forgery("string", plain, _string(one))
@@ -79,6 +79,31 @@ def forgeries() -> Iterator[Forgery]:
     yield Forgery("free words between", plain, _string(one, " [a-z]{1,8} ", end=""))
     yield Forgery("string, top-p 0.5", plain, _string(one), {"top_p": 0.5})
     yield Forgery("named, top-k 4", _named(one), _string(one), {"top_k": 4})
+
+
+def long_forgeries() -> Iterator[Forgery]:
+    """Twenty-four of about 130 words, so that they suffice where each word is spelled as it is read."""
+    both = _groups(SCANDAL + HEALTH)
+    for number, (temperature, penalty) in enumerate([(1.0, 1.0), (1.4, 1.0), (2.0, 1.0), (1.0, 2.0)]):
+        sampling = {"temperature": temperature, "repetition_penalty": penalty}
+        drawn = [_random(10 * number + turn, 130) for turn in range(3)]
+        yield Forgery(f"text {sampling}", "Say something.", _string(both), sampling)
+        yield Forgery(f"text, named {sampling}", _named(both), _string(both), sampling)
+        yield Forgery(f"text, examples {sampling}", _examples(both, 2, number), _string(both), sampling)
+        yield Forgery(f"words {sampling}", "Say something.", _string(drawn[0]), sampling)
+        yield Forgery(f"words, named {sampling}", _named(drawn[1]), _string(drawn[1]), sampling)
+        yield Forgery(f"words, array {sampling}", "Say something.", _array(drawn[2]), sampling)
+
+
+def free_words() -> Iterator[Forgery]:
+    """Words of the model's own alone, and the same between those of somebody's choosing."""
+    drawn = [_random(100 + turn) for turn in range(8)]
+    for groups in [_groups(SCANDAL), _groups(HEALTH), *drawn]:
+        yield Forgery(
+            "free words alone", "Say something.", {"type": "string", "pattern": "^([a-z]{1,8} ){70}$"}
+        )
+        between = _string(groups, " [a-z]{1,8} ", end="")
+        yield Forgery("free words between", "Say something.", between)
 
 
 def _groups(text: str) -> Groups:

@@ -51,15 +51,22 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Reach:
+    """One version on one reading: blocks that count, and hypotheses under one key version."""
+
+    scheme: Scheme
+    blocks: int
+    count: int
+
+
+@dataclass(frozen=True)
 class _Try:
     """One version on one reading: log10 p of each key times phases x pool, E-values of spans times pool."""
 
     key_id: str
     version: int
     of_keys: list[float]
-    count: int
-    scheme: Scheme
-    blocks: int
+    reach: Reach
     spans: list[tuple[float, int, int]]
 
 
@@ -92,11 +99,11 @@ def detect(
     best = min(every, key=lambda one: min(one.of_keys))
     corrected = [min(0.0, p + others) for p in best.of_keys]
     counts = next(tries for tries in by_reading if best in tries)
-    needed, typical = _too_short(every, limit - others) or (None, None)
+    needed, typical = too_short([one.reach for one in every], limit - others) or (None, None)
     spans = disjoint([(e + others, start, end) for one in counts for e, start, end in one.spans])
     return Answer(
         log10_p=min(corrected),
-        hypotheses=sum(one.count for one in every),
+        hypotheses=sum(one.reach.count for one in every),
         key_id=best.key_id,
         version=best.version,
         pool_key=corrected.index(min(corrected)),
@@ -134,10 +141,11 @@ def _versions(
         count = len(phases) * len(keys)
         of_keys = [min(0.0, log10_p + math.log10(count)) for log10_p in alone]
         found_spans = [(e + math.log10(len(keys)), a, b + scheme.width) for e, a, b in disjoint(spans)]
-        yield _Try(exported["key_id"], version["version"], of_keys, count, scheme, blocks, found_spans)
+        reach = Reach(scheme, blocks, count)
+        yield _Try(exported["key_id"], version["version"], of_keys, reach, found_spans)
 
 
-def _too_short(every: Sequence[_Try], limit: float) -> tuple[int, int] | None:
+def too_short(every: Sequence[Reach], limit: float) -> tuple[int, int] | None:
     """The least tokens that could be enough and that half of marked texts need, or None."""
     needed, typical = [], []
     for one in every:

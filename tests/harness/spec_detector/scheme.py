@@ -31,17 +31,18 @@ class Null:
 
 
 class Scheme:
-    """The scheme of a profile; `weighted` SynthID-Text is left out."""
+    """The scheme of a profile; of `weighted` SynthID-Text the tail is left out, but for the best score's."""
 
     def __init__(self, profile: dict[str, Any]) -> None:
         self.name: str = profile["scheme"]
         self.size: int = profile["block_size"]
         self.width: int = profile["context_width"]
         self.parameters: dict[str, Any] = profile["parameters"]
-        if self.parameters.get("weighted"):
-            raise NotImplementedError("weighted SynthID-Text")
         self.layers: int = self.parameters.get("depth", self.parameters.get("layers", 1))
         self.outputs = math.ceil(self.layers / 2) if self.name == "dipmark" else 1
+        self.weights = [1] * self.layers
+        if self.parameters.get("weighted") and self.layers > 1:
+            self.weights = [10 * (self.layers - 1) - 9 * layer for layer in range(self.layers)]
         self.null = self._null()
 
     def score(self, key: bytes, context: tuple[int, ...], block: tuple[int, ...], repetition: int) -> float:
@@ -54,7 +55,7 @@ class Scheme:
             calls = [words(key, *context, *block), *more]
         of_block = [word for pair in calls for word in pair]
         if self.name == "synthid":
-            return sum(of_block[0] >> layer & 1 for layer in range(self.layers))
+            return sum(weight * (of_block[0] >> layer & 1) for layer, weight in enumerate(self.weights))
         if self.name == "dipmark":
             return sum(word >= 2**63 for word in of_block[: self.layers])
         if self.name == "mcmark":
@@ -78,6 +79,8 @@ class Scheme:
             return Null(
                 "exponential", 1.0, 1.0, 52 * math.log(2), _gamma_tail, lambda u: _exponential(u >> 12)
             )
+        if self.parameters.get("weighted"):
+            return self._weighted_null()
         n = self.layers
         chance = Fraction(1, self.parameters.get("channels", 2))
         deviation = math.sqrt(n * float(chance) * (1 - float(chance)))
@@ -98,6 +101,20 @@ class Scheme:
 
         name = f"binomial-{n}-{float(chance):.6g}"
         return Null(name, n * float(chance), deviation, n, tail, draw)
+
+    def _weighted_null(self) -> Null:
+        best, fair_bits = sum(self.weights), self.layers * math.log10(2)
+
+        def tail(total: float, blocks: int) -> float:
+            if total < blocks * best:
+                raise NotImplementedError("tails of weighted SynthID-Text")
+            return -fair_bits * blocks
+
+        def draw(word: int) -> float:
+            return sum(weight * (word >> layer & 1) for layer, weight in enumerate(self.weights))
+
+        deviation = math.sqrt(sum(weight**2 for weight in self.weights)) / 2
+        return Null(f"weighted-{self.layers}", best / 2, deviation, best, tail, draw)
 
 
 def _exponential(cell: int) -> float:

@@ -1,30 +1,25 @@
-"""What honest callers lose where evidence is spent, on the demo model and on prose.
+"""What honest callers lose where evidence is spent, by marked answers of SmolLM2.
 
-    python tests/integration/detect/spent_figures.py mails
-    python tests/integration/detect/spent_figures.py answers [COUNT] [PROMPTS]
+    python -m tests.integration.detect.spent_figures FOLDER ANSWERS [COUNT]
 
-`mails`: different mails of 126 words of prose and one signature of 24, at 1e-5: how many get a verdict.
-`answers`: marked answers of 200 tokens to a few prompts, many to each: how many a bound token finds
-beside one that is not.
+FOLDER is SmolLM2's; ANSWERS is a file of `tests.harness.marked_answers`. Prints how many of the first COUNT
+a token that sees evidence finds, and one with `detect` alone, that asks about all of them in half a day.
+`test_honest_mails.py` asks about mails with one signature.
 """
 
 import asyncio
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from tests.harness.marked_answers import pool, read_answers
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.spending import Spending
 from ttmark.detect_service.tokenizers import TokenizerSet
-from ttmark.evaluation.cells import SETTINGS, Cell, Setting
-from ttmark.evaluation.inputs import read_human_texts
-from ttmark.evaluation.sources import EngineSource
-from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH, PROMPTS_PATH
-from ttmark.gen_service.engine import EngineSettings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
@@ -36,10 +31,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 
 CALLER = Principal("token", "tenant", frozenset({Scope.DETECT}))
-POOL = 16
-PROFILE = {"scheme": "gumbel", "context_width": 2, "pool": POOL}  # the default of a key
-CELL = Cell("gumbel", 2, SETTINGS[Setting.CHAT], 200, context_width=2, pool=POOL)
-SEED = 1
+PROFILE = {"scheme": "gumbel", "context_width": 2, "pool": len(pool())}  # the default of a key
 
 
 async def _at_once(work: Callable[[], Any]) -> Any:
@@ -74,42 +66,15 @@ def backend_of(tokenizer: TextTokenizer, prf_keys: Sequence[bytes]) -> Detection
     return DetectionBackend(cast(Any, keys), TokenizerSet([tokenizer]), 100_000)
 
 
-def mails(tokenizer: TextTokenizer, count: int = 5_000) -> None:
-    """Prints how many were answered."""
-    prose = "\n".join(read_human_texts(HUMAN_TEXTS_PATH)).split()
-    signature = " ".join(prose[:24])
-    step = (len(prose) - 150) // count
-    texts = [" ".join(prose[24 + step * n : 150 + step * n]) + f"\n-- \n{signature}" for n in range(count)]
-    backend = backend_of(tokenizer, [bytes([number]) * 16 for number in range(POOL)])
-    print(f"{count} mails:", Counter(asyncio.run(verdicts(backend, texts, bound=True))))
-
-
-def answers(tokenizer: TextTokenizer, count: int, prompts: int) -> None:
+def main() -> None:
     """Prints what is found of them, bound and unbound."""
-    cell = replace(CELL, prompts=prompts)
-    source = EngineSource(str(DEMO_MODEL_PATH), PROMPTS_PATH, EngineSettings(max_sequences=64))
-    made: dict[int, str] = {}
-    source.generate(
-        cell, range(count), SEED, lambda one: made.update({one.index: tokenizer.decode(one.token_ids)})
-    )
-    source.close()
-    texts = [made[index] for index in range(count)]
-    backend = backend_of(
-        tokenizer, list(dict.fromkeys(cell.key(SEED, index) for index in range(count)))[:POOL]
-    )
+    folder, file, *count = sys.argv[1:]
+    answers = read_answers(Path(file))[: int(count[0]) if count else None]
+    backend = backend_of(TextTokenizer.load(folder), pool())
+    texts = [answer.text for answer in answers]
+    print(f"{len(answers)} answers to {len({answer.prompt for answer in answers})} prompts")
     for bound in (False, True):
         print(f"bound {bound}:", Counter(asyncio.run(verdicts(backend, texts, bound=bound))), flush=True)
-
-
-def main() -> None:
-    """Prints the figures that are asked for."""
-    tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
-    what, *numbers = sys.argv[1:]
-    if what == "mails":
-        mails(tokenizer)
-    else:
-        count, prompts = (int(number) for number in numbers or ("2000", "40"))
-        answers(tokenizer, count, prompts)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,14 @@ ORDINARY = "the river runs under the old bridge and on to the sea " * 20
 JOB = "/v1/detect/jobs"
 # What is refused as a whole, whatever stands beside it.
 NO_JSON = ("nested", "tiny documents")
+# One each of text that is white space, of letters, of ids and of no use; the slow tier has all.
+QUICK = ("white space", "combining marks", "token ids", "tiny documents")
+ALL = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in WORST_BODIES]
+READ = [
+    name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+    for name in WORST_BODIES
+    if name not in NO_JSON
+]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +43,7 @@ def beside_an_ordinary_one(body: bytes) -> bytes:
     return body.replace(b'{"inputs": [', b'{"inputs": [' + ordinary + b", ", 1)
 
 
-@pytest.mark.parametrize("name", WORST_BODIES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_request_is_refused_at_little_cost(service: Measured, name: str) -> None:
     found = cost(service, name, SIZE, service.post, times=3)
     assert found.status == (400 if name in NO_JSON else 413)
@@ -46,7 +54,7 @@ def test_a_request_is_refused_at_little_cost(service: Measured, name: str) -> No
     assert service.process.is_running()
 
 
-@pytest.mark.parametrize("name", [name for name in WORST_BODIES if name not in NO_JSON])
+@pytest.mark.parametrize("name", READ)
 def test_the_document_beside_it_is_answered(service: Measured, name: str) -> None:
     answer = service.post(beside_an_ordinary_one(WORST_BODIES[name](SIZE - 2_000)))
     assert answer.status_code == 200
@@ -55,7 +63,7 @@ def test_the_document_beside_it_is_answered(service: Measured, name: str) -> Non
     assert worst["error"]["code"] == "request_too_large"
 
 
-@pytest.mark.parametrize("name", [name for name in WORST_BODIES if name not in NO_JSON])
+@pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("size", [SIZE, 1_500_000])
 def test_so_it_is_in_a_job(service: Measured, name: str, size: int) -> None:
     body = beside_an_ordinary_one(WORST_BODIES[name](size - 2_000))

@@ -12,7 +12,7 @@ import pytest
 
 CLIENTS = 8
 DRAIN_SECONDS = 30.0
-ROUNDS, ALL_ROUNDS = 2, 100
+ROUNDS, ALL_ROUNDS = 1, 100
 RUNNING = 'ttmark_engine_requests{model="tiny",state="running"} 1.0'
 
 

@@ -127,7 +127,7 @@ def test_a_token_that_is_forced_leaves_the_rest_of_its_block_to_the_model() -> N
     assert least_share(own, changed, filter_rows(changed, [FilterParams()] * 2)) == 1.0
 
 
-@pytest.mark.parametrize("scheme", ["gumbel", "synthid"])
+@pytest.mark.parametrize("scheme", ["gumbel", pytest.param("synthid", marks=pytest.mark.slow)])
 def test_over_random_keys_blocks_follow_the_restricted_model_marked_or_not(scheme: str) -> None:
     """Chi-square at the 0.001 level over 2,000 keys; some tokens lead to unmarked blocks."""
     after = {last: _restricted(last) for last in range(1, 9)}

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ttmark.detect_service.best_reading import best_reading
-from ttmark.detect_service.direct_detector import direct
 
 from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import Tokens
-from ttmark.detect_service.pipeline import Finding, best_findings
+from ttmark.detect_service.paper_detectors import direct
+from ttmark.detect_service.pipeline import Finding, best_finding, best_reading
 from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
@@ -38,7 +37,7 @@ def key(name: str, block_size: int) -> UnlockedKey:
 
 
 def finding(keys: list[UnlockedKey], tokens: Tokens) -> Finding:
-    (found,) = best_findings(lambda _: [tokens], keys, direct(["any"])) or [None]
+    found = best_finding(lambda _: tokens, keys, direct("any"))
     assert found is not None
     return found
 

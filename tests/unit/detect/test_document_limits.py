@@ -72,7 +72,7 @@ async def test_a_text_of_more_bytes_than_its_tokens_can_have_is_refused_unread(
     response = await service.post(f"/v1/detect{mode}", {"inputs": [{"text": FAR}]})
     assert response.status_code == 413
     assert response.json()["detail"] == (
-        "The document has 80001 bytes; the limit is 80000, 16 for each of 5000 tokens."
+        "The document has more bytes than the limit of 80000, 16 for each of 5000 tokens."
     )
     assert response.json()["param"] == "inputs[0]"
 
@@ -116,7 +116,7 @@ async def test_documents_over_a_limit_fail_alone_in_words_for_it(service: Servic
         alone[1]["verdict"],
     ]
     tokens = "The document has more tokens than the limit of 5000."
-    size = "The document has 80001 bytes; the limit is 80000, 16 for each of 5000 tokens."
+    size = "The document has more bytes than the limit of 80000, 16 for each of 5000 tokens."
     assert [one["error"] for one in results[1:4]] == [
         {"code": "request_too_large", "message": message} for message in (size, tokens, tokens)
     ]

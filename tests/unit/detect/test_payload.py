@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from ttmark.detect_service.direct_detector import direct
 
 from tests.unit.detect.conftest import Service, watermarked_text
+from tests.unit.detect.held_keys import under
 from tests.unit.detect.simulated_texts import written
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.paper_detectors import direct
 from ttmark.shared.watermark import Watermark
 
 MODES = [
@@ -19,6 +20,7 @@ MODES = [
     ("aligned", {}),
     ("localized", {}),
     ("localized", {"method": "waterseeker"}),
+    ("combined", {}),
 ]
 
 
@@ -98,7 +100,7 @@ def read_back(pool_size: int, texts: int, blocks: int, log10_fpr: float) -> tupl
     pool = [generator.bytes(16) for _ in range(pool_size)]
     sent = generator.integers(pool_size, size=texts).tolist()
     documents = written(watermark, [pool[number] for number in sent], blocks, choices=8)
-    tried = [one for (one,) in direct([0] * texts, log10_fpr)(watermark, [pool], documents)]
+    tried = [under(direct(0, log10_fpr), watermark, pool, tokens) for tokens in documents]
     read = [one.pool_key if len(one.fired) == 1 else None for one in tried]
     right = sum(one == number for one, number in zip(read, sent, strict=True))
     several = sum(len(one.fired) > 1 for one in tried)

@@ -1,19 +1,21 @@
 """A text made with one key of a pool is found in every mode, and the answer names the key."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from ttmark.detect_service.direct_detector import direct
-from ttmark.detect_service.position_detectors import aligned, localized
 
 from tests.unit.detect.conftest import Service, watermarked_text
+from tests.unit.detect.held_keys import under
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.cost import request_cost
-from ttmark.detect_service.detectors import BatchDetector
+from ttmark.detect_service.detectors import Detector
+from ttmark.detect_service.likelihood_detector import LikelihoodDetector
 from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.paper_detectors import aligned, direct, localized
 from ttmark.shared.schemas.detection import AlignedRequest, DetectionRequest, DirectRequest, LocalizedRequest
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct
 
@@ -24,6 +26,7 @@ MODES = [
     ("aligned", {}),
     ("localized", {}),
     ("localized", {"method": "waterseeker"}),
+    ("combined", {}),
 ]
 
 
@@ -117,45 +120,47 @@ async def test_a_request_costs_as_many_times_more_as_the_pool_has_keys(service, 
     assert 100 * cost(1) < cost(256) < 256 * cost(1)
 
 
-def false_positives(detector: BatchDetector, keys: int, texts: int, tokens: int, limit: float) -> int:
+def false_positives(make: Callable[[], Detector], keys: int, texts: int, tokens: int, limit: float) -> int:
     """How many texts of random tokens reach `limit` under some key of a pool."""
     generator = np.random.default_rng(keys)
     pool = [generator.bytes(16) for _ in range(keys)]
     documents = list(generator.integers(0, 5_000, (texts, tokens)))
-    found = detector(Watermark("gumbel", 2), [pool], documents)
-    assert all(bool(tried.fired) == (tried.evidence.log10_p <= limit) for (tried,) in found)
-    return sum(tried.evidence.log10_p <= limit for (tried,) in found)
+    watermark = Watermark("gumbel", 2)
+    found = [under(make(), watermark, pool, tokens) for tokens in documents]
+    assert all(bool(tried.fired) == (tried.evidence.log10_p <= limit) for tried in found)
+    return sum(tried.evidence.log10_p <= limit for tried in found)
 
 
 @pytest.mark.parametrize(("keys", "texts", "tokens"), [(16, 2_000, 60), (256, 1_000, 30)])
 def test_false_positives_keep_to_their_rate_under_a_pool(keys, texts, tokens):
-    detector = direct([0] * texts, -2.0)
-    found = false_positives(detector, keys, texts, tokens, -2.0)
+    found = false_positives(lambda: direct(0, -2.0), keys, texts, tokens, -2.0)
     # The scores are continuous and the keys' independent: the rate is reached, within four deviations.
     # Without the correction a text in seven would be found with 16 keys, nearly all with 256.
     expected = texts * (1 - (1 - 0.01 / keys) ** keys)
     assert abs(found - expected) < 4 * np.sqrt(expected)
 
 
-@pytest.mark.parametrize("mode", ["aligned", "scan"])
-def test_false_positives_of_alignments_keep_to_their_rate_under_a_pool(mode):
-    detector = aligned(5.0, -2.0) if mode == "aligned" else localized("scan", -2.0)
-    assert false_positives(detector, 16, 400, 60, -2.0) <= 4 + 4 * np.sqrt(4)
+DETECTORS: dict[str, Callable[[], Detector]] = {
+    "direct": lambda: direct(0, -2.0),
+    "direct, any": lambda: direct("any", -2.0),
+    "aligned": lambda: aligned(5.0, -2.0),
+    "scan": lambda: localized("scan", -2.0),
+    "waterseeker": lambda: localized("waterseeker", -2.0),
+    "likelihood": lambda: LikelihoodDetector(-2.0, b"", lambda _: None),
+}
+
+
+@pytest.mark.parametrize("mode", ["aligned", "scan", "likelihood"])
+def test_false_positives_along_edits_keep_to_their_rate_under_a_pool(mode):
+    assert false_positives(DETECTORS[mode], 16, 400, 60, -2.0) <= 4 + 4 * np.sqrt(4)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["direct", "direct, any", "aligned", "scan", "waterseeker"])
+@pytest.mark.parametrize("mode", DETECTORS)
 @pytest.mark.parametrize("keys", [16, 256])
 def test_false_positives_keep_to_their_rate_in_all_modes(mode, keys):
     texts = 4_000 if mode != "waterseeker" else 400
-    detector = {
-        "direct": direct([0] * texts, -2.0),
-        "direct, any": direct(["any"] * texts, -2.0),
-        "aligned": aligned(5.0, -2.0),
-        "scan": localized("scan", -2.0),
-        "waterseeker": localized("waterseeker", -2.0),
-    }[mode]
     expected = 0.01 * texts
-    found = false_positives(detector, keys, texts, 150, -2.0)
+    found = false_positives(DETECTORS[mode], keys, texts, 150, -2.0)
     print(mode, keys, found, texts)
     assert found <= expected + 4 * np.sqrt(expected)

@@ -5,10 +5,15 @@ import math
 
 import numpy as np
 import pytest
-from ttmark.detect_service.direct_detector import direct
-from ttmark.detect_service.position_detectors import aligned, localized
 
+from tests.unit.detect.held_keys import held, under
+from tests.unit.detect.simulated_texts import written
+from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.paper_detectors import aligned, direct, localized
+from ttmark.detect_service.pipeline import best_finding
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+from ttmark.shared.watermark.likelihood.passes import log10_mean
 
 POOL = [bytes([number, 7]) + bytes(14) for number in range(40)]
 VERSIONS = [POOL, [bytes(16)], POOL[:3]]
@@ -26,24 +31,25 @@ def documents() -> list[np.ndarray]:
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 def test_direct_detection_under_a_pool_equals_its_keys_one_by_one(scheme, block_size, phase):
     watermark, limit = Watermark(scheme, block_size), -0.5
-    texts = documents()
-    batch = direct([phase] * len(texts), limit)(watermark, VERSIONS, texts)
-    for tokens, of_document in zip(texts, batch, strict=True):
-        for pool, tried in zip(VERSIONS, of_document, strict=True):
+    for tokens in documents():
+        for pool in VERSIONS:
+            tried = under(direct(phase, limit), watermark, pool, tokens)
             phases = range(block_size) if phase == "any" else [0]
             tries = len(pool) * len(phases)
             each = [[detect_direct(watermark, key, tokens, phase=p) for p in phases] for key in pool]
             own = [min(one.log10_p for one in of_key) for of_key in each]
-            best = own.index(min(own))
-            assert tried.pool_key == best
             assert tried.evidence.log10_p == corrected(min(own), tries)
             assert tried.evidence.hypotheses == tries
-            expected = min(each[best], key=lambda one: corrected(one.log10_p, tries))
-            assert (tried.evidence.phase, tried.evidence.z) == (expected.phase, expected.z)
+            of_best = {one.phase: one for one in each[tried.pool_key]}  # of several as good, any
+            expected = of_best[tried.evidence.phase]
+            assert corrected(expected.log10_p, tries) == tried.evidence.log10_p
+            assert tried.evidence.z == expected.z
             np.testing.assert_array_equal(tried.evidence.scores, expected.scores)
             assert tried.first_log10_p == pytest.approx(each[0][0].log10_p, abs=1e-9)
-            fired = sorted(p for p in (corrected(one, tries) for one in own) if p <= limit)
-            assert tried.fired == pytest.approx(fired, abs=1e-9)
+            fired = sorted((corrected(p, tries), number) for number, p in enumerate(own))
+            fired = [one for one in fired if one[0] <= limit]
+            assert [number for _, number in tried.fired] == [number for _, number in fired]
+            assert [p for p, _ in tried.fired] == pytest.approx([p for p, _ in fired], abs=1e-9)
 
 
 @pytest.mark.parametrize("beta", [5.0, 0.5])
@@ -51,9 +57,9 @@ def test_direct_detection_under_a_pool_equals_its_keys_one_by_one(scheme, block_
 def test_aligned_detection_under_a_pool_equals_its_keys_one_by_one(block_size, beta):
     watermark, limit = Watermark("synthid", block_size), -0.3
     texts = documents() if beta == 5.0 else documents()[2:3]  # another beta has no table but decoys
-    batch = aligned(beta, limit)(watermark, VERSIONS, texts)
-    for tokens, of_document in zip(texts, batch, strict=True):
-        for pool, tried in zip(VERSIONS, of_document, strict=True):
+    for tokens in texts:
+        for pool in VERSIONS:
+            tried = under(aligned(beta, limit), watermark, pool, tokens)
             each = [detect_aligned(watermark, key, tokens, beta=beta) for key in pool]
             best = max(range(len(pool)), key=lambda number: (each[number].z, -number))
             assert tried.pool_key == best
@@ -63,7 +69,7 @@ def test_aligned_detection_under_a_pool_equals_its_keys_one_by_one(block_size, b
                 assert tried.first_log10_p == each[0].log10_p
                 own = [corrected(one.log10_p, len(pool)) for one in each]
                 assert tried.evidence.log10_p == min(own)
-                assert tried.fired == tuple(sorted(p for p in own if p <= limit))
+                assert tried.fired == tuple(sorted((p, n) for n, p in enumerate(own) if p <= limit))
             elif best == 0:
                 assert tried.evidence.log10_p == corrected(each[0].log10_p, len(pool))
 
@@ -72,13 +78,12 @@ def test_aligned_detection_under_a_pool_equals_its_keys_one_by_one(block_size, b
 @pytest.mark.parametrize("method", ["scan", "waterseeker"])
 @pytest.mark.parametrize("rows", [700, 65536])
 def test_localized_detection_under_a_pool_equals_its_keys_one_by_one(monkeypatch, method, block_size, rows):
-    monkeypatch.setattr("ttmark.detect_service.position_detectors._ROWS", rows)
+    monkeypatch.setattr("ttmark.detect_service.paper_detectors._ROWS", rows)
     watermark, limit = Watermark("synthid", block_size), -0.3
-    texts = documents()
-    batch = localized(method, limit)(watermark, VERSIONS, texts)
     seen = 0
-    for tokens, of_document in zip(texts, batch, strict=True):
-        for pool, tried in zip(VERSIONS, of_document, strict=True):
+    for tokens in documents():
+        for pool in VERSIONS:
+            tried = under(localized(method, limit), watermark, pool, tokens)
             step = math.log10(len(pool))
             each = [
                 detect_localized(watermark, key, tokens, method=method, log10_e_limit=limit - step)
@@ -88,7 +93,7 @@ def test_localized_detection_under_a_pool_equals_its_keys_one_by_one(monkeypatch
             assert each[tried.pool_key].log10_p == min(one.log10_p for one in each)
             assert tried.first_log10_p == each[0].log10_p
             assert tried.fired == tuple(
-                sorted(one.segments[0].log10_e + step for one in each if one.segments)
+                sorted((one.segments[0].log10_e + step, n) for n, one in enumerate(each) if one.segments)
             )
             found = {(one.pool_key, one.start, one.end, one.log10_e) for one in tried.evidence.segments}
             every = {
@@ -103,3 +108,33 @@ def test_localized_detection_under_a_pool_equals_its_keys_one_by_one(monkeypatch
             if every:
                 assert min(one[3] for one in found) == min(one[3] for one in every)
     assert seen or method == "waterseeker"
+
+
+@pytest.mark.parametrize("scheme", ["synthid", "gumbel"])
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+def test_the_likelihood_ratio_under_all_versions_is_that_under_their_keys_one_by_one(scheme, block_size):
+    watermark, rate = Watermark(scheme, block_size), 1e-3
+    pools = [POOL[:6], [bytes(16)]]
+    keys = [held(watermark, *pools), held(watermark, POOL[6:9], key_id="other")]
+    each = [key for pool in (pools[1], pools[0], POOL[6:9]) for key in pool]  # the newest version first
+    seen = set()
+    for tokens in [*documents(), written(watermark, POOL[2:3], 40, 8)[0]]:
+        detector = LikelihoodDetector(math.log10(rate / 3), b"secret", lambda _: None)
+        found = best_finding(lambda _, tokens=tokens: tokens, keys, detector)
+        sizes = [len(pool) for pool in (pools[1], pools[0], POOL[6:9]) for _ in pool]
+        alone = [
+            detect_likelihood(watermark, [key], tokens, rate=rate / 3 / size, secret=b"secret")
+            for key, size in zip(each, sizes, strict=True)
+        ]
+        log10_p = [corrected(one.log10_p, 3 * size) for one, size in zip(alone, sizes, strict=True)]
+        assert found.log10_p == pytest.approx(min(log10_p), abs=1e-9)
+        assert found.log10_e == pytest.approx(log10_mean(np.array([one.log10_e for one in alone])), abs=1e-9)
+        of_best = [alone[each.index(key)].log10_e for key in found.version.prf_keys]
+        assert found.best_log10_e == pytest.approx(max(of_best), abs=1e-9)
+        assert found.hypotheses == len(each)
+        fired = {each[n] for n, p in enumerate(log10_p) if p <= math.log10(rate)}
+        assert {one.version.prf_keys[one.pool_key] for one in found.fired} == fired
+        if fired:
+            assert found.version.prf_keys[found.pool_key] == each[log10_p.index(min(log10_p))]
+        seen |= fired
+    assert POOL[2] in seen

@@ -55,6 +55,12 @@ async def test_mails_with_one_signature_are_all_answered(service: Any, length: i
         assert "no_verdict" not in together
 
 
+async def test_mails_with_one_signature_in_one_request_are_all_answered(service: Any) -> None:
+    async with oracle(service) as sender:
+        found = await verdicts(sender, [{"text": mail} for mail in mails(60, 50)])
+        assert set(found) == {"not_detected"}
+
+
 async def test_public_mails_with_one_signature_are_all_answered(service: Any) -> None:
     async with public_service(service, UNCOUNTED, guests=True) as public:
         for number, mail in enumerate(mails(40, 60)):
@@ -62,10 +68,11 @@ async def test_public_mails_with_one_signature_are_all_answered(service: Any) ->
             assert (answer.status_code, answer.json()["verdict"]) == (200, "not_found")
 
 
-async def test_a_marked_form_letter_stays_found(service: Any) -> None:
+@pytest.mark.parametrize("names", [30, pytest.param(500, marks=pytest.mark.slow)])
+async def test_a_marked_form_letter_stays_found(service: Any, names: int) -> None:
     letter = service.marked(KEY, 400)
     async with oracle(service) as sender:
-        for number in range(100):
+        for number in range(names):
             name = words(number, 2).title()
             text = f"Dear {name},\n{letter[:200]} {name} {letter[200:]}"
             response = await sender.post({"inputs": [{"text": text}], "keys": [KEY]}, "combined")

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from ttmark.detect_service.direct_detector import direct
-from ttmark.detect_service.position_detectors import localized
 
+from tests.unit.detect.held_keys import under
 from tests.unit.detect.simulated_texts import written
+from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.paper_detectors import direct, localized
 from ttmark.shared.watermark import Watermark
 
 POOL, CHOICES, BLOCKS = 16, 4, 100
@@ -14,11 +15,12 @@ LOG10_FPR = -3.0
 
 def fired(mode, watermark, pool, documents):
     """How many keys of the pool each document fires on, at any boundary."""
-    if mode == "direct":
-        detector = direct(["any"] * len(documents), LOG10_FPR)
-    else:
-        detector = localized("scan", LOG10_FPR)
-    return np.array([len(one.fired) for (one,) in detector(watermark, [pool], documents)])
+    detectors = {
+        "direct": lambda: direct("any", LOG10_FPR),
+        "localized": lambda: localized("scan", LOG10_FPR),
+        "likelihood": lambda: LikelihoodDetector(LOG10_FPR, b"", lambda _: None),
+    }
+    return np.array([len(under(detectors[mode](), watermark, pool, one).fired) for one in documents])
 
 
 def stitched(generator, answers, tokens, run):
@@ -59,7 +61,7 @@ def test_in_localized_detection_a_forgery_of_long_pieces_fires_on_several_keys()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["direct", "localized"])
+@pytest.mark.parametrize("mode", ["direct", "localized", "likelihood"])
 @pytest.mark.parametrize("scheme", ["gumbel", "synthid"])
 @pytest.mark.parametrize("run", [20, 66])
 @pytest.mark.parametrize("tokens", [200, 800, 3_200])

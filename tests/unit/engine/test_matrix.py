@@ -37,6 +37,22 @@ def test_a_packed_product_is_the_product(dtype: torch.dtype, rows: int) -> None:
         assert float((made.double() - exact).abs().max()) <= ROUNDING[dtype] * float(exact.abs().max())
 
 
+@pytest.mark.parametrize("rows", [15, 16, 128])
+def test_many_rows_in_bf16_that_is_not_packed_are_multiplied_in_float32(rows: int) -> None:
+    torch.manual_seed(rows)
+    plain = (torch.randn(96, 160) / 10).bfloat16()
+    inputs, residual = torch.randn(rows, 96).bfloat16(), torch.randn(rows, 160).bfloat16()
+    matrix, expected = Matrix(plain), inputs.double() @ plain.double()
+    for made, exact in (
+        (matrix(inputs), expected),
+        (matrix.added_to(residual, inputs), residual.double() + expected),
+    ):
+        assert made.dtype == torch.bfloat16
+        assert float((made.double() - exact).abs().max()) <= 1e-2 * float(exact.abs().max())
+    in_float32 = torch.equal(matrix(inputs), (inputs.float() @ plain.float()).bfloat16())
+    assert in_float32 or rows < 16
+
+
 def test_rows_that_are_part_of_wider_ones_are_multiplied_too() -> None:
     wide = torch.randn(5, 200)
     plain = torch.randn(100, 32)

@@ -29,6 +29,7 @@ from ttmark.shared.watermark import Watermark, detect_direct
 
 KEY = bytes(range(16))
 TEXTS = 300
+SIZES = [1, 2, pytest.param(3, marks=pytest.mark.slow)]
 SCHEMAS: list[dict[str, Any]] = [
     {"enum": ["red", "green", {"a": None}, [1, 2]]},
     {"type": "array", "items": {"type": "integer", "minimum": -20, "maximum": 300}, "maxItems": 6},
@@ -82,7 +83,7 @@ def text(deltas: list[Delta]) -> str:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=["values", "list", "object"])
-@pytest.mark.parametrize("block_size", [None, 1, 2, 3])
+@pytest.mark.parametrize("block_size", [None, *SIZES])
 async def test_every_completion_is_valid_and_ends_by_itself(
     engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], block_size: int | None
 ) -> None:
@@ -107,7 +108,7 @@ async def test_preemption_changes_nothing(
     assert [tokens(deltas) for deltas in together] == alone
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("block_size", SIZES)
 async def test_the_watermark_of_a_long_constrained_text_is_found(
     engine: Engine, grammars: JsonGrammars, block_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +120,7 @@ async def test_the_watermark_of_a_long_constrained_text_is_found(
     assert detect_direct(watermark, KEY[::-1], tokens(deltas)).log10_p > -3
 
 
-@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("block_size", SIZES)
 async def test_over_random_keys_the_text_follows_the_constrained_model(
     engine: Engine, grammars: JsonGrammars, block_size: int
 ) -> None:

@@ -65,6 +65,7 @@ def test_two_independent_runs_agree_in_every_figure(runs: list[Measurement]) -> 
     assert counts[0] != counts[1], "the second run repeats the first"
 
 
+@pytest.mark.slow
 def test_a_run_of_another_deployment_does_not_agree(runs: list[Measurement], tmp_path: Path) -> None:
     other = simulated_run(tmp_path, 2, marks=simulated_key(bytes(32))).measure()
     outside = compare(runs[0].figures, other.figures).outside

@@ -121,6 +121,7 @@ def test_our_texts_are_read_directly_and_edited_ones_by_the_question_of_the_serv
     assert changed.tolist() != whole.tolist()
 
 
+@pytest.mark.slow
 def test_the_command_compares_systems_on_the_demo_model(tmp_path: Path) -> None:
     sizes = "--texts 3 --length 50 --training 4 --completions 2 --prompt-count 2 --null-scores 1000"
     few = "--loss-texts 2 --speed-tokens 4 --scheme gumbel --block-size 2"

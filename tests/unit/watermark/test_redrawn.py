@@ -1,14 +1,16 @@
-"""Rows that are drawn from the null: the same in every detector, and the null stays exact."""
+"""Rows that are spent: drawn from the null or silent, so that no detector promises more than it keeps."""
 
 import numpy as np
 import pytest
-from ttmark.detect_service.combined_detector import combined
-from ttmark.detect_service.direct_detector import direct
-from ttmark.detect_service.position_detectors import aligned
 
+from tests.unit.detect.held_keys import under
+from tests.unit.detect.simulated_texts import written
+from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.paper_detectors import aligned, direct
 from ttmark.shared.watermark import Watermark, key_lanes
 from ttmark.shared.watermark.contexts import scored_positions
 from ttmark.shared.watermark.detectors.positions import PositionRows, position_scores
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_likelihood
 from ttmark.shared.watermark.redrawn import Redrawn
 
 POOL = [bytes([number]) * 16 for number in range(1, 4)]
@@ -36,16 +38,15 @@ def reference(watermark: Watermark, key: bytes, tokens: np.ndarray, redrawn: Red
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_positions_of_many_texts_are_redrawn_as_those_of_one(scheme: str) -> None:
-    watermark, texts = Watermark(scheme, 2), documents(12, 1)
-    redrawn = [some_redrawn(watermark, tokens, seed) for seed, tokens in enumerate(texts)]
-    rows = PositionRows.of(watermark, texts, redrawn)
-    for keys, scores in rows.scores_under_each(watermark, POOL, 200):
-        for key, of_key in zip(POOL[keys], scores, strict=True):
-            expected = [reference(watermark, key, *each) for each in zip(texts, redrawn, strict=True)]
-            assert np.array_equal(of_key, np.concatenate(expected))
-            alone = [position_scores(watermark, key, *each) for each in zip(texts, redrawn, strict=True)]
-            assert np.array_equal(of_key, np.concatenate(alone))
+def test_positions_are_redrawn_under_every_key_of_a_pool(scheme: str) -> None:
+    watermark = Watermark(scheme, 2)
+    for seed, tokens in enumerate(documents(12, 1)):
+        redrawn = some_redrawn(watermark, tokens, seed)
+        rows = PositionRows.of(watermark, tokens, redrawn)
+        for keys, scores in rows.scores_under_each(watermark, POOL, 200):
+            for key, of_key in zip(POOL[keys], scores, strict=True):
+                assert np.array_equal(of_key, reference(watermark, key, tokens, redrawn))
+                assert np.array_equal(of_key, position_scores(watermark, key, tokens, redrawn))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -53,12 +54,12 @@ def test_positions_of_many_texts_are_redrawn_as_those_of_one(scheme: str) -> Non
 def test_direct_detection_redraws_the_rows_of_its_blocks(scheme: str, pool: list[bytes]) -> None:
     watermark, texts = Watermark(scheme, 2), documents(12, 2)
     redrawn = [some_redrawn(watermark, tokens, seed) for seed, tokens in enumerate(texts)]
-    found = direct([0] * len(texts))(watermark, [pool], texts, redrawn)
-    for tokens, drawn, (tried,) in zip(texts, redrawn, found, strict=True):
+    for tokens, drawn in zip(texts, redrawn, strict=True):
+        tried = under(direct(0), watermark, pool, tokens, drawn)
         starts = scored_positions(tokens, 2, watermark.context_width)
         sums = []
         for key in pool:
-            wholly = [direct([0])(watermark, [[one]], [tokens], None)[0][0].evidence for one in (key, SEED)]
+            wholly = [under(direct(0), watermark, [one], tokens).evidence for one in (key, SEED)]
             own, seeded = (one.scores for one in wholly)  # type: ignore[union-attr]
             mask = (
                 np.zeros(starts.size, bool) if drawn is None else drawn.rows[starts - watermark.context_width]
@@ -75,11 +76,45 @@ def test_spent_rows_alone_are_found_as_often_as_promised(scheme: str) -> None:
     chance = np.random.default_rng(3)
     tokens = chance.integers(0, 50_000, 120)
     rows = np.ones(tokens.size - watermark.context_width - 1, dtype=np.bool_)
-    texts = [tokens] * 2_000
-    redrawn = [Redrawn(rows, key_lanes(chance.bytes(16))) for _ in texts]
-    for detector in (direct([0] * len(texts)), aligned(5.0), combined([0] * len(texts), -2.0)):
+    redrawn = [Redrawn(rows, key_lanes(chance.bytes(16))) for _ in range(2_000)]
+    for detector in (direct(0), aligned(5.0)):
         p = np.array(
-            [10**tried.evidence.log10_p for (tried,) in detector(watermark, [[key]], texts, redrawn)]
+            [10 ** under(detector, watermark, [key], tokens, one).evidence.log10_p for one in redrawn]
         )
         for rate in (0.01, 0.1):
             assert np.mean(p <= rate) <= rate + 3 * np.sqrt(rate / p.size)
+
+
+@pytest.mark.parametrize("scheme", ["synthid", "gumbel"])
+def test_to_the_likelihood_ratio_a_spent_row_says_nothing_under_any_key(scheme: str) -> None:
+    watermark, lanes = Watermark(scheme, 2), key_lanes(SEED)
+    (tokens,) = written(watermark, POOL[:1], 60, 8)
+    rows = tokens.size - watermark.context_width - 1
+    chance = np.random.default_rng(4)
+
+    def found(spent: np.ndarray) -> np.ndarray:
+        detector = LikelihoodDetector(-2.0, b"", lambda _: None)
+        figures = under(detector, watermark, POOL, tokens, Redrawn(spent, lanes)).evidence
+        return figures.of_keys  # type: ignore[union-attr]
+
+    whole = detect_likelihood(watermark, POOL, tokens).of_keys
+    assert np.array_equal(found(np.zeros(rows, dtype=np.bool_)), whole)
+    assert np.allclose(found(np.ones(rows, dtype=np.bool_)), 0.0, atol=1e-9)
+    beginning = np.arange(rows) < 40
+    kept = tokens[40:]  # what is left is as the rest by itself, but for the prior of where a run begins
+    rest = detect_likelihood(watermark, POOL, kept).of_keys
+    assert abs(found(beginning)[0] - rest[0]) < 0.5 < whole[0] - rest[0]
+    some = chance.random(rows) < 0.5
+    test = LikelihoodTest(watermark, tokens, spent=some, sharp="never")
+    assert np.array_equal(found(some), test.under(POOL).of_keys)
+
+
+@pytest.mark.parametrize("scheme", ["synthid", "gumbel"])
+def test_what_is_left_of_a_spent_text_is_found_under_wrong_keys_as_rarely_as_promised(scheme: str) -> None:
+    watermark, chance = Watermark(scheme, 2), np.random.default_rng(5)
+    (tokens,) = written(watermark, POOL[:1], 60, 8)
+    rows = chance.random(tokens.size - watermark.context_width - 1) < 0.4
+    test = LikelihoodTest(watermark, tokens, spent=rows, rate=0.01, sharp="always")
+    p = 10 ** test.under([chance.bytes(16) for _ in range(4_000)]).p_of_keys
+    for rate in (0.01, 0.1):
+        assert 0.3 * rate <= np.mean(p <= rate) <= 1.1 * rate + 4 * np.sqrt(rate / p.size)

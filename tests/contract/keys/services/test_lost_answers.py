@@ -144,7 +144,7 @@ def test_a_minute_s_documents_are_charged_once(
         with pytest.raises(Client.Refused, match="documents per minute") as error:
             client.submit_job(JOB)
     assert error.value.status == 429
-    assert 0 < (error.value.retry_after or 0) <= 60
+    assert 0 < (error.value.retry_after or 0) <= 120  # this window and, weighted, the next
 
 
 @pytest.fixture

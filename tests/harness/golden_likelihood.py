@@ -1,0 +1,278 @@
+"""Golden vectors of the default question: texts, what a reader said of them, answers; conversations.
+
+`python -m tests.harness.golden_likelihood` writes them anew.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from tests.harness.golden_detection import CALLER, exported, write_lines
+from tests.harness.golden_texts import tokenizer_file
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.detection import Detection
+from ttmark.detect_service.normalization import TextNormalizer
+from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.keys.key_codec import derive_prf_keys
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
+from ttmark.shared.watermark.likelihood.conversation import detect_conversation
+
+FPR = 1e-5
+SECRET = b"golden draws"
+TOKENIZER = TextTokenizer(Tokenizer.from_str(tokenizer_file()))
+
+PROFILES: dict[str, dict[str, Any]] = {
+    "channels": {"scheme": "mcmark", "block_size": 2},
+    "notes": {"scheme": "gumbel", "block_size": 2, "context_width": 2, "pool": 4, "payloads": True},
+    "orders": {"scheme": "dipmark", "block_size": 3, "parameters": {"alpha": 0.4, "blend": 0.9}},
+    "pairs": {"scheme": "gumbel", "block_size": 2, "context_width": 2},
+    "pool": {"scheme": "gumbel", "block_size": 2, "context_width": 2, "pool": 16},
+    "tournament": {"scheme": "synthid", "block_size": 1},
+}
+LETTERS = "abcdefgijklmnopqrsuvwxyz"  # no merge of the tokenizer holds one
+State = Literal["none", "down", "up"]
+Parts = list[list[float]]
+
+
+def reading_keys(profiles: Mapping[str, Mapping[str, Any]] = PROFILES) -> list[UnlockedKey]:
+    """Keys with two versions each, for texts of `TOKENIZER`; secrets from a formula."""
+    keys = []
+    for number, (key_id, given) in enumerate(sorted(profiles.items())):
+        profile = Profile.model_validate({"tokenizer_fingerprint": TOKENIZER.fingerprint, **given})
+        versions = [
+            UnlockedVersion(version, state, *derive_prf_keys(bytes([number, 64 + version] * 16), profile))
+            for version, state in enumerate((KeyState.ACTIVE, KeyState.PRIMARY), 1)
+        ]
+        keys.append(UnlockedKey(key_id, CALLER.tenant, profile, 1, tuple(versions)))
+    return keys
+
+
+def written(
+    generator: np.random.Generator,
+    watermark: Watermark,
+    prf_key: bytes | None,
+    tokens: int,
+    *,
+    accents: bool = False,
+    sharpness: float = 0.5,
+) -> str:
+    """Text of whole blocks that the tokenizer reads as they were made, unmarked without a key.
+
+    Args:
+        accents: of pairs: an accented letter, which has two tokens, is a block now and then.
+        sharpness: of the twelve candidates' weights: larger ones leave less choice.
+    """
+    size = watermark.block_size
+    tracker = ContextTracker(size, watermark.context_width)
+    text, ids = "", list[int]()
+    while len(ids) + size <= tokens:
+        blocks = ["".join(generator.choice(list(LETTERS), size)) for _ in range(12)]
+        if size > 1:
+            blocks[:2] = [" " + block[1:] for block in blocks[:2]]
+        if accents and size == 2:
+            blocks[2:4] = "é", "ü"
+        probs = generator.dirichlet(np.full(12, 1 / sharpness))
+        context = tracker.next_context(ids)
+        rows: NDArray[np.int64] = np.array([TOKENIZER.encode(block) for block in blocks])
+        if context is not None and prf_key is not None:
+            lanes = key_lanes(prf_key)[None]
+            probs = watermark.reweight(lanes, np.array([context]), rows, probs, np.array([0, 12]))
+        chosen = int(generator.choice(12, p=probs / probs.sum()))
+        text, ids = text + blocks[chosen], [*ids, *rows[chosen].tolist()]
+    return text
+
+
+def said_of(text: str) -> Parts:
+    """What a made-up reader says: [end in bytes, ln p] of parts that may be pieces of a character."""
+    data = text.encode()
+    generator = np.random.default_rng(zlib.crc32(data))
+    parts, end = Parts(), 0
+    while end < len(data):
+        end = min(len(data), end + int(generator.integers(1, 4)))
+        nats = generator.exponential(30.0 if generator.random() < 0.15 else 1.5)
+        parts.append([end, round(-float(nats), 2)])
+    return parts
+
+
+def byte_reading(parts: Parts) -> ByteReading:
+    """The same as the service gets it."""
+    ends = [int(end) for end, _ in parts]
+    said = [value for _, value in parts]
+    return ByteReading.checked([0, *ends][: len(ends)], ends, said, ends[-1])
+
+
+def answered(
+    keys: Sequence[UnlockedKey],
+    document: Document,
+    *,
+    reader: State = "none",
+    wanted: Literal["auto", "always", "never"] = "auto",
+    names: Sequence[str] | None = None,
+    fails: bool = False,
+    fpr: float = FPR,
+) -> DetectionResult:
+    """What the service answers about a document, whose texts the made-up reader reads.
+
+    Args:
+        fails: the reader fails when it is asked.
+    """
+    backend = DetectionBackend(
+        FixedKeys.of(keys), TokenizerSet([TOKENIZER]), max_document_tokens=10_000, draw_secret=SECRET
+    )
+    asked = CombinedRequest(
+        inputs=[document], keys=None if names is None else list(names), fpr=fpr, reader=wanted
+    )
+    detection = Detection(asked, CALLER, backend, "golden", reader=reader)
+    unread = detection.look()
+    readings = {} if fails else {text: byte_reading(said_of(text)) for text in unread}
+    (result,) = detection.answer(readings).results
+    return result
+
+
+def readers_of(document: Document) -> list[DocumentReader]:
+    """The readings of a document."""
+    return DocumentReader.readings(document, TokenizerSet([TOKENIZER]), TextNormalizer(), normalize=True)
+
+
+def documents(keys: Sequence[UnlockedKey]) -> dict[str, str]:
+    """Texts by name."""
+    by_id = {key.key_id: key for key in keys}
+    generator = np.random.default_rng(34)
+
+    def write(key_id: str, tokens: int, *, version: int = 2, number: int = 0, **options: Any) -> str:
+        key = by_id[key_id]
+        prf_key = key.versions[version - 1].prf_keys[number]
+        return written(generator, key.profile.watermark(), prf_key, tokens, **options)
+
+    def plain(tokens: int) -> str:
+        return written(generator, by_id["pairs"].profile.watermark(), None, tokens)
+
+    pairs = write("pairs", 80)
+    return {
+        "whole": pairs,
+        "choiceless": write("pairs", 80, sharpness=8.0),
+        "old": write("pairs", 80, version=1),
+        "hidden": write("pairs", 80).replace("a", "\N{CYRILLIC SMALL LETTER A}"),
+        "accents": write("pairs", 80, accents=True).replace("é", "e\N{COMBINING ACUTE ACCENT}"),
+        "edited": pairs[:30] + "ZZZ" + pairs[37:61] + pairs[62:],
+        "short": write("pairs", 20),
+        "passage": f"{plain(140)} \N{OWL}\N{OWL}\n{write('pairs', 90)}.{plain(140)}",
+        "looped": pairs[:40] * 4,
+        "long": plain(500) + write("pairs", 120) + plain(300),
+        "channels": write("channels", 120),
+        "orders": write("orders", 150),
+        "tournament": write("tournament", 120),
+        "pool": write("pool", 60, number=11),
+        "stitched": f"{write('notes', 80, number=3)} {plain(60)} {write('notes', 80, number=1)}",
+        "note": write("notes", 60, number=2),
+        "unmarked": plain(100),
+    }
+
+
+CASES: list[tuple[str, list[str] | None, State, Literal["auto", "always", "never"]]] = [
+    *[(name, ["pairs"], "none", "auto") for name in ("whole", "hidden", "accents", "edited", "short")],
+    *[(name, ["pairs"], "none", "auto") for name in ("choiceless", "passage", "looped", "long", "unmarked")],
+    *[(name, ["pairs"], "up", "always") for name in ("whole", "hidden", "accents", "edited", "short")],
+    *[(name, ["pairs"], "up", "auto") for name in ("choiceless", "passage", "looped", "long", "unmarked")],
+    *[(name, [name], "none", "auto") for name in ("channels", "orders", "tournament", "pool")],
+    *[(name, [name], "up", "always") for name in ("channels", "orders", "tournament", "pool")],
+    *[(name, ["notes"], "none", "auto") for name in ("stitched", "note")],
+    *[(name, None, "up", "auto") for name in ("old", "note", "hidden", "short")],
+    ("whole", ["pairs"], "up", "never"),
+    ("edited", ["pairs"], "down", "auto"),
+]
+CONVERSATIONS: list[tuple[str, list[str], bool]] = [
+    ("pairs", ["whole", "unmarked", "edited"], False),
+    ("pairs", ["short", "old", "choiceless"], True),
+    ("pool", ["unmarked", "pool", "short"], False),
+]
+
+
+def shown(result: Any) -> dict[str, Any]:
+    """What the vectors hold of an answer."""
+    fields = {"verdict", "tokens", "reading", "log10_p", "log10_e", "hypotheses", "scored_blocks", "reader"}
+    fields |= {"pool_keys_found", "scope", "marked_share", "weak", "tokens_needed", "tokens_typical"}
+    answer: dict[str, Any] = result.model_dump(mode="json", include=fields, exclude_none=True)
+    if result.key is not None:
+        answer["key"] = [result.key.key_id, result.key.version, result.key.pool_key, result.key.payload]
+    answer["segments"] = [
+        [one.start_token, one.end_token, one.log10_e_value, one.key.version, one.key.pool_key]
+        for one in result.segments
+    ]
+    return answer
+
+
+def likelihood_vectors() -> dict[str, Any]:
+    """Keys, documents, what was said of them, and answers of the production code."""
+    keys = reading_keys()
+    texts = documents(keys)
+    cases: list[dict[str, Any]] = []
+    for name, names, reader, wanted in CASES:
+        found = answered(keys, Document(text=texts[name]), reader=reader, wanted=wanted, names=names)
+        asked = {"document": name, "keys": names or "any", "reader": reader, "wanted": wanted}
+        cases.append({**asked, "answer": shown(found)})
+    read = {name for name, _, reader, _ in CASES if reader == "up"}
+    read |= {name for _, names, by_model in CONVERSATIONS if by_model for name in names}
+    return {
+        "mixtures": mixture_digests(),
+        "fpr": FPR,
+        "draw_secret": SECRET.hex(),
+        "keys": list(map(exported, keys)),
+        "documents": texts,
+        "read_as": {
+            name: [said_of(one.text) for one in readers_of(Document(text=text))]
+            for name, text in texts.items()
+            if name in read
+        },
+        "cases": cases,
+        "conversations": [conversation(keys, texts, *one) for one in CONVERSATIONS],
+    }
+
+
+def conversation(
+    keys: Sequence[UnlockedKey], texts: Mapping[str, str], key_id: str, names: Sequence[str], by_model: bool
+) -> dict[str, Any]:
+    """Messages under the newest version of a key, as they were sent."""
+    (key,) = [one for one in keys if one.key_id == key_id]
+    readers = [readers_of(Document(text=texts[name]))[0] for name in names]
+    said = [
+        reader.reading(key, byte_reading(said_of(reader.text))) if by_model else None for reader in readers
+    ]
+    found = detect_conversation(
+        key.profile.watermark(),
+        key.versions[-1].prf_keys,
+        [reader.token_ids(key) for reader in readers],
+        readings=said,
+    )
+    return {
+        "key": key_id,
+        "messages": list(names),
+        "read": by_model,
+        "grown": found.grown.tolist(),
+        "log10_p": found.log10_p,
+    }
+
+
+def mixture_digests() -> dict[str, str]:
+    """SHA-256 of the files of mixtures."""
+    folder = resources.files("ttmark.shared.watermark") / "tables"
+    names = [f"mixtures-r{size}.json" for size in (1, 2, 3)]
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+
+
+if __name__ == "__main__":
+    write_lines("likelihood", likelihood_vectors())

@@ -1,0 +1,109 @@
+"""`python -m tests.harness.marked_answers FOLDER FILE [COUNT] [PROMPTS] [TOKENS]`: marked answers of SmolLM2.
+
+FOLDER is SmolLM2's. Writes COUNT answers to PROMPTS chat prompts into FILE as JSON lines, with the prompt's
+number, the key of the pool and what it is, the token ids and the text; sampling, profile and branch budget
+are what a key and the service have where nothing is said. Answers that FILE holds are kept, so an
+interrupted run goes on.
+"""
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import torch
+
+from ttmark.evaluation.inputs import read_field
+from ttmark.evaluation.options import CHAT_PROMPTS_PATH
+from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.smollm2.sampling import SAMPLING
+from ttmark.shared.watermark import Watermark
+
+POOL = 16
+WATERMARK = Watermark("gumbel", 2, 2)
+SAMPLED = {name: SAMPLING[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
+AT_ONCE, BRANCHES = 48, 8
+CHAT = "<|im_start|>"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedAnswer:
+    """An answer, the prompt it is to, and its key's number in the pool."""
+
+    index: int
+    prompt: int
+    key: int
+    prf_key: bytes
+    ids: tuple[int, ...]
+    text: str
+
+
+def pool() -> list[bytes]:
+    """The keys of the pool."""
+    return [hashlib.sha256(f"pool {number}".encode()).digest()[:16] for number in range(POOL)]
+
+
+def read_answers(file: Path) -> list[MarkedAnswer]:
+    """Those of the file, in the order of their indices; a line that was cut off is left out."""
+    return sorted(_lines(file), key=lambda answer: answer.index)
+
+
+def _lines(file: Path) -> Iterator[MarkedAnswer]:
+    for line in file.read_bytes().splitlines(keepends=True) if file.exists() else ():
+        if line.endswith(b"\n"):
+            said = orjson.loads(line)
+            prf_key, ids = bytes.fromhex(said["prf_key"]), tuple(said["ids"])
+            yield MarkedAnswer(said["index"], said["prompt"], said["key"], prf_key, ids, said["text"])
+
+
+async def write(engine: Engine, file: Path, count: int, prompts: int, tokens: int) -> None:
+    """Answers that the file lacks, each when it is done."""
+    asked = [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)][:prompts]
+    prompt_ids = [
+        tuple(engine.tokenizer.backend.encode(text, add_special_tokens=False).ids) for text in asked
+    ]
+    known, keys, places = {answer.index for answer in _lines(file)}, pool(), asyncio.Semaphore(AT_ONCE)
+
+    async def one(index: int) -> None:
+        prompt = index % len(asked)
+        key = int.from_bytes(hashlib.sha256(f"key of {index}".encode()).digest()[:4], "big") % POOL
+        async with places:
+            request = GenerationRequest(
+                request_id=str(index),
+                prompt_ids=prompt_ids[prompt],
+                sampling=SamplingParams(tokens, seed=index, max_branches=BRANCHES, **SAMPLED),
+                marking=Marking("key", 1, "profile", WATERMARK, keys[key]),
+            )
+            deltas = [delta async for delta in engine.generate(request)]
+        said = {
+            "index": index,
+            "prompt": prompt,
+            "key": key,
+            "prf_key": keys[key].hex(),
+            "ids": [token for delta in deltas for token in delta.token_ids],
+            "text": "".join(delta.text for delta in deltas),
+        }
+        with file.open("ab") as lines:
+            lines.write(orjson.dumps(said) + b"\n")
+
+    await asyncio.gather(*(one(index) for index in range(count) if index not in known))
+
+
+def main() -> None:
+    """Writes what is asked for."""
+    folder, file, *numbers = sys.argv[1:]
+    count, prompts, tokens = map(int, [*numbers, *("2000", "40", "200")[len(numbers) :]])
+    torch.set_num_threads(1)
+    engine = Engine.load(folder, EngineSettings(threads=1, max_sequences=AT_ONCE, max_branches=BRANCHES))
+    engine.start()
+    try:
+        asyncio.run(write(engine, Path(file), count, prompts, tokens))
+    finally:
+        engine.stop(0.0)
+
+
+if __name__ == "__main__":
+    main()

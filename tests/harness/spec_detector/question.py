@@ -1,0 +1,329 @@
+"""`POST /v1/detect`, and conversations: from exported keys and the readings of a document to an answer."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tests.harness.spec_detector.detector import Reach, too_short
+from tests.harness.spec_detector.paths import Text, log10_sums, posterior
+from tests.harness.spec_detector.ratios import NEUTRAL, PLAIN, Array, cells_of, ratios_of
+from tests.harness.spec_detector.said import Parts, Said
+from tests.harness.spec_detector.scheme import Scheme
+from tests.harness.spec_detector.scores import disjoint
+from tests.harness.spec_detector.sharp import Tail, log10_mean, log10_sum, seed_of
+
+Row = tuple[int, ...]
+ReaderState = Literal["none", "down", "not_needed", "read"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Tokens as one reading of a text gives them; where they end in its bytes, and what was said of it.
+
+    The last two are None of token ids, or where nothing was said.
+    """
+
+    tokens: Sequence[int]
+    ends: Sequence[int] | None = None
+    parts: Parts | None = None
+
+    def said(self) -> Said | None:
+        return None if self.parts is None or self.ends is None else Said(self.parts, self.ends)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the service answers as well; `segments` are first and exclusive last token, log10 E, pool key."""
+
+    verdict: str
+    log10_p: float
+    log10_e: float
+    hypotheses: int
+    scored_blocks: int
+    key: tuple[str, int, int]
+    fired: int
+    reader: ReaderState
+    weak: bool
+    scope: str | None = None
+    share: tuple[float, float, float] | None = None
+    segments: tuple[tuple[int, int, float, int], ...] = ()
+    tokens_needed: int | None = None
+    tokens_typical: int | None = None
+
+
+@dataclass(frozen=True)
+class _Try:
+    """One version on one reading."""
+
+    export: dict[str, Any]
+    version: dict[str, Any]
+    reading: int
+    of_keys: Array
+    own_p: list[float]
+    scored: int
+
+    @property
+    def keys(self) -> list[bytes]:
+        return [bytes.fromhex(key) for key in self.version["prf_keys"]]
+
+    @property
+    def best(self) -> int:
+        return min(range(len(self.own_p)), key=lambda k: (self.own_p[k], -self.of_keys[k]))
+
+    @property
+    def log10_p(self) -> float:
+        return min(0.0, min(self.own_p) + math.log10(len(self.own_p)))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step of the question: all versions on all readings."""
+
+    best: _Try
+    log10_p: float
+    log10_e: float
+    hypotheses: int
+    fired: tuple[tuple[_Try, int], ...]
+
+
+def rows_of(scheme: Scheme, tokens: Sequence[int]) -> list[Row]:
+    """(context, block) at each position."""
+    width = scheme.width + scheme.size
+    return [tuple(tokens[at : at + width]) for at in range(len(tokens) - width + 1)]
+
+
+def text_of(scheme: Scheme, tokens: Sequence[int], said: Said | None, seen: set[Row]) -> Text:
+    """A text without a key; `seen` are rows of messages before it, and then of this one too."""
+    ratios, contexts = ratios_of(scheme), set()
+    rows = rows_of(scheme, tokens)
+    classes = [PLAIN] * len(rows) if said is None else said.classes(scheme, ratios)
+    for at, row in enumerate(rows):
+        context = (row[: scheme.width], at % scheme.size)
+        if row in seen:
+            classes[at] = NEUTRAL
+        elif context in contexts:
+            classes[at] = ratios.spent(classes[at])
+        seen.add(row)
+        contexts.add(context)
+    surprise = None if said is None else said.surprise(scheme)
+    return Text(ratios, scheme.size, np.array(classes, dtype=np.int64), surprise)
+
+
+def cells_under(scheme: Scheme, key: bytes, tokens: Sequence[int]) -> Array:
+    """The cell of the block at each position."""
+    rows = rows_of(scheme, tokens)
+    scores = [scheme.score(key, row[: scheme.width], row[scheme.width :], 0) for row in rows]
+    return cells_of(scheme, np.array(scores, dtype=np.float64))
+
+
+def log10_evidence(text: Text, cells: Array) -> Array:
+    """log10 E of rows of cells."""
+    return log10_mean(log10_sums(text, text.priors(), cells))
+
+
+def detect_combined(
+    exports: Sequence[dict[str, Any]],
+    readings: Sequence[Reading],
+    fpr: float,
+    *,
+    secret: bytes,
+    reader: Literal["none", "down", "up"] = "none",
+    wanted: Literal["auto", "always", "never"] = "auto",
+) -> Found:
+    """The answer for a document.
+
+    Args:
+        readings: with what a reader says of them if it is asked, with nothing where it fails.
+    """
+    two = reader == "up" and wanted != "never" and all(reading.ends is not None for reading in readings)
+    silent = [replace(reading, parts=None) for reading in readings]
+    step = _step(exports, silent, fpr, 0.1 if two else 1.0, secret)
+    is_missed = reader == "down" and wanted != "never"
+    state: ReaderState = "down" if is_missed else "none"
+    log10_p, log10_e = step.log10_p, step.log10_e
+    if two:
+        log10_p, log10_e, state = min(0.0, log10_p + 1), log10_e - 1, "not_needed"
+        open_ = step.log10_p > math.log10(fpr * 0.1)
+        open_ &= float(step.best.of_keys.max()) >= 0.8 * math.log10(step.hypotheses)
+        if wanted == "always" or open_:
+            state = "down"
+            if all(reading.parts is not None for reading in readings):
+                state = "read"
+                second = _step(exports, readings, fpr, 0.9, secret)
+                read_p = min(0.0, second.log10_p - math.log10(0.9))
+                log10_e = log10_sum([log10_e, second.log10_e + math.log10(0.9)])
+                step = step if log10_p < read_p else second
+                log10_p = min(log10_p, read_p)
+    used = readings if state == "read" else silent
+    return _answer(exports, used, fpr, step, log10_p, log10_e, state)  # type: ignore[arg-type]
+
+
+def _step(
+    exports: Sequence[dict[str, Any]], readings: Sequence[Reading], fpr: float, share: float, secret: bytes
+) -> _Step:
+    versions = [(one, version) for one in exports for version in reversed(one["versions"])]
+    versions = [(one, version) for one, version in versions if "prf_keys" in version]
+    limit = math.log10(fpr) + math.log10(share) - math.log10(len(versions) * len(readings))
+    best, log10_p, of_readings, fired, hypotheses = None, math.inf, [], {}, 0
+    for number, reading in enumerate(readings):
+        tails: dict[Any, Tail] = {}
+        tries = [_try(*one, number, reading, limit, secret, tails) for one in versions]
+        own = min(tries, key=lambda one: one.log10_p)
+        of_reading = min(0.0, own.log10_p + math.log10(len(versions)))
+        of_readings.append(float(log10_mean(np.concatenate([one.of_keys for one in tries]))))
+        hypotheses += sum(one.of_keys.size for one in tries)
+        fired[number] = [
+            (min(0.0, p + math.log10(len(one.own_p))), one, k)
+            for one in tries
+            for k, p in enumerate(one.own_p)
+            if min(0.0, p + math.log10(len(one.own_p))) <= limit
+        ]
+        if of_reading < log10_p:
+            best, log10_p = own, of_reading
+    assert best is not None
+    in_order = sorted(fired[best.reading], key=lambda one: one[0])
+    return _Step(
+        best,
+        min(0.0, log10_p + math.log10(len(readings))),
+        float(log10_mean(np.array(of_readings))),
+        hypotheses,
+        tuple((one, k) for _, one, k in in_order),
+    )
+
+
+def _try(
+    export: dict[str, Any],
+    version: dict[str, Any],
+    number: int,
+    reading: Reading,
+    limit: float,
+    secret: bytes,
+    tails: dict[Any, Tail],
+) -> _Try:
+    scheme, tokens = Scheme(export["profile"]), reading.tokens
+    text = text_of(scheme, tokens, reading.said(), set())
+    keys = [bytes.fromhex(key) for key in version["prf_keys"]]
+    cells = [cells_under(scheme, key, tokens) for key in keys]
+    of_keys = log10_evidence(text, np.array(cells).reshape(len(keys), -1))
+    log10_rate = limit - math.log10(len(keys))
+    own_p = []
+    for found, row in zip(of_keys.tolist(), cells, strict=True):
+        p = min(0.0, -found)
+        if text.positions and found >= 0.3 * (-log10_rate - 1.5):
+            name = (str(export["profile"]), len(keys))
+            if name not in tails:
+                tails[name] = Tail(text, log10_rate, seed_of(secret, scheme.null.name, tokens, text))
+            p = tails[name].log10_p(row)
+        own_p.append(p)
+    scored = int(np.count_nonzero(text.classes != NEUTRAL))
+    return _Try(export, version, number, of_keys, own_p, scored)
+
+
+def _answer(
+    exports: Sequence[dict[str, Any]],
+    readings: Sequence[Reading],
+    fpr: float,
+    step: _Step,
+    log10_p: float,
+    log10_e: float,
+    state: ReaderState,
+) -> Found:
+    best = step.best
+    name = (best.export["key_id"], best.version["version"])
+    found = Found(
+        verdict="watermarked",
+        log10_p=log10_p,
+        log10_e=log10_e,
+        hypotheses=step.hypotheses,
+        scored_blocks=best.scored,
+        key=(*name, best.best),
+        fired=sum((one.export["key_id"], one.version["version"]) == name for one, _ in step.fired),
+        reader=state,
+        weak=log10_p <= min(math.log10(fpr) + 2, -2),
+    )
+    if log10_p <= math.log10(fpr):
+        return _with_passages(found, readings[best.reading], step)
+    every = [
+        Reach(Scheme(one["profile"]), blocks, len(version["prf_keys"]))
+        for reading in readings
+        for one in exports
+        for version in one["versions"]
+        if "prf_keys" in version
+        for blocks in [_blocks(Scheme(one["profile"]), len(reading.tokens))]
+    ]
+    short = too_short(every, math.log10(fpr) - math.log10(len(every)))
+    needed, typical = short or (None, None)
+    verdict = "too_short" if short else "not_detected"
+    return replace(found, verdict=verdict, tokens_needed=needed, tokens_typical=typical)
+
+
+def _blocks(scheme: Scheme, tokens: int) -> int:
+    return max(0, -(-(tokens - scheme.width - scheme.size + 1) // scheme.size))
+
+
+def _with_passages(found: Found, reading: Reading, step: _Step) -> Found:
+    n, spans, shares = len(reading.tokens), [], []
+    for one, k in step.fired or [(step.best, step.best.best)]:
+        scheme = Scheme(one.export["profile"])
+        text = text_of(scheme, reading.tokens, reading.said(), set())
+        cells = cells_under(scheme, one.keys[k], reading.tokens)
+        carried = carried_by(scheme, text, cells, reading.tokens)
+        shares.append([carried.mean(), (carried >= 0.95).mean(), (carried >= 0.05).mean()])
+        most = math.log10(max(1, n * (n + 1) // 2) * step.hypotheses)
+        name = (one.export["key_id"], one.version["version"], k)
+        for start, end in _runs(carried >= 0.5):
+            at = np.arange(text.positions) + scheme.width
+            rest = text.with_neutral((at < end) & (at + scheme.size > start))
+            gain = log10_evidence(text, cells[None])[0] - log10_evidence(rest, cells[None])[0]
+            spans.append((most - float(gain), start, end, name))
+    kept = disjoint([(e, start, end) for e, start, end, _ in spans])
+    makers = {(e, start, end): name for e, start, end, name in reversed(spans)}
+    estimate, low, high = np.sum(shares, axis=0).tolist()
+    estimate, high = min(1.0, estimate), min(1.0, high)
+    listed = kept if high < 1 or len({makers[one] for one in kept}) > 1 else []
+    return replace(
+        found,
+        scope="passages" if listed else "whole",
+        share=(estimate, min(low, estimate), max(high, estimate)),
+        segments=tuple(sorted((start, end, e, makers[e, start, end][2]) for e, start, end in listed)),
+    )
+
+
+def carried_by(scheme: Scheme, text: Text, cells: Array, tokens: Sequence[int]) -> Array:
+    """How much each token is carried."""
+    if not text.positions:
+        return np.zeros(len(tokens))
+    apart = [posterior(text, prior, cells)[1:] for prior in text.priors()]
+    logs = np.array([log for _, log in apart])
+    weights = 10.0 ** (logs - logs.max())
+    mean = sum(weight * one for weight, (one, _) in zip(weights / weights.sum(), apart, strict=True))
+    first: dict[Row, int] = {}
+    equal = [first.setdefault(row, at) for at, row in enumerate(rows_of(scheme, tokens))]
+    place = np.clip(np.arange(len(tokens)) - scheme.width, 0, text.positions - 1)
+    return 1.0 - np.asarray(mean)[equal][place]
+
+
+def _runs(flags: Array) -> Iterator[tuple[int, int]]:
+    start = None
+    for at, flag in enumerate([*flags.tolist(), False]):
+        if flag and start is None:
+            start = at
+        elif not flag and start is not None:
+            yield start, at
+            start = None
+
+
+def detect_conversation(
+    profile: dict[str, Any], keys: Sequence[bytes], messages: Sequence[Reading]
+) -> tuple[list[float], float]:
+    """log10 of the product up to each message, and log10 p."""
+    scheme, seen, grown, total = Scheme(profile), set[Row](), [], 0.0
+    for message in messages:
+        text = text_of(scheme, message.tokens, message.said(), seen)
+        cells = np.array([cells_under(scheme, key, message.tokens) for key in keys]).reshape(len(keys), -1)
+        total += float(log10_mean(log10_evidence(text, cells)))
+        grown.append(total)
+    return grown, -max([0.0, *grown])

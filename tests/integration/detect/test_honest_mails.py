@@ -1,0 +1,114 @@
+"""Mails that share a signature, sent to a service by a plain token, an evidence token and as a job."""
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.integration.detect.service_figures import free_port, running, service_environment
+from ttmark.evaluation.inputs import read_human_texts
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
+
+SIGNATURE = 24
+RATE = 1e-5
+PROFILE = {"scheme": "gumbel", "context_width": 2, "pool": 16}  # the default of a key
+SCOPES = {"plain": {Scope.DETECT}, "evidence": {Scope.DETECT, Scope.DETECT_EVIDENCE}, "job": {Scope.DETECT}}
+SENT = [(60, 50), (60, 150), (5_000, 150)]
+Ask = Callable[[list[str]], Counter[str]]
+
+
+def mails(count: int, length: int) -> list[str]:
+    """Different mails of so many words of prose, the last ones of which are one signature."""
+    prose = "\n".join(read_human_texts(HUMAN_TEXTS_PATH)).split()
+    signature = " ".join(prose[:SIGNATURE])
+    step = (len(prose) - length) // count
+    starts = range(SIGNATURE, SIGNATURE + step * count, step)
+    return [f"{' '.join(prose[start:][: length - SIGNATURE])}\n-- \n{signature}" for start in starts]
+
+
+async def provision(folder: Path) -> dict[str, str]:
+    """A token of each kind, each of a tenant with a key of its own."""
+    kek = KeyEncryptionKey(bytes(32))
+    (folder / "kek").write_text(bytes(32).hex())
+    store = open_store(f"sqlite:///{folder / 'keys.db'}")
+    fingerprint = TextTokenizer.load(DEMO_MODEL_PATH).fingerprint
+    profile = Profile.model_validate(PROFILE | {"tokenizer_fingerprint": fingerprint})
+    tokens = {}
+    for kind, scopes in SCOPES.items():
+        await KeyRing(store, kek).create(kind, tenant=kind, profile=profile)
+        tokens[kind], _ = await TokenRegistry(store, kek).create(tenant=kind, scopes=scopes)
+    await store.close()
+    return tokens
+
+
+@pytest.fixture(scope="module")
+def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ask]]:
+    """How texts are asked about: what is said of them, counted."""
+    folder = tmp_path_factory.mktemp("mails")
+    tokens = asyncio.run(provision(folder))
+    port = free_port()
+    command = [sys.executable, "-m", "ttmark.services", "serve", "detect"]
+    with (
+        running(command, port, service_environment(folder, port)),
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as client,
+    ):
+
+        def one_by_one(kind: str) -> Ask:
+            headers = {"Authorization": f"Bearer {tokens[kind]}"}
+
+            def ask(text: str) -> str:
+                body = {"inputs": [{"text": text}], "fpr": RATE}
+                (result,) = client.post("/v1/detect", json=body, headers=headers).json()["results"]
+                return str(result["verdict"])
+
+            return lambda texts: Counter(map(ask, texts))
+
+        def as_a_job(texts: list[str]) -> Counter[str]:
+            headers = {"Authorization": f"Bearer {tokens['job']}"}
+            body = {"inputs": [{"text": text} for text in texts], "fpr": RATE}
+            made = client.post("/v1/detect/jobs", json=body, headers=headers).raise_for_status().json()
+            address = f"/v1/detect/jobs/{made['id']}"
+            while client.get(address, headers=headers).json()["status"] != "finished":
+                time.sleep(0.2)
+            said: Counter[str] = Counter()
+            offset: int | None = 0
+            while offset is not None:
+                page = client.get(f"{address}/results", params={"offset": offset}, headers=headers).json()
+                said += Counter(
+                    one["result"]["verdict"] if one.get("result") else one["error"]["code"]
+                    for one in page["results"]
+                )
+                offset = page.get("next_offset")
+            return said
+
+        yield {"plain": one_by_one("plain"), "evidence": one_by_one("evidence"), "job": as_a_job}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("way", SCOPES)
+@pytest.mark.parametrize(("count", "length"), SENT)
+def test_every_mail_is_answered(
+    ways: dict[str, Ask], way: str, count: int, length: int, record_result: Callable[[str, str, str], None]
+) -> None:
+    said = ways[way](mails(count, length))
+    print(f"{count} mails of {length} words, {way}: {dict(said)}")
+    record_result(
+        f"{count:,} mails of {length} words with one signature of {SIGNATURE}, at {RATE:g}, {way}",
+        "each gets a verdict",
+        ", ".join(f"{number:,} {verdict}" for verdict, number in said.items()),
+    )
+    assert said["not_detected"] + said["too_short"] + said["watermarked"] == count
+    assert said["watermarked"] <= 1  # by chance

@@ -1,0 +1,39 @@
+"""Keys as a detector is given them, from a watermark and PRF keys."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ttmark.detect_service.detectors import Detector, Tried
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.redrawn import Redrawn
+
+
+def held(watermark: Watermark, *pools: Sequence[bytes], key_id: str = "key") -> UnlockedKey:
+    """A key of tenant a with a version for each pool of PRF keys; the last one is the newest."""
+    profile = Profile(
+        scheme=watermark.scheme,
+        block_size=watermark.block_size,
+        context_width=watermark.context_width,
+        parameters=watermark.parameters,
+        tokenizer_fingerprint="0" * 64,
+    )
+    versions = tuple(
+        UnlockedVersion(number, KeyState.ACTIVE, *pool) for number, pool in enumerate(pools, start=1)
+    )
+    return UnlockedKey(key_id, "a", profile, 1, versions)
+
+
+def under(
+    detector: Detector,
+    watermark: Watermark,
+    pool: Sequence[bytes],
+    tokens: np.ndarray,
+    redrawn: Redrawn | None = None,
+) -> Tried:
+    """What a detector finds in a document under one pool."""
+    key = held(watermark, pool)
+    return detector(key, key.versions[0], tokens, redrawn)

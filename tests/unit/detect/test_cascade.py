@@ -1,0 +1,89 @@
+"""Two steps, without a reader and with one, share the rate of one question."""
+
+import numpy as np
+import pytest
+
+from tests.unit.detect.held_keys import held
+from ttmark.detect_service.cascade import (
+    FIRST_SHARE,
+    SECOND_SHARE,
+    may_be_read,
+    with_reading,
+    without_reading,
+)
+from ttmark.detect_service.decision import decide
+from ttmark.detect_service.detectors import LikelihoodFigures
+from ttmark.detect_service.pipeline import Finding, Reach
+from ttmark.shared.watermark import Watermark
+
+TRIALS = 2_000
+KEYS = 16
+
+
+def finding(log10_p: float = 0.0, log10_e: float | None = 0.0, best_log10_e: float = 0.0) -> Finding:
+    """Of one version with a pool of 16 keys."""
+    key = held(Watermark("gumbel", 2), [bytes(16)])
+    of_keys = np.array([best_log10_e, *[-1.0] * (KEYS - 1)])
+    return Finding(
+        key=key,
+        version=key.versions[0],
+        pool_key=0,
+        fired=(),
+        evidence=LikelihoodFigures(log10_p, of_keys, 100, KEYS),
+        log10_p=log10_p,
+        log10_e=log10_e,
+        hypotheses=KEYS,
+        segments=None,
+        reach=(Reach(key.profile.watermark(), 100, KEYS),),
+        null_log10_p=0.0,
+    )
+
+
+def test_the_shares_of_both_steps_are_the_whole_rate() -> None:
+    assert FIRST_SHARE + SECOND_SHARE == 1.0
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.01])
+@pytest.mark.parametrize("wanted", ["auto", "always"])
+def test_however_the_steps_hang_together_what_is_found_keeps_to_the_rate(rate: float, wanted) -> None:
+    """p-values of both steps are uniform: alike, independent, or one small where the other is large."""
+    chance = np.random.default_rng(1)
+    first = chance.random(TRIALS)
+    for second in (first, 1.0 - first, chance.random(first.size)):
+        found = 0
+        for p1, p2 in zip(np.log10(first).tolist(), np.log10(second).tolist(), strict=True):
+            one = finding(p1, best_log10_e=-p1)
+            read = may_be_read(one, rate, wanted)
+            both = with_reading(one, finding(p2)) if read else without_reading(one)
+            found += decide(both, rate).verdict == "watermarked"
+        assert found <= rate * first.size + 4 * np.sqrt(rate * first.size)
+
+
+def test_what_is_found_without_reading_is_not_read_and_what_nothing_speaks_for_neither() -> None:
+    likely, unlikely = 3.0, 0.5
+    assert may_be_read(finding(-5.9, best_log10_e=likely), 1e-5, "auto")
+    assert not may_be_read(finding(-6.0, best_log10_e=likely), 1e-5, "auto")
+    assert not may_be_read(finding(-0.1, best_log10_e=unlikely), 1e-5, "auto")
+    for one in (finding(-9.0, best_log10_e=9.0), finding(), finding(-5.9, best_log10_e=likely)):
+        assert may_be_read(one, 1e-5, "always")
+        assert not may_be_read(one, 1e-5, "never")
+
+
+def test_the_p_value_is_the_smaller_one_by_the_share_of_its_step() -> None:
+    first, second = finding(-7.0), finding(-5.0)
+    assert with_reading(first, second).log10_p == pytest.approx(-6.0)
+    assert with_reading(first, second).evidence is first.evidence
+    second = finding(-6.5)
+    assert with_reading(first, second).log10_p == pytest.approx(-6.5 + np.log10(10 / 9))
+    assert with_reading(first, second).evidence is second.evidence
+    assert without_reading(first).log10_p == pytest.approx(-6.0)
+    assert with_reading(finding(-0.5), finding(-0.01)).log10_p == 0.0
+
+
+@pytest.mark.parametrize(("first", "second"), [(2.0, 3.0), (-4.0, 250.0), (400.0, -400.0), (0.0, 0.0)])
+def test_e_is_a_tenth_of_the_first_step_and_nine_of_the_second(first: float, second: float) -> None:
+    both = with_reading(finding(log10_e=first), finding(log10_e=second)).log10_e
+    alone = without_reading(finding(log10_e=first)).log10_e
+    most = max(first, second)
+    assert both == pytest.approx(most + np.log10(0.1 * 10 ** (first - most) + 0.9 * 10 ** (second - most)))
+    assert alone == pytest.approx(first - 1.0)

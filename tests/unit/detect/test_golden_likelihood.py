@@ -1,0 +1,213 @@
+"""The default question: golden vectors, and the second detector written from `docs/spec.md` alone."""
+
+import hashlib
+import json
+from importlib import resources
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from tests.harness.golden import GOLDEN
+from tests.harness.golden_detection import exported
+from tests.harness.golden_likelihood import (
+    LETTERS,
+    SECRET,
+    answered,
+    likelihood_vectors,
+    reading_keys,
+    said_of,
+    shown,
+    written,
+)
+from tests.harness.spec_detector import Reading, detect_combined, detect_conversation
+from tests.harness.spec_detector.normalisation import normalised
+from tests.harness.spec_detector.ratios import ratios_of
+from tests.harness.spec_detector.said import token_ends
+from tests.harness.spec_detector.scheme import Scheme
+from tests.unit.detect.test_golden_answers import LOOK_ALIKES, TEXTS, approximately
+from ttmark.shared.schemas.detection import Document
+
+VECTORS = json.loads((GOLDEN / "likelihood.json").read_text())
+CASES = VECTORS["cases"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    found = Tokenizer.from_str(TEXTS["tokenizer"])
+    found.no_truncation()
+    return found
+
+
+def readings_of(tokenizer, text, read_as=None):
+    """The readings of a text, by the second implementation; `read_as` is what a reader said of each."""
+    texts = list(dict.fromkeys([text, normalised(text, LOOK_ALIKES)]))
+    encoded = [tokenizer.encode(one, add_special_tokens=False) for one in texts]
+    parts = [None] * len(texts) if read_as is None else read_as
+    return [
+        Reading(one.ids, token_ends(of, one.offsets), said)
+        for of, one, said in zip(texts, encoded, parts, strict=True)
+    ]
+
+
+def assert_same(found, expected):
+    """An answer of the second implementation, and `shown` of the service's."""
+    assert (found.verdict, found.reader) == (expected["verdict"], expected["reader"])
+    assert found.log10_p == pytest.approx(expected["log10_p"], abs=1e-6)
+    assert found.log10_e == pytest.approx(expected["log10_e"], abs=1e-9)
+    assert (found.hypotheses, found.scored_blocks) == (expected["hypotheses"], expected["scored_blocks"])
+    assert found.scope == expected.get("scope")
+    if found.verdict == "watermarked":
+        *key, _ = expected["key"]
+        assert found.key == (*key[:2], key[2] or 0)
+        assert found.fired == expected.get("pool_keys_found", found.fired)
+        share = expected["marked_share"]
+        assert found.share == pytest.approx((share["estimate"], share["low"], share["high"]), abs=1e-9)
+        spans = [(*one[:2], pytest.approx(one[2], abs=1e-9), one[4] or 0) for one in expected["segments"]]
+        assert list(found.segments) == spans
+    else:
+        assert found.weak == expected["weak"]
+        assert found.tokens_needed == expected.get("tokens_needed")
+        assert found.tokens_typical == expected.get("tokens_typical")
+
+
+def named(case):
+    keys = case["keys"] if case["keys"] == "any" else "+".join(case["keys"])
+    return f"{case['document']}-{keys}-{case['reader']}-{case['wanted']}"
+
+
+def test_golden_answers_of_the_default_question_are_reproduced():
+    found = json.loads(json.dumps(likelihood_vectors()))
+    assert approximately(VECTORS) == found
+
+
+def test_readings_of_the_vectors_have_all_classes_and_surprise_and_none(tokenizer):
+    profile = next(key["profile"] for key in VECTORS["keys"] if key["key_id"] == "pairs")
+    scheme = Scheme(profile)
+    classes, x = set(), []
+    for name in ("whole", "edited", "passage"):
+        (reading,) = readings_of(tokenizer, VECTORS["documents"][name], VECTORS["read_as"][name])
+        said = reading.said()
+        classes |= set(said.classes(scheme, ratios_of(scheme)))
+        x += said.surprise(scheme).tolist()
+    assert classes == set(range(2, 10))
+    assert (min(x), max(x)) == (0.0, 0.97)
+    assert sum(0 < value < 0.97 for value in x) >= 20
+
+
+def test_the_vectors_are_of_the_mixtures_that_ship():
+    folder = resources.files("ttmark.shared.watermark") / "tables"
+    files = {f"mixtures-r{size}.json" for size in (1, 2, 3)}
+    assert VECTORS["mixtures"].keys() == files
+    for name, digest in VECTORS["mixtures"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_answers_to_the_default_question_follow_from_the_specification_alone(tokenizer, case):
+    keys = [key for key in VECTORS["keys"] if case["keys"] == "any" or key["key_id"] in case["keys"]]
+    name = case["document"]
+    said = VECTORS["read_as"][name] if case["reader"] == "up" else None
+    readings = readings_of(tokenizer, VECTORS["documents"][name], said)
+    secret = bytes.fromhex(VECTORS["draw_secret"])
+    options = {"secret": secret, "reader": case["reader"], "wanted": case["wanted"]}
+    assert_same(detect_combined(keys, readings, VECTORS["fpr"], **options), case["answer"])
+
+
+@pytest.mark.parametrize("case", VECTORS["conversations"], ids=lambda case: "-".join(case["messages"]))
+def test_conversations_follow_from_the_specification_alone(tokenizer, case):
+    (key,) = [one for one in VECTORS["keys"] if one["key_id"] == case["key"]]
+    messages = []
+    for name in case["messages"]:
+        said = VECTORS["read_as"][name] if case["read"] else None
+        messages.append(readings_of(tokenizer, VECTORS["documents"][name], said)[0])
+    keys = [bytes.fromhex(one) for one in key["versions"][-1]["prf_keys"]]
+    grown, log10_p = detect_conversation(key["profile"], keys, messages)
+    assert grown == pytest.approx(case["grown"], abs=1e-9)
+    assert log10_p == pytest.approx(case["log10_p"], abs=1e-9)
+
+
+def test_the_vectors_of_the_default_question_hold_what_they_are_for():
+    answers = [case["answer"] for case in CASES]
+    assert {answer["verdict"] for answer in answers} == {"watermarked", "not_detected", "too_short"}
+    assert {answer["reader"] for answer in answers} == {"none", "down", "not_needed", "read"}
+    assert {answer["reading"] for answer in answers} == {"as_sent", "normalized"}
+    assert {answer.get("scope") for answer in answers} == {"whole", "passages", None}
+    assert max(answer.get("pool_keys_found", 1) for answer in answers) == 2
+    assert len(VECTORS["read_as"]["hidden"]) == 2
+    assert max(answer["tokens"] for answer in answers) > 900
+    # A part that ends inside of a character, and tokens that do.
+    owls = VECTORS["documents"]["passage"].encode()
+    ends = {end for end, _ in VECTORS["read_as"]["passage"][0]} - {len(owls)}
+    assert any(0x80 <= owls[end] < 0xC0 for end in ends)
+
+
+PROFILES = {
+    "a-pairs": {"scheme": "gumbel", "block_size": 2, "context_width": 2, "pool": 3},
+    "b-single": {"scheme": "synthid", "block_size": 1, "context_width": 3},
+    "c-orders": {"scheme": "dipmark", "block_size": 2, "parameters": {"alpha": 0.45}},
+    "d-channels": {"scheme": "mcmark", "block_size": 3, "parameters": {"channels": 8, "layers": 7}},
+    "d-weights": {"scheme": "synthid", "block_size": 2, "parameters": {"weighted": True, "depth": 20}},
+    "e-race": {"scheme": "gumbel", "block_size": 1, "parameters": {"blend": 0.8}},
+}
+TEXT_COUNT = 24
+
+
+def made_up(seed, keys):
+    """A text, keys to ask about, and how: marked or not, and what people do to texts."""
+    generator = np.random.default_rng([34, seed])
+    key = keys[int(generator.integers(len(keys)))]
+    version = key.versions[int(generator.integers(2))]
+    prf_key = version.prf_keys[int(generator.integers(len(version.prf_keys)))]
+    watermark, tokens = key.profile.watermark(), int(generator.integers(3, 150))
+    options = {"sharpness": float(generator.choice([0.3, 2.0, 8.0])), "accents": bool(generator.integers(2))}
+    text = written(generator, watermark, None if generator.random() < 0.25 else prf_key, tokens, **options)
+    kind = generator.choice(["whole", "edited", "passage", "looped", "hidden", "letters"])
+    if kind == "edited":
+        text = "".join(generator.choice(list(LETTERS)) if generator.random() < 0.06 else c for c in text)
+    elif kind == "passage":
+        around = [written(generator, watermark, None, int(generator.integers(10, 120))) for _ in range(2)]
+        text = f"{around[0]} {text} {around[1]}"
+    elif kind == "looped":
+        text = text[: len(text) // 2] * 3
+    elif kind == "hidden":
+        text = text.replace("a", "\N{CYRILLIC SMALL LETTER A}").replace(" ", "\N{NO-BREAK SPACE}", 2)
+    elif kind == "letters":
+        text = text.replace("é", "e\N{COMBINING ACUTE ACCENT}").replace("q", "\N{OWL}")
+    names = None if generator.random() < 0.3 else [key.key_id]
+    fpr = float(generator.choice([1e-2, 1e-3, 1e-5, 1e-9]))
+    how = {
+        "reader": str(generator.choice(["none", "up", "up", "up", "down"])),
+        "wanted": str(generator.choice(["auto", "always", "never"], p=[0.5, 0.4, 0.1])),
+    }
+    fails = generator.random() < 0.1
+    return text, names, fpr, how, fails
+
+
+def assert_agreement(tokenizer, seed, keys):
+    text, names, fpr, how, fails = made_up(seed, keys)
+    result = answered(keys, Document(text=text), names=names, fpr=fpr, fails=fails, **how)
+    said = None
+    if how["reader"] == "up" and not fails:
+        said = [said_of(one) for one in dict.fromkeys([text, normalised(text, LOOK_ALIKES)])]
+    exports = [exported(key) for key in keys if names is None or key.key_id in names]
+    found = detect_combined(exports, readings_of(tokenizer, text, said), fpr, secret=SECRET, **how)
+    assert_same(found, shown(result))
+    return result.verdict
+
+
+@pytest.fixture(scope="module")
+def keys():
+    return reading_keys(PROFILES)
+
+
+@pytest.mark.parametrize("seed", range(TEXT_COUNT))
+def test_the_second_detector_answers_as_the_service_does(tokenizer, keys, seed):
+    assert_agreement(tokenizer, seed, keys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(TEXT_COUNT, TEXT_COUNT + 300, 30))
+def test_the_second_detector_answers_as_the_service_does_on_300_texts(tokenizer, keys, first):
+    verdicts = [assert_agreement(tokenizer, seed, keys) for seed in range(first, first + 30)]
+    assert 5 <= verdicts.count("watermarked") <= 25

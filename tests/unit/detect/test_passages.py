@@ -1,0 +1,91 @@
+"""Passages and shares of a text that was found: of all keys, repeats as where they stand first."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tests.unit.detect.held_keys import held
+from tests.unit.detect.simulated_texts import written
+from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.passages import marked_passages
+from ttmark.detect_service.pipeline import Finding, best_finding
+from ttmark.shared.schemas.detection_combined import MarkedShare
+from ttmark.shared.watermark import Watermark
+
+WATERMARK = Watermark("gumbel", 2)
+POOL = [bytes([number] * 16) for number in range(1, 5)]
+OTHER = [bytes([number] * 16) for number in range(11, 13)]
+KEYS = [held(WATERMARK, POOL), held(WATERMARK, OTHER, key_id="other")]
+
+
+def answer(key: bytes, blocks: int = 60, shift: int = 0) -> np.ndarray:
+    """A marked text; with another shift it has other words."""
+    return written(WATERMARK, [key] * (1 + shift), blocks, 8)[shift]
+
+
+def human(tokens: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(50_000, size=tokens)
+
+
+def find(tokens: np.ndarray, rate: float = 1e-5) -> tuple[Finding, list[tuple], MarkedShare]:
+    """The finding; its passages as (start, end, key, pool key); the share."""
+    detector = LikelihoodDetector(math.log10(rate / 2), b"", lambda _: None)
+    finding = best_finding(lambda _: tokens, KEYS, detector)
+    assert finding is not None
+    passages, share = marked_passages(finding, lambda _: tokens, lambda _: None)
+    return finding, [(one.start, one.end, one.key.key_id, one.pool_key) for one in passages], share
+
+
+def test_a_passage_among_human_text_has_its_place_its_key_and_its_share() -> None:
+    tokens = np.concatenate([human(200), answer(POOL[2]), human(200, 2)])
+    _, ((start, end, key_id, number),), share = find(tokens)
+    assert abs(start - 200) <= 8
+    assert abs(end - (tokens.size - 200)) <= 8
+    assert (key_id, number) == ("key", 2)
+    assert share.low <= (tokens.size - 400) / tokens.size <= share.high < 0.5
+
+
+def test_passages_of_several_keys_are_each_named_and_add_up() -> None:
+    parts = [answer(POOL[0]), human(150), answer(POOL[3], shift=1), human(150, 2), answer(OTHER[1], shift=2)]
+    tokens = np.concatenate(parts)
+    finding, passages, share = find(tokens)
+    assert len(finding.fired) == 3
+    assert [(key_id, number) for _, _, key_id, number in passages] == [("key", 0), ("key", 3), ("other", 1)]
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(passages))
+    marked = sum(part.size for part in parts[::2])
+    assert share.estimate == pytest.approx(marked / tokens.size, abs=0.1)
+    assert share.low <= share.estimate <= share.high
+
+
+def test_what_stands_in_a_text_again_is_a_passage_again_and_adds_to_the_share_alone() -> None:
+    own = answer(POOL[1])
+    once = np.concatenate([human(120), own, human(120, 2)])
+    twice = np.concatenate([once, own, human(120, 3)])
+    first, found, share = find(once)
+    second, again, share_again = find(twice)
+    assert (len(found), len(again)) == (1, 2)
+    lengths = [end - start for start, end, _, _ in again]
+    assert abs(lengths[0] - lengths[1]) <= 24
+    assert again[1][0] == pytest.approx(once.size, abs=8)
+    # E-values of more words of other people's fall; they never rise for what was said already.
+    assert second.best_log10_e <= first.best_log10_e
+    assert share_again.estimate == pytest.approx(2 * own.size / twice.size, abs=0.06)
+    assert share.estimate == pytest.approx(own.size / once.size, abs=0.06)
+
+
+def test_where_no_key_was_found_by_itself_the_passages_are_those_of_the_best() -> None:
+    finding, passages, _ = find(np.concatenate([human(60), answer(POOL[0], 30), human(60, 2)]), rate=1e-40)
+    assert finding.fired == ()
+    assert {(key_id, number) for _, _, key_id, number in passages} == {("key", 0)}
+
+
+def test_answers_of_several_keys_that_follow_each_other_meet_about_where_they_do() -> None:
+    parts = [answer(POOL[0]), answer(POOL[3], shift=1), answer(OTHER[1], shift=2)]
+    _, passages, share = find(np.concatenate(parts))
+    assert [(key_id, number) for _, _, key_id, number in passages] == [("key", 0), ("key", 3), ("other", 1)]
+    ends = np.cumsum([part.size for part in parts])
+    assert [end for _, end, _, _ in passages] == pytest.approx(ends.tolist(), abs=10)
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(passages))
+    assert share.high == 1.0
