@@ -192,15 +192,16 @@ async def test_a_conversation_is_read_where_that_may_change_the_verdict(service:
 
 
 def test_without_the_mark_the_evidence_ever_exceeds_x_with_a_chance_of_one_in_x(service: Any) -> None:
-    """Messages that repeat one another, full of tricks, half of them read by a model that is wrong."""
+    """One message over and over, with tricks and without, half of the time read by a model that is wrong."""
     rng = np.random.default_rng(11)
     tokenizers, normalizer = TokenizerSet([byte_tokenizer()]), TextNormalizer()
     pool = service.keys["d-pool"]
     profile = pool.profile.model_copy(update={"pool": 2})
     words = ["ab", "cd ", "ab\u200b", "\u0430b", "x"]
     highest = []
-    for _ in range(400):
-        texts = ["".join(rng.choice(words, 14)) for _ in range(3)]
+    for _ in range(300):
+        said_once = rng.choice(words, 16)
+        texts = ["".join(said_once if place % 2 else said_once[::-1]) for place in range(12)]
         both = [
             DocumentReader.readings(Document(text=text), tokenizers, normalizer, normalize=True)
             for text in texts
@@ -224,4 +225,4 @@ def test_without_the_mark_the_evidence_ever_exceeds_x_with_a_chance_of_one_in_x(
         found = first.with_reading(grown_evidence(conversation, keys, said) if rng.random() < 0.5 else None)
         highest.append(-found.log10_p)
     for x in (2.0, 5.0, 20.0):
-        assert np.mean(np.array(highest) >= math.log10(x)) <= 1 / x + 3 * math.sqrt(1 / x / 400)
+        assert np.mean(np.array(highest) >= math.log10(x)) <= 1 / x + 3 * math.sqrt(1 / x / 300)
