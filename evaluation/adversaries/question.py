@@ -14,7 +14,7 @@ from ttmark.shared.watermark import Watermark, corrected
 from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.detectors.alignment import alignment_path
 from ttmark.shared.watermark.detectors.positions import position_scores
-from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence, detect_likelihood
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence, Sharp, detect_likelihood
 
 Tokens = NDArray[np.int64]
 
@@ -25,25 +25,28 @@ class Question:
 
     Attributes:
         keys: the PRF keys of the version's pool, all of which are tried.
-        fpr: that is asked for: p-values are as sharp as it needs.
     """
 
     watermark: Watermark
     keys: tuple[bytes, ...]
     tokenizer: TextTokenizer
     readings: Readings
-    fpr: float = DEFAULT_FPR
 
     def log10_p(self, text: str) -> float:
-        """log10 of the p-value, corrected for keys and readings."""
+        """log10 of the p-value, corrected for keys and readings.
+
+        It is always drawn for, so that one figure serves all rates. The service leaves those at 1 / E that
+        are far from the rate which it was asked for.
+        """
         readings = self.readings(text)
         count = len(readings)
-        return corrected(min(self._asked(one, self.fpr / count).log10_p for one in readings), count)
+        asked = [self._asked(one, DEFAULT_FPR / count, "always") for one in readings]
+        return corrected(min(one.log10_p for one in asked), count)
 
     def keys_found(self, text: str, fpr: float) -> int:
         """How many keys of the pool reach `fpr`, each by itself, as the text was sent; corrected for all."""
         limit = math.log10(fpr) - math.log10(len(self.keys))
-        return int(np.count_nonzero(self._asked(text, fpr).p_of_keys <= limit))
+        return int(np.count_nonzero(self._asked(text, fpr, "where_it_matters").p_of_keys <= limit))
 
     def heat(self, text: str) -> NDArray[np.float64]:
         """The score of the block that holds each token, as `evidence: blocks` shows it; 0 outside [tokens].
@@ -62,8 +65,8 @@ class Question:
     def _tokens(self, text: str) -> Tokens:
         return np.array(self.tokenizer.encode(text), dtype=np.int64)
 
-    def _asked(self, text: str, fpr: float) -> LikelihoodEvidence:
-        return detect_likelihood(self.watermark, self.keys, self._tokens(text), rate=fpr)
+    def _asked(self, text: str, fpr: float, sharp: Sharp) -> LikelihoodEvidence:
+        return detect_likelihood(self.watermark, self.keys, self._tokens(text), rate=fpr, sharp=sharp)
 
 
 def word_heat(question: Question, words: Sequence[str]) -> NDArray[np.float64]:

@@ -8,7 +8,6 @@ from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.evaluation.experiments.frontier import NOW
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.paper import SCHEME_NAMES
-from ttmark.shared.schemas.detection import DEFAULT_FPR
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +21,10 @@ class Victim:
     name: str
     cell: Cell
 
-    def question(self, lab: Lab, index: int, fpr: float = DEFAULT_FPR) -> Question:
+    def question(self, lab: Lab, index: int) -> Question:
         """About text `index`, under its key alone."""
         keys = (self.cell.key(lab.run.seed, index),)
-        return Question(self.cell.watermark(), keys, lab.source.tokenizer, lab.readings, fpr)
+        return Question(self.cell.watermark(), keys, lab.source.tokenizer, lab.readings)
 
     def texts(self, lab: Lab, count: int) -> list[str]:
         """The first `count` texts."""

@@ -86,12 +86,10 @@ def measure_found(
     """One row for each change to the first `length` tokens of each text."""
     victim = Victim(str(NOW), cell)
     for change, documents in changed(lab, cell, texts, length, human).items():
-        log10_p = {
-            fpr: np.array([victim.question(lab, index, fpr).log10_p(words) for index, words in documents])
-            for fpr in FPRS
-        }
-        rates = tuple(Rate(keys, fpr, _share(log10_p[fpr], keys, fpr)) for keys in KEYS for fpr in FPRS)
-        yield FoundRow(change, length, len(documents), float(np.median(log10_p[FPRS[-1]])), rates)
+        asked = [victim.question(lab, index).log10_p(words) for index, words in documents]
+        log10_p = np.array(asked)
+        rates = tuple(Rate(keys, fpr, _share(log10_p, keys, fpr)) for keys in KEYS for fpr in FPRS)
+        yield FoundRow(change, length, len(documents), float(np.median(log10_p)), rates)
 
 
 def _share(log10_p: np.ndarray[tuple[int], np.dtype[np.float64]], keys: int, fpr: float) -> Interval:

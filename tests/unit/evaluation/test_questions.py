@@ -61,10 +61,13 @@ def test_the_question_is_the_detection_services(block_size: int, pool: int) -> N
     )  # fmt: skip
     version = UnlockedVersion(1, KeyState.PRIMARY, *asked.keys)
     key = UnlockedKey("a-key", "a-tenant", profile, 1, (version,))
-    text = marked(KEYS[pool - 1], 100, block_size)
+    text = marked(KEYS[pool - 1], 200, block_size)
     texts = [text, text.replace(" ", "\u00a0", 5), f"{unmarked(1)} {text}", unmarked(2), "w1 w2"]
     found = [asked.log10_p(one) for one in texts]
-    assert found == pytest.approx(detection(SOURCE.tokenizer)(key, texts))
+    told = detection(SOURCE.tokenizer)(key, texts)
+    assert found[:3] == pytest.approx(told[:3])
+    # Where nothing speaks for a mark, the service says 1 / E, which is at most as sharp but for the draws.
+    assert all(ours < theirs + 0.1 for ours, theirs in zip(found[3:], told[3:], strict=True))
     assert found[0] < -2
     assert found[1] > found[0]  # two readings
 
