@@ -41,9 +41,10 @@ lock: $(VENV)/.dev ## Write the installed versions into constraints.txt
 
 test: $(VENV)/.dev ## The whole test suite; installs what it needs from the system's packages where it is missing
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
-	@# In the order of the folders: the long files come first, and the two processes end at about the same time.
+	@# In the order of the folders: the long files come first, and the processes end at about the same time. Three for two
+	@# cores: who starts services waits for half of the time.
 	@# Python keeps what it compiles: hundreds of processes are started.
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 VLLM := .venv-vllm
 # Every engine starts a process that imports vLLM: 14 CPU seconds compiled, 37 where Python must not keep what it compiles.

@@ -89,6 +89,7 @@ class Cell:
         prompts: only so many prompts are used, in turn; None uses all.
         pool: number of keys, one of which is drawn for each text; 1: all have the same; None: each its own.
         numbered: repeated contexts are numbered instead of skipped.
+        opening_bits: surprise of a text's tokens before its first mark.
     """
 
     scheme: str | None
@@ -101,6 +102,7 @@ class Cell:
     prompts: int | None = None
     pool: int | None = None
     numbered: bool = False
+    opening_bits: float = 0.0
 
     @property
     def name(self) -> str:
@@ -115,6 +117,7 @@ class Cell:
         if self.pool is not None:
             parts.append("onekey" if self.pool == 1 else f"pool{self.pool}")
         parts += ["numbered"] * self.numbered
+        parts += [f"open{self.opening_bits:g}"] * (self.opening_bits > 0)
         if self.prompts is not None:
             parts.append(f"q{self.prompts}")
         return "-".join(parts)

@@ -170,7 +170,8 @@ def _request(
 ) -> GenerationRequest:
     marking = None
     if watermark:
-        marking = Marking("evaluation", 1, "evaluation", watermark, cell.key(seed, index))
+        key = cell.key(seed, index)
+        marking = Marking("evaluation", 1, "evaluation", watermark, key, cell.opening_bits)
     return GenerationRequest(
         request_id=f"{cell.name}-{index}",
         prompt_ids=prompt_ids,

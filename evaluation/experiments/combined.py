@@ -34,7 +34,7 @@ Tokens = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combined:
-    """Power of the likelihood ratio on whole, edited and mixed texts, beside the paper's detectors."""
+    """Power of one question on whole, edited and mixed texts, beside the paper's detectors."""
 
     name: ClassVar[str] = "combined"
     title: ClassVar[str] = "One question"

@@ -26,7 +26,7 @@ from ttmark.shared.watermark import corrected
 SHARES = (0.05, 0.1, 0.25)
 FPRS = (1e-2, 1e-3, 1e-5)
 KEYS = (1, 16, 64)
-"""Keys that are tried: one, the pool of a default key, and four such keys."""
+"""Keys that are tried: one, a pool of 16, and four such pools."""
 AS_WRITTEN = "as written"
 INSIDE = f"among {DOCUMENT} tokens by people"
 

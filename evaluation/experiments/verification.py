@@ -34,7 +34,7 @@ NullKeys = Annotated[int, typer.Option(min=1, help=f"Other keys for each of {NUL
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Texts read by the model that wrote them, beside the same texts that nobody read."""
+    """Texts read by the model that wrote them, beside the same texts without that."""
 
     name: ClassVar[str] = "verification"
     title: ClassVar[str] = "Verification by the model's owner"

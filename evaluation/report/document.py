@@ -41,8 +41,9 @@ WORDS = """\
 - **Detectors.** *Direct* takes the tokens as they stand, block by block. *Aligned* looks for the best way
   to cut an edited text into blocks, and pays a penalty (skip penalty, beta) for each token that it skips.
   *Localized* looks for passages in a longer text: `scan` is ours, `waterseeker` that of the paper.
-  *Likelihood*, one question: the likelihood ratio along all edits; `/v1/detect` asks it. *Combined*, in
-  tables of before: all three, counted as such.
+  *Likelihood*, one question: the likelihood ratio along all edits; `/v1/detect` asks it. Tables with
+  *combined* or *weighted* are of the detectors of before: all three with shares of the rate, and sums of
+  weighted blocks. So are those of what the service finds, of adversaries and of edits beside other systems.
 - **Rates.** FPR: false positive rate, the share of texts without the mark that are called marked; 1e-5 is
   one in 100,000. TPR, found: the share of marked texts that are. *FPR measured* counts texts without a
   mark.

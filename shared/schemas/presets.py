@@ -1,4 +1,4 @@
-"""The profiles that keys are made with, by what their texts are for (docs/adr/0073)."""
+"""The profiles that keys are made with, by what their texts are for (docs/adr/0073, 0099)."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -13,8 +13,8 @@ class Purpose(StrEnum):
 
 
 PRESETS: Mapping[Purpose, Mapping[str, Any]] = {
-    Purpose.ANSWERS: {"scheme": "gumbel", "context_width": 2, "pool": 16},
-    Purpose.EDITED_TEXT: {"scheme": "gumbel", "context_width": 2, "pool": 4},
+    Purpose.ANSWERS: {"scheme": "gumbel", "context_width": 2, "pool": 4},
+    Purpose.EDITED_TEXT: {"scheme": "gumbel", "context_width": 2},
 }
 """Fields of a profile; what is left out has the scheme's default."""
 

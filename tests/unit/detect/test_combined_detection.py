@@ -35,7 +35,7 @@ async def test_a_marked_text_is_found_as_a_whole(service) -> None:
     assert result.log10_e == pytest.approx(alone.log10_e - math.log10(2), abs=1e-6)
     assert result.log10_e < -result.log10_p
     assert result.message is not None
-    assert "contains passages made with our key a-two, version 1" in result.message.explanation
+    assert "carries our watermark, of our key a-two, version 1" in result.message.explanation
 
 
 @pytest.mark.parametrize(("tokens", "rate"), [(16, 1e-5), (40, 1e-12)])

@@ -24,6 +24,7 @@ from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS, PartWork
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.worker import JobWorker
+from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
@@ -104,7 +105,9 @@ def open_desk(service, tmp_path: Path) -> Open:
         other = CollectorRegistry()
         queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other, MODES))
         metrics = JobMetrics(other)
-        parts = PartWork(jobs, backend, queue, metrics, DetectionMetrics(other), events.append)
+        parts = PartWork(
+            jobs, backend, queue, metrics, DetectionMetrics(other), events.append, ReadsAlong(None, other)
+        )
         worker = JobWorker(jobs, parts, metrics, ready=lambda: True)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://jobs") as client:
             yield Desk(client, worker, store, tmp_path / "jobs.db", events, callers, registry, other)

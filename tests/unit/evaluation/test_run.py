@@ -52,6 +52,7 @@ def test_cells_that_differ_have_names_that_differ() -> None:
         Cell("synthid", 2, SETTING, 20, pool=16),
         Cell("synthid", 2, SETTING, 20, numbered=True),
         Cell("synthid", 2, SETTING, 20, prompts=10),
+        Cell("synthid", 2, SETTING, 20, opening_bits=6.0),
         Cell("synthid", 2, SamplingSetting(50, 0.95, 0.99), 20),
     ]
     assert len({cell.name for cell in cells}) == len(cells)
