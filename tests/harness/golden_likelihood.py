@@ -184,6 +184,7 @@ def documents(keys: Sequence[UnlockedKey]) -> dict[str, str]:
         "stitched": f"{write('notes', 80, number=3)} {plain(60)} {write('notes', 80, number=1)}",
         "note": write("notes", 60, number=2),
         "unmarked": plain(100),
+        "joined": write("notes", 80, number=0) + write("notes", 80, number=2),
     }
 
 
@@ -194,7 +195,7 @@ CASES: list[tuple[str, list[str] | None, State, Literal["auto", "always", "never
     *[(name, ["pairs"], "up", "auto") for name in ("choiceless", "passage", "looped", "long", "unmarked")],
     *[(name, [name], "none", "auto") for name in ("channels", "orders", "tournament", "pool")],
     *[(name, [name], "up", "always") for name in ("channels", "orders", "tournament", "pool")],
-    *[(name, ["notes"], "none", "auto") for name in ("stitched", "note")],
+    *[(name, ["notes"], "none", "auto") for name in ("stitched", "note", "joined")],
     *[(name, None, "up", "auto") for name in ("old", "note", "hidden", "short")],
     ("whole", ["pairs"], "up", "never"),
     ("edited", ["pairs"], "down", "auto"),

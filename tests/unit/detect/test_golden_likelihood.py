@@ -141,6 +141,8 @@ def test_the_vectors_of_the_default_question_hold_what_they_are_for():
     assert {answer.get("scope") for answer in answers} == {"whole", "passages", None}
     assert max(answer.get("pool_keys_found", 1) for answer in answers) == 2
     assert len(VECTORS["read_as"]["hidden"]) == 2
+    (joined,) = [case["answer"]["segments"] for case in CASES if case["document"] == "joined"]
+    assert joined[0][1] == joined[1][0]  # they would overlap, and meet
     assert max(answer["tokens"] for answer in answers) > 900
     # A part that ends inside of a character, and tokens that do.
     owls = VECTORS["documents"]["passage"].encode()
