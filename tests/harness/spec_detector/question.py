@@ -156,7 +156,7 @@ def detect_combined(
     if two:
         log10_p, log10_e, state = min(0.0, log10_p + 1), log10_e - 1, "not_needed"
         open_ = step.log10_p > math.log10(fpr * 0.1)
-        open_ &= float(step.best.of_keys.max()) >= 0.8 * math.log10(step.hypotheses)
+        open_ &= float(step.best.of_keys.max()) >= 0.8 * math.log10(step.hypotheses) - 0.3
         if wanted == "always" or open_:
             state = "down"
             if all(reading.parts is not None for reading in readings):
