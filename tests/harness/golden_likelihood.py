@@ -25,11 +25,10 @@ from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
+from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes
-from ttmark.shared.watermark.likelihood.conversation import detect_conversation
 
 FPR = 1e-5
 SECRET = b"golden draws"
@@ -115,26 +114,31 @@ def byte_reading(parts: Parts) -> ByteReading:
     return ByteReading.checked([0, *ends][: len(ends)], ends, said, ends[-1])
 
 
-def answered(
+def asked_about(
     keys: Sequence[UnlockedKey],
-    document: Document,
+    documents: Sequence[Document],
     *,
     reader: State = "none",
     wanted: Literal["auto", "always", "never"] = "auto",
     names: Sequence[str] | None = None,
     fails: bool = False,
     fpr: float = FPR,
-) -> DetectionResult:
-    """What the service answers about a document, whose texts the made-up reader reads.
+) -> Any:
+    """What the service answers about a document, or several as a conversation.
 
     Args:
-        fails: the reader fails when it is asked.
+        reader: whether the made-up reader reads texts.
+        fails: it fails when it is asked.
     """
     backend = DetectionBackend(
         FixedKeys.of(keys), TokenizerSet([TOKENIZER]), max_document_tokens=10_000, draw_secret=SECRET
     )
     asked = CombinedRequest(
-        inputs=[document], keys=None if names is None else list(names), fpr=fpr, reader=wanted
+        inputs=list(documents),
+        keys=None if names is None else list(names),
+        fpr=fpr,
+        reader=wanted,
+        conversation=len(documents) > 1,
     )
     detection = Detection(asked, CALLER, backend, "golden", reader=reader)
     unread = detection.look()
@@ -180,6 +184,7 @@ def documents(keys: Sequence[UnlockedKey]) -> dict[str, str]:
         "stitched": f"{write('notes', 80, number=3)} {plain(60)} {write('notes', 80, number=1)}",
         "note": write("notes", 60, number=2),
         "unmarked": plain(100),
+        "joined": write("notes", 80, number=0) + write("notes", 80, number=2),
     }
 
 
@@ -190,15 +195,17 @@ CASES: list[tuple[str, list[str] | None, State, Literal["auto", "always", "never
     *[(name, ["pairs"], "up", "auto") for name in ("choiceless", "passage", "looped", "long", "unmarked")],
     *[(name, [name], "none", "auto") for name in ("channels", "orders", "tournament", "pool")],
     *[(name, [name], "up", "always") for name in ("channels", "orders", "tournament", "pool")],
-    *[(name, ["notes"], "none", "auto") for name in ("stitched", "note")],
+    *[(name, ["notes"], "none", "auto") for name in ("stitched", "note", "joined")],
     *[(name, None, "up", "auto") for name in ("old", "note", "hidden", "short")],
     ("whole", ["pairs"], "up", "never"),
     ("edited", ["pairs"], "down", "auto"),
 ]
-CONVERSATIONS: list[tuple[str, list[str], bool]] = [
-    ("pairs", ["whole", "unmarked", "edited"], False),
-    ("pairs", ["short", "old", "choiceless"], True),
-    ("pool", ["unmarked", "pool", "short"], False),
+CONVERSATIONS: list[tuple[list[str] | None, list[str], State]] = [
+    (["pairs"], ["whole", "unmarked", "edited"], "none"),
+    (["pairs"], ["short", "old", "choiceless"], "up"),
+    (["pairs"], ["unmarked", "short", "unmarked"], "up"),
+    (["pool"], ["unmarked", "pool", "short"], "none"),
+    (None, ["hidden", "note"], "up"),
 ]
 
 
@@ -222,11 +229,11 @@ def likelihood_vectors() -> dict[str, Any]:
     texts = documents(keys)
     cases: list[dict[str, Any]] = []
     for name, names, reader, wanted in CASES:
-        found = answered(keys, Document(text=texts[name]), reader=reader, wanted=wanted, names=names)
+        found = asked_about(keys, [Document(text=texts[name])], reader=reader, wanted=wanted, names=names)
         asked = {"document": name, "keys": names or "any", "reader": reader, "wanted": wanted}
         cases.append({**asked, "answer": shown(found)})
     read = {name for name, _, reader, _ in CASES if reader == "up"}
-    read |= {name for _, names, by_model in CONVERSATIONS if by_model for name in names}
+    read |= {name for _, names, reader in CONVERSATIONS if reader == "up" for name in names}
     return {
         "mixtures": mixture_digests(),
         "fpr": FPR,
@@ -244,27 +251,24 @@ def likelihood_vectors() -> dict[str, Any]:
 
 
 def conversation(
-    keys: Sequence[UnlockedKey], texts: Mapping[str, str], key_id: str, names: Sequence[str], by_model: bool
+    keys: Sequence[UnlockedKey],
+    texts: Mapping[str, str],
+    names: Sequence[str] | None,
+    messages: Sequence[str],
+    reader: State,
 ) -> dict[str, Any]:
-    """Messages under the newest version of a key, as they were sent."""
-    (key,) = [one for one in keys if one.key_id == key_id]
-    readers = [readers_of(Document(text=texts[name]))[0] for name in names]
-    said = [
-        reader.reading(key, byte_reading(said_of(reader.text))) if by_model else None for reader in readers
-    ]
-    found = detect_conversation(
-        key.profile.watermark(),
-        key.versions[-1].prf_keys,
-        [reader.token_ids(key) for reader in readers],
-        readings=said,
-    )
-    return {
-        "key": key_id,
-        "messages": list(names),
-        "read": by_model,
-        "grown": found.grown.tolist(),
+    """Messages as one question, which a reader is asked about always where there is one."""
+    documents = [Document(text=texts[name]) for name in messages]
+    wanted: Literal["auto", "always"] = "always" if reader == "up" and names else "auto"
+    found = asked_about(keys, documents, reader=reader, wanted=wanted, names=names)
+    answer = {
+        "verdict": found.verdict,
+        "reader": found.reader,
         "log10_p": found.log10_p,
+        "grown": [one.log10_e for one in found.messages],
     }
+    asked = {"keys": names or "any", "messages": list(messages), "reader": reader, "wanted": wanted}
+    return {**asked, "answer": answer}
 
 
 def mixture_digests() -> dict[str, str]:

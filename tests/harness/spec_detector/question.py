@@ -12,7 +12,6 @@ from tests.harness.spec_detector.paths import Text, log10_sums, posterior
 from tests.harness.spec_detector.ratios import NEUTRAL, PLAIN, Array, cells_of, ratios_of
 from tests.harness.spec_detector.said import Parts, Said
 from tests.harness.spec_detector.scheme import Scheme
-from tests.harness.spec_detector.scores import disjoint
 from tests.harness.spec_detector.sharp import Tail, log10_mean, log10_sum, seed_of
 
 Row = tuple[int, ...]
@@ -52,6 +51,17 @@ class Found:
     segments: tuple[tuple[int, int, float, int], ...] = ()
     tokens_needed: int | None = None
     tokens_typical: int | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """A passage of one key: what surely belongs to it is its core."""
+
+    log10_e: float
+    start: int
+    end: int
+    core: tuple[int, int]
+    maker: tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -138,12 +148,11 @@ def detect_combined(
     Args:
         readings: with what a reader says of them if it is asked, with nothing where it fails.
     """
-    two = reader == "up" and wanted != "never" and all(reading.ends is not None for reading in readings)
+    fits = wanted != "never" and all(reading.ends for reading in readings)
+    two, missed = fits and reader == "up", wanted != "never" and reader == "down"
     silent = [replace(reading, parts=None) for reading in readings]
     step = _step(exports, silent, fpr, 0.1 if two else 1.0, secret)
-    is_missed = reader == "down" and wanted != "never"
-    state: ReaderState = "down" if is_missed else "none"
-    log10_p, log10_e = step.log10_p, step.log10_e
+    log10_p, log10_e, state = step.log10_p, step.log10_e, "down" if missed else "none"
     if two:
         log10_p, log10_e, state = min(0.0, log10_p + 1), log10_e - 1, "not_needed"
         open_ = step.log10_p > math.log10(fpr * 0.1)
@@ -158,7 +167,7 @@ def detect_combined(
                 step = step if log10_p < read_p else second
                 log10_p = min(log10_p, read_p)
     used = readings if state == "read" else silent
-    return _answer(exports, used, fpr, step, log10_p, log10_e, state)
+    return _answer(exports, used, fpr, step, log10_p, log10_e, state)  # type: ignore[arg-type]
 
 
 def _step(
@@ -265,7 +274,7 @@ def _blocks(scheme: Scheme, tokens: int) -> int:
 
 
 def _with_passages(found: Found, reading: Reading, step: _Step) -> Found:
-    n, spans, shares = len(reading.tokens), [], []
+    n, spans, shares = len(reading.tokens), list[Span](), []
     for one, k in step.fired or [(step.best, step.best.best)]:
         scheme = Scheme(one.export["profile"])
         text = text_of(scheme, reading.tokens, reading.said(), set())
@@ -278,18 +287,35 @@ def _with_passages(found: Found, reading: Reading, step: _Step) -> Found:
             at = np.arange(text.positions) + scheme.width
             rest = text.with_neutral((at < end) & (at + scheme.size > start))
             gain = log10_evidence(text, cells[None])[0] - log10_evidence(rest, cells[None])[0]
-            spans.append((most - float(gain), start, end, name))
-    kept = disjoint([(e, start, end) for e, start, end, _ in spans])
-    makers = {(e, start, end): name for e, start, end, name in reversed(spans)}
+            sure = [at for at in range(start, end) if carried[at] >= 0.95]
+            core = (sure[0], sure[-1] + 1) if sure else (start, end)
+            spans.append(Span(most - float(gain), start, end, core, name))
+    spans = _meeting(spans)
+    makers = {one.maker for one in spans}
     estimate, low, high = np.sum(shares, axis=0).tolist()
     estimate, high = min(1.0, estimate), min(1.0, high)
-    listed = kept if high < 1 or len({makers[one] for one in kept}) > 1 else []
+    listed = spans if high < 1 or len(makers) > 1 else []
     return replace(
         found,
         scope="passages" if listed else "whole",
         share=(estimate, min(low, estimate), max(high, estimate)),
-        segments=tuple(sorted((start, end, e, makers[e, start, end][2]) for e, start, end in listed)),
+        segments=tuple((one.start, one.end, one.log10_e, one.maker[2]) for one in listed),
     )
+
+
+def _meeting(spans: Sequence[Span]) -> list[Span]:
+    """Those whose cores overlap no better one's, in order, cut where they meet."""
+    kept: list[Span] = []
+    for one in sorted(spans, key=lambda span: span.log10_e):
+        if all(one.core[1] <= other.core[0] or other.core[1] <= one.core[0] for other in kept):
+            kept.append(one)
+    kept.sort(key=lambda span: span.core)
+    for i in range(1, len(kept)):
+        before, after = kept[i - 1], kept[i]
+        if before.end > after.start:
+            meet = max(before.core[1], min(after.core[0], (before.end + after.start) // 2))
+            kept[i - 1], kept[i] = replace(before, end=meet), replace(after, start=meet)
+    return kept
 
 
 def carried_by(scheme: Scheme, text: Text, cells: Array, tokens: Sequence[int]) -> Array:
@@ -317,13 +343,51 @@ def _runs(flags: Array) -> Iterator[tuple[int, int]]:
 
 
 def detect_conversation(
-    profile: dict[str, Any], keys: Sequence[bytes], messages: Sequence[Reading]
-) -> tuple[list[float], float]:
-    """log10 of the product up to each message, and log10 p."""
-    scheme, seen, grown, total = Scheme(profile), set[Row](), [], 0.0
-    for message in messages:
-        text = text_of(scheme, message.tokens, message.said(), seen)
-        cells = np.array([cells_under(scheme, key, message.tokens) for key in keys]).reshape(len(keys), -1)
-        total += float(log10_mean(log10_evidence(text, cells)))
-        grown.append(total)
-    return grown, -max([0.0, *grown])
+    exports: Sequence[dict[str, Any]],
+    ways: Sequence[Sequence[Reading]],
+    fpr: float,
+    *,
+    reader: Literal["none", "down", "up"] = "none",
+    wanted: Literal["auto", "always", "never"] = "auto",
+) -> tuple[list[float], float, ReaderState]:
+    """log10 E up to each message, log10 p, and what the reader did.
+
+    Args:
+        ways: the messages as they were sent and, where one has another, in their last readings.
+    """
+    silent = [[replace(message, parts=None) for message in way] for way in ways]
+    grown = _grown(exports, silent)
+    fits = wanted != "never" and any(message.ends for way in ways for message in way)
+    if not fits or reader != "up":
+        state: ReaderState = "down" if wanted != "never" and reader == "down" else "none"
+        return grown, -max(0.0, *grown), state
+    open_ = math.log10(0.1 * fpr) < -max(0.0, *grown) < -0.3
+    state, grown = "not_needed", [value - 1 for value in grown]
+    if wanted == "always" or open_:
+        state = "down"
+        if all(message.parts is not None for way in ways for message in way if message.ends):
+            state = "read"
+            read = [value + math.log10(0.9) for value in _grown(exports, ways)]
+            grown = [log10_sum(pair) for pair in zip(grown, read, strict=True)]
+    return grown, -max(0.0, *grown), state
+
+
+def _grown(exports: Sequence[dict[str, Any]], ways: Sequence[Sequence[Reading]]) -> list[float]:
+    """log10 of the mean over the ways of the products up to each message."""
+    products = []
+    for way in ways:
+        seen: dict[int, set[Row]] = {number: set() for number in range(len(exports))}
+        of_messages = []
+        for message in way:
+            of_keys = []
+            for number, exported in enumerate(exports):
+                scheme = Scheme(exported["profile"])
+                text = text_of(scheme, message.tokens, message.said(), seen[number])
+                for version in exported["versions"]:
+                    for key in version.get("prf_keys", ()):
+                        cells = cells_under(scheme, bytes.fromhex(key), message.tokens)
+                        of_keys.append(float(log10_evidence(text, cells[None])[0]))
+            of_messages.append(float(log10_mean(np.array(of_keys))))
+        products.append(np.cumsum(of_messages))
+    grown: list[float] = log10_mean(np.array(products)).tolist()
+    return grown

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from importlib import resources
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.harness.golden_detection import exported
 from tests.harness.golden_likelihood import (
     LETTERS,
     SECRET,
-    answered,
+    asked_about,
     likelihood_vectors,
     reading_keys,
     said_of,
@@ -116,15 +117,20 @@ def test_answers_to_the_default_question_follow_from_the_specification_alone(tok
 
 @pytest.mark.parametrize("case", VECTORS["conversations"], ids=lambda case: "-".join(case["messages"]))
 def test_conversations_follow_from_the_specification_alone(tokenizer, case):
-    (key,) = [one for one in VECTORS["keys"] if one["key_id"] == case["key"]]
+    keys = [key for key in VECTORS["keys"] if case["keys"] == "any" or key["key_id"] in case["keys"]]
     messages = []
     for name in case["messages"]:
-        said = VECTORS["read_as"][name] if case["read"] else None
-        messages.append(readings_of(tokenizer, VECTORS["documents"][name], said)[0])
-    keys = [bytes.fromhex(one) for one in key["versions"][-1]["prf_keys"]]
-    grown, log10_p = detect_conversation(key["profile"], keys, messages)
-    assert grown == pytest.approx(case["grown"], abs=1e-9)
-    assert log10_p == pytest.approx(case["log10_p"], abs=1e-9)
+        said = VECTORS["read_as"][name] if case["reader"] == "up" else None
+        messages.append(readings_of(tokenizer, VECTORS["documents"][name], said))
+    count = max(map(len, messages))
+    ways = [[readings[min(way, len(readings) - 1)] for readings in messages] for way in range(count)]
+    options = {"reader": case["reader"], "wanted": case["wanted"]}
+    grown, log10_p, state = detect_conversation(keys, ways, VECTORS["fpr"], **options)
+    answer = case["answer"]
+    assert grown == pytest.approx(answer["grown"], abs=1e-9)
+    assert log10_p == pytest.approx(answer["log10_p"], abs=1e-9)
+    assert state == answer["reader"]
+    assert (log10_p <= math.log10(VECTORS["fpr"])) == (answer["verdict"] == "watermarked")
 
 
 def test_the_vectors_of_the_default_question_hold_what_they_are_for():
@@ -135,6 +141,8 @@ def test_the_vectors_of_the_default_question_hold_what_they_are_for():
     assert {answer.get("scope") for answer in answers} == {"whole", "passages", None}
     assert max(answer.get("pool_keys_found", 1) for answer in answers) == 2
     assert len(VECTORS["read_as"]["hidden"]) == 2
+    (joined,) = [case["answer"]["segments"] for case in CASES if case["document"] == "joined"]
+    assert joined[0][1] == joined[1][0]  # they would overlap, and meet
     assert max(answer["tokens"] for answer in answers) > 900
     # A part that ends inside of a character, and tokens that do.
     owls = VECTORS["documents"]["passage"].encode()
@@ -186,7 +194,7 @@ def made_up(seed, keys):
 
 def assert_agreement(tokenizer, seed, keys):
     text, names, fpr, how, fails = made_up(seed, keys)
-    result = answered(keys, Document(text=text), names=names, fpr=fpr, fails=fails, **how)
+    result = asked_about(keys, [Document(text=text)], names=names, fpr=fpr, fails=fails, **how)
     said = None
     if how["reader"] == "up" and not fails:
         said = [said_of(one) for one in dict.fromkeys([text, normalised(text, LOOK_ALIKES)])]
