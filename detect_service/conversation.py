@@ -96,7 +96,8 @@ class ConversationExamination:
         return [] if result is None else [(result, None)]
 
     def _made(self, first: GrownEvidence, readings: Mapping[str, ByteReading]) -> DetectionResult:
-        state: ReaderState = "down" if self.reader == "down" else "none"
+        is_missed = self.reader == "down" and self.request.reader != "never"
+        state: ReaderState = "down" if is_missed else "none"
         evidence = first
         if self._has_two_steps:
             second = None
