@@ -22,10 +22,10 @@ from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest,
 from ttmark.gen_service.smollm2.sampling import SAMPLING
 from ttmark.shared.watermark import Watermark
 
-POOL = 16
+POOL = 4
 WATERMARK = Watermark("gumbel", 2, 2)
 SAMPLED = {name: SAMPLING[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
-AT_ONCE, BRANCHES = 48, 8
+AT_ONCE, BRANCHES, OPENING_BITS = 48, 8, 6.0
 CHAT = "<|im_start|>"
 
 
@@ -75,7 +75,7 @@ async def write(engine: Engine, file: Path, count: int, prompts: int, tokens: in
                 request_id=str(index),
                 prompt_ids=prompt_ids[prompt],
                 sampling=SamplingParams(tokens, seed=index, max_branches=BRANCHES, **SAMPLED),
-                marking=Marking("key", 1, "profile", WATERMARK, keys[key]),
+                marking=Marking("key", 1, "profile", WATERMARK, keys[key], OPENING_BITS),
             )
             deltas = [delta async for delta in engine.generate(request)]
         said = {
