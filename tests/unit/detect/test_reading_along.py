@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -142,3 +143,21 @@ async def test_only_who_sees_evidence_chooses(service: Service) -> None:
     response = await service.post("/v1/detect", body, "verdict")
     assert response.status_code == 422
     assert "detect:evidence" in response.text
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(1_000, marks=pytest.mark.slow)])
+async def test_time_does_not_tell_that_a_p_value_was_drawn_for(service: Service, count: int) -> None:
+    generator = np.random.default_rng(5)
+    taken: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(2 * count):
+        near = bool(generator.integers(2))
+        text = service.marked("a-one", 44, seed=number) if near else HUMAN[:40] + f"{number:04}"
+        body: dict[str, object] = {"inputs": [{"text": text}], "keys": ["a-one"]}
+        began = time.perf_counter()
+        response = await service.post("/v1/detect", body, "verdict")
+        taken[near].append(time.perf_counter() - began)
+        assert response.status_code == 200
+    drawn, other = np.array(taken[True]), np.array(taken[False])
+    area = float((drawn[:, None] > other[None, :]).mean())  # of the curve of a classifier by time
+    print(f"{drawn.size} and {other.size} answers: area {area:.3f}")
+    assert abs(area - 0.5) < 2.5 / np.sqrt(count)
