@@ -6,15 +6,15 @@ Whether a p-value was drawn for, or a text was read along, says how near it came
 import math
 from collections.abc import Iterable
 
-# Seconds that drawing for a document takes at most, on a core that has other work: by its tokens up to 1,000,
-# from where on there are fewer draws, and by all of them.
-_DOCUMENT, _TOKEN, _DRAWN_TOKENS, _LATER_TOKEN = 0.03, 1.8e-4, 1_000, 1.5e-6
+# Seconds that a request takes at most, and drawing for a document, on a core that has other work: by its tokens
+# up to 1,000, from where on there are fewer draws, and by all of them.
+_REQUEST, _DOCUMENT, _TOKEN, _DRAWN_TOKENS, _LATER_TOKEN = 0.05, 0.03, 1.8e-4, 1_000, 1.5e-6
 
 
 def step_seconds(tokens: Iterable[int], reading_seconds: float = 0.0) -> float:
     """Time that covers what may be done for documents of so many tokens, or may not."""
     drawing = sum(_DOCUMENT + _TOKEN * min(one, _DRAWN_TOKENS) + _LATER_TOKEN * one for one in tokens)
-    return drawing + reading_seconds
+    return _REQUEST + drawing + reading_seconds
 
 
 def rest_of_step(taken: float, step: float) -> float:

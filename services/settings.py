@@ -110,7 +110,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         "commas; left out: the tenant's only key.",
     )
     opening_bits: float = Field(
-        default=6.0,
+        default=8.0,
         ge=0,
         le=100,
         description="Surprise of an answer (-log2 of its tokens' probabilities) before its first mark, so "

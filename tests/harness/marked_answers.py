@@ -25,7 +25,7 @@ from ttmark.shared.watermark import Watermark
 POOL = 4
 WATERMARK = Watermark("gumbel", 2, 2)
 SAMPLED = {name: SAMPLING[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
-AT_ONCE, BRANCHES, OPENING_BITS = 48, 8, 6.0
+AT_ONCE, BRANCHES, OPENING_BITS = 48, 8, 8.0
 CHAT = "<|im_start|>"
 
 

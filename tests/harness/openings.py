@@ -3,8 +3,8 @@
     python -m tests.harness.openings FOLDER answers.jsonl --json docs/results/openings.json
 
 FOLDER is SmolLM2's. Answers are drawn without a mark; the file keeps them, and the run goes on where it
-stopped. Two answers are counted as different if their openings differ, or the keys that they draw: what comes
-after an opening is nearly determined by the key.
+stopped. Two answers are counted as different if their openings differ, or the keys that they draw. For one
+key that is a lower bound, and so for any pool; for several keys it is too much: two keys may go on alike.
 """
 
 import asyncio

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.unit.detect.public_asker import BUDGET, PublicService, public_service
-from ttmark.detect_service.api.public import rest_of_step
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PUBLIC_PATH
+from ttmark.detect_service.quiet import rest_of_step
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.detection_words import CHANGED_SINCE, NEITHER, PROVES_NOTHING, PUBLIC_TOO_SHORT
 from ttmark.shared.manifests.signer import ManifestSigner
@@ -238,7 +238,7 @@ async def test_the_token_of_guests_ends_when_it_is_revoked(open_house: PublicSer
 
 @pytest.mark.parametrize("taken", [0.0, 1e-9, 0.003, 0.0999, 0.1, 0.1001, 3.14])
 def test_answers_leave_at_multiples_of_a_step(taken: float) -> None:
-    leaves = taken + rest_of_step(taken)
+    leaves = taken + rest_of_step(taken, 0.1)
     assert leaves == pytest.approx(0.1 * round(leaves / 0.1))
     assert 0 <= leaves - taken <= 0.1
 

@@ -14,7 +14,7 @@ from tests.unit.detect.conftest import Service
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
-from ttmark.detect_service.detection import detect
+from ttmark.detect_service.detection import Detection
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
@@ -178,12 +178,14 @@ async def test_a_full_line_is_refused_with_a_time_to_come_back(
 ) -> None:
     begun, done = threading.Event(), threading.Event()
 
-    def slow(*arguments: Any) -> Any:
+    look = Detection.look
+
+    def slow(detection: Detection) -> list[str]:
         begun.set()
         assert done.wait(30)
-        return detect(*arguments)
+        return look(detection)
 
-    monkeypatch.setattr("ttmark.detect_service.api.routes.detect", slow)
+    monkeypatch.setattr(Detection, "look", slow)
     dear = {"inputs": [{"token_ids": TOKENS}], "beta": 4.0, "keys": ["a-one"]}
     async with client_of(service, jobs=1) as client:
         first = asyncio.create_task(client.post("/v1/detect/aligned", json=dear))
@@ -204,7 +206,7 @@ async def test_work_ends_when_its_client_leaves(service: Service, monkeypatch: p
         while True:
             pause()
 
-    monkeypatch.setattr("ttmark.detect_service.api.routes.detect", endless)
+    monkeypatch.setattr(Detection, "look", endless)
     app = client_of(service)._transport.app  # type: ignore[attr-defined]
     body = b'{"inputs": [{"token_ids": [%s]}], "beta": 4.0}' % b",".join(b"%d" % i for i in TOKENS)
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
