@@ -6,8 +6,8 @@ Whether a p-value was drawn for, or a text was read along, says how near it came
 import math
 from collections.abc import Iterable
 
-# Seconds that a request takes at most, and drawing for a document, on a core that has other work: by its tokens
-# up to 1,000, from where on there are fewer draws, and by all of them.
+# Seconds that a request takes at most, and drawing for a document, on a core that has other work: by its
+# tokens up to 1,000, from where on there are fewer draws, and by all of them.
 _REQUEST, _DOCUMENT, _TOKEN, _DRAWN_TOKENS, _LATER_TOKEN = 0.05, 0.03, 1.8e-4, 1_000, 1.5e-6
 
 

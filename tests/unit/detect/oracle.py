@@ -149,13 +149,13 @@ def replaceable(words: Sequence[str]) -> list[int]:
 
 
 async def marked(service: Any, seed: int, words: int = 80) -> list[str]:
-    """A text of the key's: of each word's synonyms the one that the detector of edited text likes best."""
+    """A text of the key's: of each word's synonyms the one with the largest likelihood ratio."""
     text = draft(seed, words)
     for place in replaceable(text):
         choices = [[*text[:place], one, *text[place + 1 :]] for one in SYNONYMS[text[place]]]
         inputs = [{"text": " ".join(choice)} for choice in choices]
-        results = await service.results("aligned", {"inputs": inputs, "keys": [KEY]})
-        text = min(zip(results, choices, strict=True), key=lambda pair: float(pair[0].log10_p))[1]
+        results = await service.results("combined", {"inputs": inputs, "keys": [KEY]})
+        text = max(zip(results, choices, strict=True), key=lambda pair: float(pair[0].log10_e))[1]
     return text
 
 
