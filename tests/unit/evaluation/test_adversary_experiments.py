@@ -72,7 +72,7 @@ def test_a_mixed_text_is_asked_about_under_every_key_of_the_pool(tmp_path: Path)
             ("20 words in turn", 2, 2),
             ("5 words in turn", 2, 2),
         ]
-        assert rows[0].found[0].estimate > 0.5
+        assert rows[0].found[0].estimate >= 0.5
     with pytest.raises(ValueError, match="no pool"):
         pool_keys(Cell("gumbel", 2, SETTING, 60), 0)
 

@@ -122,15 +122,16 @@ def test_a_text_is_found_exactly_where_the_service_says_watermarked() -> None:
     key = simulated_key()
     texts = [TOKENIZER.decode(list(range(start, start + 40))) for start in range(0, 400, 4)]
     texts += ["", "w1\u200b w2", texts[0].replace(" ", "  ")]
-    log10_p = np.array(detection(TOKENIZER)(key, texts))
+    rates = (0.1, 1e-2, 2e-4)
+    log10_p = np.array(detection(TOKENIZER, rates)(key, texts))
     backend = DetectionBackend(FixedKeys([key]), TokenizerSet([TOKENIZER]), 100_000)
     caller = Principal("t", "acme", frozenset({Scope.DETECT}))
-    for rate in (0.1, 1e-2, 10 ** float(np.median(log10_p))):
-        options = DetectionOptions(keys=("assistant",), fpr=min(0.1, rate))
+    for rate in rates:
+        options = DetectionOptions(keys=("assistant",), fpr=rate)
         documents = [Document(text=text) for text in texts]
         verdicts = [one.verdict for one in detect(options.request(documents), caller, backend, "r").results]
         found = sum(verdict == "watermarked" for verdict in verdicts)
-        assert [one.found for one in figures_of("s", "n", log10_p, [min(0.1, rate)])] == [found]
+        assert [one.found for one in figures_of("s", "n", log10_p, [rate])] == [found]
 
 
 def test_fisher_s_test_is_that_of_the_hypergeometric_distribution() -> None:

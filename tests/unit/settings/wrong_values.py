@@ -17,7 +17,12 @@ LEGAL: dict[str, frozenset[str]] = {
     # Words that nobody but the operator judges.
     "TTMARK_AIGC_PRODUCER": FREE_TEXT,
     "TTMARK_LABEL": FREE_TEXT,
+    "TTMARK_READER_MODEL": FREE_TEXT | {"huge"},
     "TTMARK_REPLICA_ID": FREE_TEXT,
+    # Tokens of other systems look as they like.
+    "TTMARK_READER_TOKEN": FREE_TEXT | {"huge"},
+    # Without the file nothing is read along, until an operator puts a token there.
+    "TTMARK_READER_TOKEN_FILE": FREE_TEXT | {"huge"},
     # Hosts may be called so; where there is none, listening or calling says it.
     "TTMARK_HOST": NAMES,
     "TTMARK_WEBHOOK_HOSTS": NAMES,
