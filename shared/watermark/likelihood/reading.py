@@ -13,6 +13,7 @@ from ttmark.shared.watermark.likelihood.laws import Floats
 
 _NATS_PER_BIT = float(np.log(2.0))
 _LEAST = -1e3
+_STEPS = 1024.0  # of a nat
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,10 @@ class Reading:
 
     @property
     def clean(self) -> Floats:
-        """Without what no model says."""
-        return np.clip(np.nan_to_num(self.log_probs, nan=0.0, posinf=0.0, neginf=_LEAST), _LEAST, 0.0)
+        """Without what no model says, in steps so large that no order of sums matters."""
+        said = np.clip(np.nan_to_num(self.log_probs, nan=0.0, posinf=0.0, neginf=_LEAST), _LEAST, 0.0)
+        steps: Floats = np.round(said * _STEPS) / _STEPS
+        return steps
 
     def of_blocks(self, context_width: int, block_size: int) -> Floats:
         """Log-probability of the block at each position, from the first that has a context on [positions]."""

@@ -43,7 +43,7 @@ class Said:
         until = np.cumsum([0.0, *(-min(max(value, -9999.0), 0.0) / LN2 for _, value in parts)])
         at = np.interp([0, *ends], places, until)
         bits = np.maximum(at[1:] - at[:-1], 0.0)
-        self._nats = np.clip(-bits * LN2, -1000.0, 0.0)
+        self._nats = np.round(np.clip(-bits * LN2, -1000.0, 0.0) * 1024.0) / 1024.0
         self._bits = -self._nats / LN2
 
     def classes(self, scheme: Scheme, ratios: Ratios) -> list[int]:
