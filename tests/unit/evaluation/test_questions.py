@@ -22,6 +22,7 @@ from ttmark.services.conformance import detection
 from ttmark.services.text_readings import text_readings
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
@@ -64,7 +65,7 @@ def test_the_question_is_the_detection_services(block_size: int, pool: int) -> N
     text = marked(KEYS[pool - 1], 200, block_size)
     texts = [text, text.replace(" ", "\u00a0", 5), f"{unmarked(1)} {text}", unmarked(2), "w1 w2"]
     found = [asked.log10_p(one) for one in texts]
-    told = detection(SOURCE.tokenizer)(key, texts)
+    told = detection(SOURCE.tokenizer, (DEFAULT_FPR,))(key, texts)
     assert found[:3] == pytest.approx(told[:3])
     # Where nothing speaks for a mark, the service says 1 / E, which is at most as sharp but for the draws.
     assert all(ours < theirs + 0.1 for ours, theirs in zip(found[3:], told[3:], strict=True))
