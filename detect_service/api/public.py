@@ -1,6 +1,6 @@
 """`POST /v1/detect/public`: one text, one decision; and the document that says how to ask."""
 
-import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
-from ttmark.detect_service.quiet import rest_of_step, step_seconds
+from ttmark.detect_service.quiet import leave_evenly, step_seconds
 from ttmark.detect_service.spending import Spending, check_askable
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message
@@ -139,15 +139,14 @@ def public_routers(
     @asking.post(PUBLIC_PATH, response_model=PublicAnswer, responses=problems(*BODY_PROBLEMS))
     async def ask(body: PublicQuestion, caller: Caller, request: Request) -> Response:
         """Whether a text contains passages made here, at the deployment's one rate."""
-        clock = asyncio.get_running_loop().time
-        started = clock()
+        started = time.perf_counter()
         if len(body.text) > tier.characters:
             raise TooLarge(f"The text may have {tier.characters} characters.", param="text")
         seconds = reader.expected_seconds([len(body.text.encode())])
         step = max(_STEP_SECONDS, step_seconds([-(-len(body.text.encode()) // 3)], seconds))
         result = await result_of(body.text, caller, request, seconds)
         if result.verdict == "no_verdict":
-            await asyncio.sleep(rest_of_step(clock() - started, step))
+            await leave_evenly(started, step)
             raise TooManyRequests(
                 "This text, or one like it, has been asked about as often as it may be for now. "
                 "Other texts can be asked about.",
@@ -159,7 +158,7 @@ def public_routers(
             basis=result.basis if result.basis != Basis.WATERMARK else None,
             message=_words(result, tier.rate),
         )
-        await asyncio.sleep(rest_of_step(clock() - started, step))
+        await leave_evenly(started, step)
         return Response(
             answer.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"}
         )

@@ -1,6 +1,5 @@
 """`POST /v1/detect` and `/v1/detect/*`."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +20,7 @@ from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import permitted
-from ttmark.detect_service.quiet import rest_of_step, step_seconds
+from ttmark.detect_service.quiet import leave_evenly, step_seconds
 from ttmark.detect_service.results import response_json
 from ttmark.detect_service.spending import check_askable, spending_of
 from ttmark.shared.access.scopes import Principal, Scope
@@ -106,9 +105,7 @@ def detection_router(
         if spending is not None and counted is not None:
             await spending.close(caller, counted)
         if isinstance(body, CombinedRequest) and not caller.sees_evidence:
-            await asyncio.sleep(
-                rest_of_step(time.perf_counter() - began, step_seconds(tokens, seconds or 0.0))
-            )
+            await leave_evenly(began, step_seconds(tokens, seconds or 0.0))
         return answer
 
     @router.post("", response_model=CombinedResponse)

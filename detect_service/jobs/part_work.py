@@ -22,7 +22,7 @@ from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import permitted
-from ttmark.detect_service.quiet import rest_of_step, step_seconds
+from ttmark.detect_service.quiet import leave_evenly, step_seconds
 from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
@@ -171,7 +171,7 @@ class PartWork:
             if is_quiet:
                 most = self._backend.max_document_tokens
                 step = step_seconds([estimated_tokens(one, most) for one in documents], seconds or 0.0)
-                await asyncio.sleep(rest_of_step(time.perf_counter() - began, step))
+                await leave_evenly(began, step)
             return list(results)
         except QueueFull:
             await asyncio.sleep(_FULL_SECONDS)

@@ -1,6 +1,8 @@
 """`ttmark audit prune`: retention of the audit trail, also of writers that are gone."""
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -14,9 +16,11 @@ from ttmark.services.cli.options import JsonOutput
 from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.services.settings_keys import KeyStoreSettings
 from ttmark.shared.audit.heads import Heads
-from ttmark.shared.audit.removal import Removal, removal, remove_removal
+from ttmark.shared.audit.removal import Removal, one_removal_at_a_time, removal, remove_removal
+from ttmark.shared.audit.verification import Verification
 from ttmark.shared.counted import counted
 from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _DAYS = re.compile(r"(?P<days>[1-9]\d{0,4})d", re.ASCII)
 
@@ -59,7 +63,7 @@ def prune(
     """
     with one_clear_line():
         limit = _limit(keep, before)
-    found = run(lambda store: _find(store, limit))
+    found = run(lambda store: _find(store, limit, alone=not dry_run))
     if not dry_run and found.removals:
         records = counted(sum(gone.records for gone in found.removals.values()), "record")
         chains = counted(len(found.removals), "chain")
@@ -90,9 +94,28 @@ def _limit(keep: str | None, before: datetime | None) -> datetime:
     return now - timedelta(days=days)
 
 
-async def _find(store: KeyStore, limit: datetime) -> _Found:
+@contextmanager
+def _alone() -> Iterator[None]:
+    """No other run of this command is in such a context."""
+    folder = trail_folder()
+    if not folder.exists():
+        yield
+        return
+    try:
+        with one_removal_at_a_time(folder):
+            yield
+    except OSError as error:
+        raise StartupError(f"cannot use the audit trail in {folder} ({error.strerror})") from error
+
+
+async def _find(store: KeyStore, limit: datetime, *, alone: bool) -> _Found:
     """What is old in chains that are in order."""
-    checked, refused = await verified(store)
+    with _alone() if alone else nullcontext():
+        checked, refused = await verified(store)
+        return _found(checked, refused, limit)
+
+
+def _found(checked: Verification, refused: Mapping[str, KeyStoreError], limit: datetime) -> _Found:
     problems = [str(problem) for problem in checked.problems]
     problems += [f"{chain}: {why}" for chain, why in refused.items()]
     suspect = {problem.chain for problem in checked.problems} | refused.keys()
@@ -111,21 +134,22 @@ async def _find(store: KeyStore, limit: datetime) -> _Found:
 async def _remove(store: KeyStore, limit: datetime, found: _Found) -> dict[str, Removal]:
     """The trail first, then the key store, then the files: whatever is interrupted can be verified."""
     folder, heads, removed = trail_folder(), Heads(store.records, store.kek), dict[str, Removal]()
-    # Also makes this command's own chain begin a segment of today.
-    store.audit(AuditEvent("audit.prune", before=_written(limit)))
-    for chain, planned in found.removals.items():
-        try:
-            with removal(folder, chain, _written(limit), planned.last.head) as (gone, _):
-                if gone is None:
-                    continue
-                store.audit(AuditEvent("audit.remove", removed=gone.said()))
-                await heads.put_removed(gone.last.head)
-                remove_removal(folder, gone)
-        except OSError as error:
-            raise StartupError(
-                f"cannot remove records of {chain} ({error.strerror}): run it again"
-            ) from error
-        removed[chain] = gone
+    with _alone():
+        # Also makes this command's own chain begin a segment of today.
+        store.audit(AuditEvent("audit.prune", before=_written(limit)))
+        for chain, planned in found.removals.items():
+            try:
+                with removal(folder, chain, _written(limit), planned.last.head) as (gone, _):
+                    if gone is None:
+                        continue
+                    store.audit(AuditEvent("audit.remove", removed=gone.said()))
+                    await heads.put_removed(gone.last.head)
+                    remove_removal(folder, gone)
+            except OSError as error:
+                raise StartupError(
+                    f"cannot remove records of {chain} ({error.strerror}): run it again"
+                ) from error
+            removed[chain] = gone
     return removed
 
 

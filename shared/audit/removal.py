@@ -4,6 +4,7 @@ A writer removes its own old segments as it goes on. This is for those of writer
 that an operator chooses.
 """
 
+import fcntl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,18 @@ class Removal:
             "hash": self.last.hash,
             "segments": len(self.parts),
         }
+
+
+@contextmanager
+def one_removal_at_a_time(folder: Path) -> Iterator[None]:
+    """Waits until no other process is in this context: what one plans, another would take away.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    with (folder / "removal.lock").open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from ttmark.shared.limits.public_allowance import words_of
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttmark.detect_service.api.public.rest_of_step", lambda *_: 0.0)
+    monkeypatch.setattr("ttmark.detect_service.quiet.rest_of_step", lambda *_: 0.0)
 
 
 class Crowd:
