@@ -3,10 +3,11 @@
     python -m tests.integration.detect.forging_figures FOLDER ANSWERS CARRIER [QUESTIONS] [SEEDS] [--unbound]
 
 FOLDER is SmolLM2's; ANSWERS is a file of `tests.harness.marked_answers`. CARRIER: `ids`, pieces as token ids
-after pairs of junk; `words`, as text after two words; `spaces`, as text after white space. Each seed forges
-100 tokens, four alternatives a block, under one key of the pool, by pieces of one answer of that key after
-the other, the next where documents are no longer found. `--unbound`: nothing is spent. Prints what the
-attacker does not see: the standardised sum of the scores of the chosen blocks, and log10 p of their row.
+after pairs of junk; `words`, as text after two words; `spaces`, as text after white space; `run`, as text,
+the beginning of an answer and then the chosen text, neither cut into pieces. Each seed forges 100 tokens,
+four alternatives a block, under one key of the pool, by pieces of one answer of that key after the other,
+the next where documents are no longer found. `--unbound`: nothing is spent. Prints what the attacker does
+not see: the standardised sum of the scores of the chosen blocks, and log10 p of their row.
 """
 
 import argparse
@@ -67,19 +68,24 @@ class Asker:
     asked: int = 0
     said: dict[str, int] = field(default_factory=dict)
 
-    def dealt(self, pieces: Pieces) -> Document:
-        """The pieces in a new order, something of no use before each."""
+    def dealt(self, candidates: Pieces, marked: Pieces, size: int) -> Document:
+        """The candidates and so many marked pieces in a new order, something of no use before each."""
         ids: list[int] = []
+        if self.carrier == "run":
+            ids += [token for piece in marked[:size] for token in piece[WIDTH:]]
+            ids += [token for piece in candidates for token in piece]
+            return Document(text=self.tokenizer.decode(ids))
+        pieces = [*candidates, *self.chance.sample(list(marked), size)]
         spaces = self.tokenizer.encode("\n \n\n  \n   \n")
-        for piece in self.chance.sample(list(pieces), len(pieces)):
+        for piece in self.chance.sample(pieces, len(pieces)):
             between = spaces if self.carrier == "spaces" else self.words
             ids += [*self.chance.choices(between, k=SIZE), *piece]
         return Document(token_ids=ids) if self.carrier == "ids" else Document(text=self.tokenizer.decode(ids))
 
-    async def found(self, pieces: Pieces) -> bool | None:
+    async def found(self, candidates: Pieces, marked: Pieces, size: int) -> bool | None:
         """Whether they are found; None: there is no verdict."""
         self.asked += 1
-        request = CombinedRequest(inputs=[self.dealt(pieces)], fpr=RATE)
+        request = CombinedRequest(inputs=[self.dealt(candidates, marked, size)], fpr=RATE)
         counted = None if self.spending is None else await self.spending.ask(request, "combined", CALLER, RUN)
         (result,) = detect(request, CALLER, self.backend, "figures", counted=counted).results
         if self.spending is not None and counted is not None:
@@ -104,7 +110,7 @@ async def forged(asker: Asker, answers: Sequence[MarkedAnswer], questions: int) 
             size = len(marked)
         chosen = [chance.randrange(ALTERNATIVES) for _ in choices]
         candidates = [blocks[one] for blocks, one in zip(choices, chosen, strict=True)]
-        found = await asker.found([*candidates, *chance.sample(marked, size)])
+        found = await asker.found(candidates, marked, size)
         misses = 0 if found else misses + 1
         if found is not None:
             scores[np.arange(BLOCKS), chosen] += 1 if found else -1
@@ -118,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Forgery by pieces of marked answers.")
     parser.add_argument("folder")
     parser.add_argument("answers", type=Path)
-    parser.add_argument("carrier", choices=("ids", "words", "spaces"))
+    parser.add_argument("carrier", choices=("ids", "words", "spaces", "run"))
     parser.add_argument("questions", type=int, nargs="?", default=2_000)
     parser.add_argument("seeds", type=int, nargs="?", default=4)
     parser.add_argument("--unbound", action="store_true")

@@ -1,13 +1,16 @@
 """What honest callers lose where evidence is spent, by marked answers of SmolLM2.
 
-    python -m tests.integration.detect.spent_figures FOLDER ANSWERS [COUNT]
+    python -m tests.integration.detect.spent_figures FOLDER ANSWERS [COUNT] [--spent-alone]
 
 FOLDER is SmolLM2's; ANSWERS is a file of `tests.harness.marked_answers`. Prints how many of the first COUNT
 a token that sees evidence finds, and one with `detect` alone, that asks about all of them in half a day.
-`test_honest_mails.py` asks about mails with one signature.
+`--spent-alone`: asks 14 times about each of the first 100, and then about 2,000 documents of parts of them
+between other words, at 1e-2; prints how many are found. `test_honest_mails.py` asks about mails with one
+signature.
 """
 
 import asyncio
+import random
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,13 +44,20 @@ async def _at_once(work: Callable[[], Any]) -> Any:
 RUN: Callable[[Callable[[], Any]], Awaitable[Any]] = _at_once
 
 
-async def verdicts(backend: DetectionBackend, texts: Sequence[str], *, bound: bool) -> list[str]:
+async def verdicts(
+    backend: DetectionBackend,
+    texts: Sequence[str],
+    *,
+    bound: bool,
+    fpr: float | None = None,
+    chance_findings: float = 0.1,
+) -> list[str]:
     """Of the texts, asked one after the other by one token."""
-    rule = AnswerRule(12, 86_400.0, 0.1)
+    rule = AnswerRule(12, 86_400.0, chance_findings)
     spending = Spending(AnswerLedger(LocalCounters(), key=bytes(32), rule=rule), backend, lambda *_: None)
     said = []
     for number, text in enumerate(texts):
-        request = CombinedRequest(inputs=[Document(text=text)])
+        request = CombinedRequest(inputs=[Document(text=text)], fpr=fpr)
         counted = await spending.ask(request, "combined", CALLER, RUN) if bound else None
         (result,) = detect(request, CALLER, backend, "figures", counted=counted).results
         if counted is not None:
@@ -66,12 +76,37 @@ def backend_of(tokenizer: TextTokenizer, prf_keys: Sequence[bytes]) -> Detection
     return DetectionBackend(cast(Any, keys), TokenizerSet([tokenizer]), 100_000)
 
 
+def spending_and_parts(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Questions that spend the texts' evidence, and 2,000 documents of parts of them between other words."""
+    chance = random.Random(1)
+    words = sorted({word for text in texts for word in text.split()})
+
+    def junk() -> str:
+        return " ".join(chance.choices(words, k=12))
+
+    def part() -> str:
+        one = chance.choice(texts).split()
+        start = chance.randrange(max(1, len(one) - 30))
+        return " ".join(one[start : start + 30])
+
+    questions = [f"{junk()} {text} {junk()}" for _ in range(14) for text in texts]
+    parts = ["\n".join(f"{junk()} {part()}" for _ in range(4)) for _ in range(2_000)]
+    return questions, parts
+
+
 def main() -> None:
     """Prints what is found of them, bound and unbound."""
-    folder, file, *count = sys.argv[1:]
+    arguments = [argument for argument in sys.argv[1:] if argument != "--spent-alone"]
+    folder, file, *count = arguments
     answers = read_answers(Path(file))[: int(count[0]) if count else None]
     backend = backend_of(TextTokenizer.load(folder), pool())
     texts = [answer.text for answer in answers]
+    if len(arguments) < len(sys.argv) - 1:
+        questions, parts = spending_and_parts(texts[:100])
+        for bound in (False, True):
+            work = verdicts(backend, questions + parts, bound=bound, fpr=1e-2, chance_findings=1e9)
+            print(f"bound {bound}:", Counter(asyncio.run(work)[len(questions) :]), flush=True)
+        return
     print(f"{len(answers)} answers to {len({answer.prompt for answer in answers})} prompts")
     for bound in (False, True):
         print(f"bound {bound}:", Counter(asyncio.run(verdicts(backend, texts, bound=bound))), flush=True)
