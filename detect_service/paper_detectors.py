@@ -91,8 +91,7 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
         totals = np.zeros(len(pool))
         if rows.positions:
             for keys, scores in rows.scores_under_each(watermark, pool, _ROWS):
-                ends = rows.positions * np.arange(1, len(scores) + 1)
-                totals[keys] = aligned_score_of_each(scores.ravel(), ends, watermark.block_size, beta)
+                totals[keys] = aligned_score_of_each(scores, watermark.block_size, beta)
         null = aligned_null(watermark, pool[0], tokens, rows.positions, beta)
         found = _falling(totals, null.log10_p, len(pool), log10_limit)
         evidence = null.evidence(watermark, tokens, float(totals[found[0][1]]))

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from ttmark.evaluation.bench.context import Context
 from ttmark.evaluation.bench.core import REPEATS, measure_speed
-from ttmark.evaluation.bench.decisions import Decide
 from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors
 from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.generation import Budget, Generate, Rows, Support
@@ -107,6 +106,6 @@ def bench_app(ours: OurDetectors) -> typer.Typer:
     """The command line; `ours` makes the detection modes that `detect` compares with their peers."""
     app = new_app("Benchmarks side by side with their peers.")
     app.command("detect")(command_of(lambda options: options.run(ours), Detect))
-    for kind in (Generate, Support, Budget, Rows, Decide, Schemas, Roofline, Context, InVllm, Core, Compare):
+    for kind in (Generate, Support, Budget, Rows, Schemas, Roofline, Context, InVllm, Core, Compare):
         app.command(kind.name)(command_of(kind.run, kind))
     return app

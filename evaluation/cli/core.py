@@ -13,20 +13,16 @@ from ttmark.evaluation.cli.commands import one_clear_line
 from ttmark.evaluation.core import (
     false_positives,
     foreign,
-    lengths,
     likelihood,
     mixtures,
-    pools,
     surprise,
     texts,
 )
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
 from ttmark.evaluation.core.rates import Count, pooled_table, write_rows
-from ttmark.evaluation.core.tails import aligned_tail_table, scan_tail_table
 from ttmark.evaluation.options import BlockSizes, Schemes
 from ttmark.evaluation.report.result import Table
-from ttmark.shared.schemas.presets import PRESETS
-from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark import scheme_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +34,15 @@ class Core:
     experiment: Annotated[
         str,
         typer.Argument(
-            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-pool, fpr-short, fpr-long, "
-            "fpr-foreign, fpr-likelihood, coverage, mixtures, surprise, found-long, aligned-tail, scan-tail."
+            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-foreign, fpr-likelihood, "
+            "coverage, mixtures, surprise."
         ),
     ]
     schemes: Schemes = tuple(scheme_names())
     block_sizes: BlockSizes = (2, 1, 3)
-    documents: Annotated[
-        int, typer.Option(min=5, help="Of `fpr-texts`, `fpr-pool`, `fpr-foreign`, `coverage`, `found-long`.")
-    ] = 1_000
+    documents: Annotated[int, typer.Option(min=5, help="Of `fpr-texts`, `fpr-foreign`, `coverage`.")] = 1_000
     keys: Annotated[int, typer.Option(min=2, help="Of `distortion`; joints of `theorem`.")] = 10_000
-    trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...` and `scan-tail`.")] = 1_000_000
+    trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...`.")] = 1_000_000
     window_trials: Annotated[int, typer.Option(min=1, help="Of `fpr-search`, WaterSeeker.")] = 250_000
     rows: Annotated[Path | None, typer.Option(help="Also write every row of a pooled table as JSON.")] = None
     readings: Annotated[Path | None, typer.Option(help="Marked texts, for `mixtures`, `surprise`.")] = None
@@ -79,13 +73,6 @@ def _text_rates(o: Core) -> Table:
     return _pooled(counts, texts.LEVELS, o.rows, by_text=True)
 
 
-def _pool_rates(o: Core) -> Table:
-    widths = {preset["scheme"]: preset["context_width"] for preset in PRESETS.values()}
-    watermarks = [Watermark(scheme, 2, widths.get(scheme)) for scheme in o.schemes]
-    counts = pools.pool_counts(watermarks, o.documents, o.seed)
-    return _pooled(list(counts), pools.LEVELS, o.rows, by_text=True)
-
-
 def _pooled(counts: list[Count], levels: Sequence[float], rows: Path | None, *, by_text: bool) -> Table:
     if rows:
         write_rows(counts, levels, rows)
@@ -98,15 +85,9 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-direct": lambda o: false_positives.direct_table(o.schemes, o.trials, o.seed),
     "fpr-search": _search_rates,
     "fpr-texts": _text_rates,
-    "fpr-pool": _pool_rates,
-    "fpr-short": lambda o: lengths.short_table(o.schemes, o.block_sizes, o.trials, o.seed),
-    "fpr-long": lambda o: lengths.long_rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "fpr-foreign": lambda o: foreign.foreign_table(o.documents, o.seed),
     "fpr-likelihood": lambda o: likelihood.rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "coverage": lambda o: likelihood.coverage_table(o.documents, o.seed),
     "mixtures": lambda o: mixtures.mixtures_table(_readings(o), o.tables),
     "surprise": lambda o: surprise.surprise_table(_readings(o)),
-    "found-long": lambda o: lengths.long_found_table(o.schemes, o.block_sizes, o.documents, o.seed),
-    "aligned-tail": lambda o: aligned_tail_table(o.schemes, o.block_sizes, o.seed),
-    "scan-tail": lambda o: scan_tail_table(o.schemes, o.block_sizes, o.trials, o.seed),
 }

@@ -8,7 +8,6 @@ import typer
 
 from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.experiments.averaging import Averaging
-from ttmark.evaluation.experiments.combined import Combined
 from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.edits import Beta, Edits
@@ -27,7 +26,6 @@ from ttmark.evaluation.experiments.scrubbing import Scrubbing
 from ttmark.evaluation.experiments.stealing import Stealing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
-from ttmark.evaluation.experiments.verification import Verification
 from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, SCHEMES, Human, OneSetting
 
@@ -42,13 +40,11 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Edits,
     Beta,
     Localized,
-    Combined,
     Quality,
     Repeated,
     Widths,
     Retokenisation,
     Kinds,
-    Verification,
     Cost,
     Frontier,
     Stealing,
@@ -99,13 +95,11 @@ class Everything:
         yield Edits(setting=setting, schemes=paper, lengths=lengths, texts=16, human=human)
         yield Beta(setting=setting, schemes=one, lengths=lengths, texts=8, human=human)
         yield Localized((2_000,), setting=setting, schemes=one, documents=16, human=human)
-        yield Combined(setting=setting, length=100, texts=8, human=human)
         yield Quality(setting, paper, length=200, texts=16)
         yield Repeated(setting, one, completions=16)
         yield Widths(setting, one, completions=8, context_widths=(2, 4))
         yield Retokenisation(length=100, texts=8)
         yield Kinds(setting, (50, 100), texts=(2,))
-        yield Verification(schemes=one, length=100, texts=8, alone=2, null_keys=200)
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
         yield Cost((setting,), texts=(8,), schemes=one)
         yield Frontier(
@@ -150,13 +144,11 @@ class Everything:
         yield Edits(edits=words, setting=setting, texts=100, human=human), None
         yield Beta(edits=words[:1], schemes=("synthid",), setting=setting, texts=100, human=human), None
         yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
-        yield Combined(texts=24, human=human), None
         yield Quality(chat, length=200, texts=64), None
         yield Repeated(chat, two, completions=64), None
         yield Widths(chat, ("gumbel",), (2,), completions=64), None
         yield Retokenisation(texts=50), None
         yield Kinds(texts=(48, 24)), None
-        yield Verification(texts=24), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
         yield Cost((chat,), texts=(16,), schemes=("gumbel",)), None
         yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None

@@ -16,7 +16,7 @@ def aligned_score(scores: NDArray[np.float64], block_size: int, beta: float) -> 
 
     `scores` [n - r + 1] are the z of the blocks that start at each of n tokens.
     """
-    return _continued(_before_blocks(block_size, beta), scores, beta)[-1]
+    return _best(scores, block_size, beta)[-1]
 
 
 def alignment_path(scores: NDArray[np.float64], block_size: int, beta: float) -> NDArray[np.int64]:
@@ -25,7 +25,7 @@ def alignment_path(scores: NDArray[np.float64], block_size: int, beta: float) ->
     `scores` [positions] are those of the blocks that start at each position; the result [blocks]
     are positions, ascending and at least `block_size` apart.
     """
-    best = _continued(_before_blocks(block_size, beta), scores, beta)
+    best = _best(scores, block_size, beta)
     path = []
     t = len(best) - 1
     while t >= block_size:
@@ -45,9 +45,9 @@ def _before_blocks(block_size: int, beta: float) -> list[float]:
     return [-beta * t for t in range(block_size)]
 
 
-def _continued(last: list[float], scores: NDArray[np.float64], beta: float) -> list[float]:
-    """Eq. (7) for one sequence: D from the r values `last` before the first of `scores` on, those first."""
-    best, block_size = last, len(last)
+def _best(scores: NDArray[np.float64], block_size: int, beta: float) -> list[float]:
+    """Eq. (7) for one sequence: D of all n positions."""
+    best = _before_blocks(block_size, beta)
     for first, stop in paused_ranges(0, scores.size):
         for t, score in enumerate(scores[first:stop].tolist(), block_size + first):
             skipped, kept = best[t - 1] - beta, best[t - block_size] + score
@@ -55,49 +55,12 @@ def _continued(last: list[float], scores: NDArray[np.float64], beta: float) -> l
     return best
 
 
-def _advance(last: list[NDArray[np.float64]], t: int, rows: NDArray[np.float64], beta: float) -> int:
-    """Eq. (7) for many sequences at once, from position `t` over `rows` [positions, sequences].
-
-    `last` holds the last r values of D [sequences], that of position t at t mod r, and is kept up to date.
-    Gives the position after the rows.
-    """
-    skipped = np.empty_like(last[0])
-    for scores in rows:
-        oldest = last[t % len(last)]
-        np.subtract(last[(t - 1) % len(last)], beta, out=skipped)
-        oldest += scores
-        np.maximum(oldest, skipped, out=oldest)
-        t += 1
-    return t
-
-
-def aligned_score_of_each(
-    scores: NDArray[np.float64], ends: NDArray[np.int64], block_size: int, beta: float
-) -> NDArray[np.float64]:
-    """`aligned_score` of sequences [S] of any lengths of at least 1, to the bit.
-
-    `scores` [N] holds one sequence after the other; sequence i ends before `ends[i]`. The recurrence
-    runs over positions, all sequences that are long enough at once.
-    """
-    starts = np.concatenate([ends[:1] * 0, ends[:-1]])
-    order = np.argsort(starts - ends, kind="stable")  # the longest first
-    starts, lengths = starts[order], (ends - starts)[order]
-    result = np.empty(ends.size)
-    best = [np.full(ends.size, before) for before in _before_blocks(block_size, beta)]
-    done, active = 0, ends.size
-    while active >= _TOGETHER:
-        pause()
-        stop = int(lengths[active - 1])
-        last = [values[:active] for values in best]
-        done = _advance(last, done, scores[starts[:active] + np.arange(done, stop)[:, None]], beta)
-        remaining = int(np.count_nonzero(lengths > stop))
-        result[order[remaining:active]] = last[(done - 1) % block_size][remaining:]
-        active = remaining
-    for i in range(active):
-        state = [float(best[(done + t) % block_size][i]) for t in range(block_size)]
-        rest = scores[starts[i] + done : starts[i] + lengths[i]]
-        result[order[i]] = _continued(state, rest, beta)[-1]
-    return result
+def aligned_score_of_each(scores: NDArray[np.float64], block_size: int, beta: float) -> NDArray[np.float64]:
+    """`aligned_score` of each of the sequences [S, positions], of at least one position, to the bit: [S]."""
+    if len(scores) < _TOGETHER:
+        return np.array([aligned_score(own, block_size, beta) for own in scores])
+    pause()
+    return aligned_scores([scores.T], block_size, beta, len(scores))
 
 
 def aligned_scores(
@@ -107,8 +70,15 @@ def aligned_scores(
 
     The sequences arrive in chunks [positions, count]; the recurrence runs over positions.
     """
-    best = [np.full(count, before) for before in _before_blocks(block_size, beta)]
-    t = block_size
+    best = [
+        np.full(count, before) for before in _before_blocks(block_size, beta)
+    ]  # D of the last r positions
+    skipped, t = np.empty(count), block_size
     for chunk in chunks:
-        t = _advance(best, t, chunk, beta)
+        for scores in chunk:
+            oldest = best[t % block_size]
+            np.subtract(best[(t - 1) % block_size], beta, out=skipped)
+            oldest += scores
+            np.maximum(oldest, skipped, out=oldest)
+            t += 1
     return best[(t - 1) % block_size]

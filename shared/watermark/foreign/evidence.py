@@ -1,7 +1,7 @@
 """What is asked of another system's watermark, and what it answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -67,15 +67,13 @@ class ForeignMark(ABC):
         return text.evidence(0, text.positions.size) if text.positions.size else NOTHING_SCORED
 
 
-def smallest_count(log10_p: float, best: "BestScore") -> int:
-    """The least count whose best score has this p-value or a smaller one."""
+def smallest_count(log10_p: float, best: Callable[[int], float]) -> int:
+    """The least count whose best score has this p-value or a smaller one.
+
+    Args:
+        best: log10 of the p-value of the best possible score of so many tokens; it falls with each.
+    """
     count = 1
     while best(count) > log10_p:
         count += 1
     return count
-
-
-class BestScore(Protocol):
-    """log10 of the p-value of the best possible score of so many tokens; it falls with each."""
-
-    def __call__(self, count: int, /) -> float: ...

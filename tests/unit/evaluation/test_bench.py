@@ -1,4 +1,4 @@
-"""`ttmark bench detect`, what it is made of, and `ttmark bench decisions`."""
+"""`ttmark bench detect` and what it is made of, and `ttmark bench schemas`."""
 
 import subprocess
 import sys
@@ -101,18 +101,6 @@ def test_a_name_in_brackets_is_text_on_the_terminal() -> None:
     console.print(Table("[title]", ("[a]",), (("rows[b].share",),), ("[note]",)).rich())
     shown = console.export_text()
     assert all(text in shown for text in ("[title]", "[a]", "rows[b].share", "[note]"))
-
-
-def test_decisions_are_timed_by_vocabulary_and_number_of_sequences(tmp_path: Path) -> None:
-    target = tmp_path / "decisions.json"
-    arguments = ["decisions", "--sequences", "1,3", "--vocabularies", "700", "--repeats", "1"]
-    result = CliRunner().invoke(bench_app(bulk_systems), [*arguments, "--json", str(target)])
-    assert result.exit_code == 0, result.output
-    document = orjson.loads(target.read_bytes())
-    assert document.keys() == {"command", "machine", "versions", "rows"}
-    rows = document["rows"]
-    assert [(row["vocabulary"], row["sequences"]) for row in rows] == [(700, 1), (700, 3)]
-    assert all(row["first"] > 0 and row["pair"] > 0 and row["rows"] >= row["sequences"] for row in rows)
 
 
 def test_filters_under_schemas_are_measured_beside_those_of_plain_text(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_scores
+from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_score_of_each, aligned_scores
 from ttmark.shared.watermark.detectors.scan import DRIFT_PER_TOKEN, SKIP, best_peak, best_scores, scan_peaks
 from ttmark.shared.watermark.detectors.segments import Peak, disjoint, log10_expected, log10_family
 from ttmark.shared.watermark.detectors.waterseeker import SHORTEST, waterseeker_peaks
@@ -44,6 +44,14 @@ def test_many_sequences_at_once_give_the_scores_of_each_alone(block_size):
     drift, end = DRIFT_PER_TOKEN * block_size, 57 + block_size - 1
     local = [best_peak(column, block_size, drift, 0, end).score for column in scores.T.tolist()]
     assert best_scores(chunks, block_size, 8) == pytest.approx(local)
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("sequences", [1, 5, 40])
+def test_sequences_of_few_and_of_many_keys_have_the_score_of_each_to_the_bit(block_size, sequences):
+    scores = np.random.default_rng(4).normal(size=(sequences, 57))
+    alone = [aligned_score(own, block_size, 1.5) for own in scores]
+    assert aligned_score_of_each(scores, block_size, 1.5).tolist() == alone
 
 
 def slow_best_score(values, block_size):

@@ -8,7 +8,9 @@ import pytest
 
 from tests.unit.watermark.likelihood.conftest import compiled
 from ttmark.shared.watermark import Watermark, scheme_names
+from ttmark.shared.watermark.detectors.positions import position_scores
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood, log10_of_evidence, ratios_of
+from ttmark.shared.watermark.likelihood.laws import Floats
 from ttmark.shared.watermark.likelihood.mixtures import Mixtures, load_mixtures
 from ttmark.shared.watermark.likelihood.numpy_passes import NumpyPasses
 from ttmark.shared.watermark.likelihood.passes import find_passes
@@ -58,10 +60,10 @@ HOSTILE = {
 }
 
 
-LIARS = {
+LIARS: dict[str, Callable[[Floats], Floats]] = {
     "certain": np.zeros_like,
     "surprised": lambda honest: np.full_like(honest, -20.0),
-    "both in turn": lambda honest: np.where(np.arange(honest.size) % 2, -20.0, -0.01),
+    "both in turn": lambda honest: np.where(np.arange(honest.size) // 4 % 2, -20.0, -0.01),
     "of another text": lambda honest: honest[::-1].copy(),
     "no numbers": lambda honest: np.full_like(honest, math.nan),
     "any numbers": lambda honest: honest * np.random.default_rng(5).choice([0.1, 1.0, 10.0], honest.size),
@@ -98,6 +100,17 @@ def test_a_reader_that_lies_does_not_raise_the_rate_of_false_positives(liar: str
     wrong = passes.draw(chain, 1, 1 << 50, np.full(20_000, -1))
     rates = [np.mean(NullTail.draw(passes, chain, -2.0, seed).log10_p(wrong) <= -2.0) for seed in range(4)]
     assert np.mean(rates) < 0.0115
+
+
+def test_a_reader_that_sees_the_key_raises_it_so_that_these_tests_can_fail() -> None:
+    """It says of blocks with large scores that they were unlikely, of all others that they were certain."""
+    watermark, rng = Watermark("gumbel", 1, 2), np.random.default_rng(6)
+    tokens, found = rng.integers(0, 50_000, 60), 0
+    for key in (rng.bytes(16) for _ in range(200)):
+        large = position_scores(watermark, key, tokens) > 1.0
+        reading = Reading(np.where(np.concatenate([[False, False], large]), -7.0, 0.0))
+        found += detect_likelihood(watermark, [key], tokens, reading=reading, sharp="never").log10_p <= -2.0
+    assert found > 100
 
 
 def test_text_without_new_blocks_is_no_evidence() -> None:
