@@ -58,7 +58,12 @@ class VllmService(ForkedService):
         own = psutil.Process(self.pid)
         self._all = [own, *own.children(recursive=True)]
         for each in self._all:
-            maps = [entry.path for entry in each.memory_maps()]
+            try:
+                maps = [entry.path for entry in each.memory_maps()]
+            except (psutil.Error, OSError):
+                if each.is_running() and each.status() != psutil.STATUS_ZOMBIE:
+                    raise
+                continue  # a helper that ended while it was looked at
             self._shared |= {path for path in maps if path.startswith("/dev/shm/")}
 
     @property
