@@ -68,6 +68,11 @@ class ServedModel:
         longest = max(map(len, tokenizer.backend.get_vocab()))
         object.__setattr__(self, "most_characters", longest * self.generator.context_length)
 
+    def control_token(self, text: str) -> int | None:
+        """The id of a control token; None where the text is no control token."""
+        added = self.generator.tokenizer.backend.get_added_tokens_decoder().items()
+        return next((id_ for id_, token in added if token.special and token.content == text), None)
+
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:

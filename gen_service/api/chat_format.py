@@ -1,12 +1,16 @@
 """Answers in the shape of `/v1/chat/completions`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from ttmark.gen_service.api.calls import Calls
 from ttmark.gen_service.api.format import ChoicesFormat
+from ttmark.gen_service.api.merge import IndexedDelta
+from ttmark.gen_service.api.outcome import Ending
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.token_text import finite
-from ttmark.gen_service.engine import TokenLogprob
+from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.schemas.chat import (
     AssistantMessage,
     ChatChoice,
@@ -29,13 +33,40 @@ class ChatFormat(ChoicesFormat):
 
     def __init__(self, plan: Plan, _: ChatRequest) -> None:
         super().__init__(plan)
+        self._calls = [Calls(plan.tools) for _ in plan.requests] if plan.tools else None
+
+    def delta(self, indexed: IndexedDelta, ending: Ending | None) -> Iterator[bytes]:
+        """A chunk, if there is anything to say; what may become a call is held back until it is seen."""
+        if self._calls is not None:
+            delta, calls = indexed.delta, self._calls[indexed.index]
+            text = calls.read(delta.text, final=delta.finish_reason is not None)
+            # A piece of a call alone makes a chunk too.
+            indexed = replace(indexed, delta=replace(delta, text=text))
+        yield from super().delta(indexed, ending)
+
+    def _says_something(self, index: int, delta: Delta) -> bool:
+        pending = self._calls is not None and self._calls[index].pending
+        return bool(pending) or super()._says_something(index, delta)
 
     def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> ChatChunkChoice:
-        delta = ChatDelta(role="assistant" if first else None, content=text if first or text else None)
+        calls = None
+        if self._calls is not None:
+            read = self._calls[common["index"]]
+            calls = read.take() or None
+            common["finish_reason"] = read.finish_reason(common["finish_reason"])
+        content = text if text or (first and calls is None) else None
+        delta = ChatDelta(role="assistant" if first else None, content=content, tool_calls=calls)
         return ChatChunkChoice(delta=delta, **common)
 
     def _whole_choice(self, text: str, common: dict[str, Any]) -> ChatChoice:
-        return ChatChoice(message=AssistantMessage(content=text), **common)
+        if self._calls is None:
+            return ChatChoice(message=AssistantMessage(content=text), **common)
+        read = self._calls[common["index"]]
+        words = read.read(text, final=True)
+        calls = read.made or None
+        common["finish_reason"] = read.finish_reason(common["finish_reason"])
+        content = words if words or not calls else None
+        return ChatChoice(message=AssistantMessage(content=content, tool_calls=calls), **common)
 
     def _logprobs(self, _: int, entries: Sequence[TokenLogprob]) -> ChatLogprobs:
         return ChatLogprobs(

@@ -1,10 +1,13 @@
 """From a conversation to the text that the model continues, by the tokenizer's own template."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jinja2 import TemplateError
 
 from ttmark.gen_service.api.template_sandbox import BoundedEnvironment, TemplateTooLarge
+from ttmark.gen_service.api.tool_formats import format_of
+from ttmark.gen_service.api.turns import turns, turns_in_words
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded
 from ttmark.shared.schemas.chat import ChatMessage
 
@@ -32,15 +35,21 @@ class ChatTemplate:
         except TemplateError as error:
             raise ValueError(f"the chat template is not valid: {error}") from error
         self._special_tokens = dict(special_tokens or {})
+        self.tool_format = format_of(source)
 
     def render(
-        self, messages: Sequence[ChatMessage], field: str = "messages", most: int = _MOST_CHARACTERS
+        self,
+        messages: Sequence[ChatMessage],
+        field: str = "messages",
+        most: int = _MOST_CHARACTERS,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> str:
         """The prompt: the conversation and the opening of the assistant's next message.
 
         Args:
             field: what the request calls the conversation.
             most: characters that the prompt may have.
+            tools: as OpenAI's chat API writes them.
 
         Raises:
             BadRequest: the template refuses this conversation, for instance its order of roles, or does too
@@ -49,7 +58,7 @@ class ChatTemplate:
         """
         try:
             with self._environment.spending(_STEPS + _COPIES * most):
-                return self._written(messages, field, most)
+                return self._written(messages, field, most, tools)
         except ContextLengthExceeded:
             raise
         except TemplateTooLarge as error:
@@ -63,13 +72,20 @@ class ChatTemplate:
         except Exception as error:  # a template is foreign code
             raise BadRequest("The model's chat template fails on these messages.", param=field) from error
 
-    def _written(self, messages: Sequence[ChatMessage], field: str, most: int) -> str:
+    def _written(
+        self,
+        messages: Sequence[ChatMessage],
+        field: str,
+        most: int,
+        tools: Sequence[Mapping[str, Any]],
+    ) -> str:
         pieces: list[str] = []
         written = 0
+        taught = self.tool_format.taught
+        told = turns(messages) if taught else turns_in_words(messages, tools)
+        shown = {"tools": list(tools)} if tools and taught else {}
         for piece in self._template.generate(
-            messages=[{"role": _role(message), "content": message.text} for message in messages],
-            add_generation_prompt=True,
-            **self._special_tokens,
+            messages=told, add_generation_prompt=True, **shown, **self._special_tokens
         ):
             written += len(piece)
             if written > most:
@@ -79,7 +95,3 @@ class ChatTemplate:
                 )
             pieces.append(piece)
         return "".join(pieces)
-
-
-def _role(message: ChatMessage) -> str:
-    return "system" if message.role == "developer" else message.role

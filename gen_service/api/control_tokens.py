@@ -3,14 +3,16 @@
 import json
 import re
 import secrets
-from collections.abc import Collection, Sequence
-from typing import Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 from tokenizers import Tokenizer
 
 from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.turns import arguments_of
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.tools import ToolCall
 from ttmark.shared.tokenization import TextTokenizer
 
 ControlTokenRule = Literal["text", "refuse", "control"]
@@ -52,12 +54,19 @@ class ConversationEncoder:
         own = {token.content: id_ for id_, token in added.items()} | renamed
         self._ids = {id_: own[token.content] for id_, token in self._twin.get_added_tokens_decoder().items()}
 
-    def encode(self, messages: Sequence[ChatMessage], field: str, most: int) -> tuple[str, tuple[int, ...]]:
+    def encode(
+        self,
+        messages: Sequence[ChatMessage],
+        field: str,
+        most: int,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> tuple[str, tuple[int, ...]]:
         """The prompt, as text and as token ids.
 
         Args:
             field: what the request calls the conversation.
             most: characters that the prompt may have.
+            tools: as OpenAI's chat API writes them.
 
         Raises:
             BadRequest: the template refuses the conversation; a message holds a control token and the rule
@@ -65,9 +74,10 @@ class ConversationEncoder:
             ContextLengthExceeded: the prompt has more characters.
         """
         if self._rule == "control" or not self._control_ids:
-            text = self._template.render(messages, field, most)
+            text = self._template.render(messages, field, most, tools)
             return text, tuple(self._backend.encode(text, add_special_tokens=False).ids)
-        rendered = self._template.render([self._quote(each, field) for each in messages], field, most)
+        shown = [self._quoted_value(tool, "tools") for tool in tools]
+        rendered = self._template.render([self._quote(each, field) for each in messages], field, most, shown)
         named = self._control.sub(lambda match: self._names[match[0]], rendered)
         plain = self._quoted.sub(lambda match: self._texts[match[0]], named)
         read = self._twin.encode(plain, add_special_tokens=False).ids
@@ -78,14 +88,37 @@ class ConversationEncoder:
 
     def _quote(self, message: ChatMessage, field: str) -> ChatMessage:
         """The message, with control tokens in it marked as text."""
-        text, found = self._control.subn(lambda match: self._in_messages[match[0]], message.text)
+        changed: dict[str, Any] = {"content": self._quoted_text(message.text, field)}
+        if message.tool_call_id is not None:
+            changed["tool_call_id"] = self._quoted_text(message.tool_call_id, field)
+        if message.tool_calls:
+            changed["tool_calls"] = [self._quoted_call(call, field) for call in message.tool_calls]
+        return message.model_copy(update=changed)
+
+    def _quoted_call(self, call: ToolCall, field: str) -> ToolCall:
+        # As a value: JSON has other ways to write a control token.
+        text = json.dumps(self._quoted_value(arguments_of(call), field), ensure_ascii=False)
+        function = call.function.model_copy(update={"arguments": text})
+        return call.model_copy(update={"id": self._quoted_text(call.id, field), "function": function})
+
+    def _quoted_value(self, value: Any, field: str) -> Any:
+        """A JSON value, with control tokens in its texts and names marked as text."""
+        if isinstance(value, str):
+            return self._quoted_text(value, field)
+        if isinstance(value, Mapping):
+            return {
+                self._quoted_text(name, field): self._quoted_value(each, field)
+                for name, each in value.items()
+            }
+        return [self._quoted_value(each, field) for each in value] if isinstance(value, list) else value
+
+    def _quoted_text(self, text: str, field: str) -> str:
+        text, found = self._control.subn(lambda match: self._in_messages[match[0]], text)
         if found and self._rule == "refuse":
             raise BadRequest(f"{field}: a message holds a control token of the model.", param=field)
         if text.startswith(self._tails):
             text = self._seam + text
-        if text.endswith(self._heads):
-            text += self._seam
-        return ChatMessage(role=message.role, content=text)
+        return text + self._seam if text.endswith(self._heads) else text
 
 
 def _any_of(texts: Collection[str]) -> re.Pattern[str]:

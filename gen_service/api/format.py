@@ -79,7 +79,7 @@ class ChoicesFormat(ABC):
     def delta(self, indexed: IndexedDelta, ending: Ending | None) -> Iterator[bytes]:
         """A chunk, if there is anything to say."""
         watermark = None if ending is None or self._plan.include_usage else ending.watermark
-        if watermark is None and not self._says_something(indexed.delta):
+        if watermark is None and not self._says_something(indexed.index, indexed.delta):
             return
         first = indexed.index not in self._begun
         self._begun.add(indexed.index)
@@ -134,6 +134,6 @@ class ChoicesFormat(ABC):
         # Who asks for token counts gets null in the chunks before them, who does not gets no field.
         return event(chunk, without=() if self._plan.include_usage else ("usage",))
 
-    def _says_something(self, delta: Delta) -> bool:
+    def _says_something(self, _: int, delta: Delta) -> bool:
         token_ids = self._plan.return_token_ids and delta.token_ids
         return bool(delta.text or delta.finish_reason or delta.logprobs or token_ids)

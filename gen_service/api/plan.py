@@ -12,6 +12,7 @@ from ttmark.gen_service.api.pool import markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
 from ttmark.gen_service.api.response_grammar import response_grammar
 from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
+from ttmark.gen_service.api.tools import ToolUse, tool_use
 from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.engine import GenerationRequest
 from ttmark.shared.access.scopes import Principal
@@ -34,6 +35,7 @@ class Plan:
         prompts: in the order of the request.
         requests: completion number `i` continues prompt `i // choices_per_prompt`.
         text_start: characters of a label before the text of each.
+        tools: that completions may call; None: their texts are texts.
     """
 
     response_id: str
@@ -50,6 +52,7 @@ class Plan:
     manifest: ManifestNote | None
     label: LabelNote | None
     text_start: int
+    tools: ToolUse | None = None
 
     def prompt_of(self, index: int) -> Prompt:
         """The prompt that completion number `index` continues."""
@@ -92,12 +95,19 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     model, marking = _model_and_marking(body, caller, backend)
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
-    prompt = await chat_prompt(body.messages, model, field="messages", label=backend.labels.label)
+    tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, model)
+    prompt = await chat_prompt(
+        body.messages,
+        model,
+        field="messages",
+        label=backend.labels.label,
+        tools=tools.shown if tools else (),
+    )
     room = _room(prompt, model, "messages")
     max_tokens = body.max_completion_tokens or body.max_tokens or model.sampling.answer_tokens(room)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    grammar = await response_grammar(body, model)
-    return _plan(
+    grammar = await response_grammar(body.response_format, tools, model, ignore_eos=bool(body.ignore_eos))
+    plan = _plan(
         "chatcmpl-",
         body,
         model,
@@ -109,6 +119,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
         caller=caller,
         backend=backend,
     )
+    return replace(plan, tools=tools)
 
 
 async def plan_response(body: ResponsesRequest, caller: Principal, backend: GenerationBackend) -> Plan:

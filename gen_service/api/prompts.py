@@ -1,8 +1,10 @@
 """Prompts as token ids, checked against the model."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
@@ -55,11 +57,17 @@ async def plain_prompt(prompt: str | list[int], model: ServedModel) -> Prompt:
 
 
 async def chat_prompt(
-    messages: Sequence[ChatMessage], model: ServedModel, *, field: str, label: Label | None
+    messages: Sequence[ChatMessage],
+    model: ServedModel,
+    *,
+    field: str,
+    label: Label | None,
+    tools: Sequence[Mapping[str, Any]] = (),
 ) -> Prompt:
     """The conversation as the model's chat template writes it; the template sets special tokens itself.
 
     `field` is what the request calls it; `label` stands in earlier answers, and is none of the model's words.
+    The template shows the `tools` to the model.
 
     Raises:
         UnsupportedFeature: the tokenizer has no chat template.
@@ -71,9 +79,10 @@ async def chat_prompt(
         raise UnsupportedFeature(
             "The model's tokenizer has no chat template; use /v1/completions.", param=field
         )
-    if sum(len(message.text) for message in messages) > model.most_characters:
+    shown = len(json.dumps(list(tools), ensure_ascii=False)) if tools else 0
+    if sum(map(_characters, messages)) + shown > model.most_characters:
         raise _too_many_characters("The messages have", model, field)
-    encode = partial(model.conversations.encode, messages, field, model.most_characters)
+    encode = partial(model.conversations.encode, messages, field, model.most_characters, tools)
     text, token_ids = await run_in_threadpool(encode)
     return _prompt(text, token_ids)
 
@@ -122,6 +131,10 @@ def check_room(prompt_tokens: int, max_tokens: int, context_length: int, field: 
             f"than the model's context length of {context_length} tokens.",
             param=field,
         )
+
+
+def _characters(message: ChatMessage) -> int:
+    return len(message.text) + sum(len(call.function.arguments) for call in message.tool_calls or ())
 
 
 def _seen(message: ChatMessage, label: Label | None) -> ChatMessage:

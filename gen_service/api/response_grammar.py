@@ -1,39 +1,62 @@
-"""From a request's `response_format` to the grammar that its completions keep to."""
+"""From what a request asks of its answer to the grammar that its completions keep to."""
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.api.tools import ToolUse
 from ttmark.gen_service.decoding.grammar import Grammar
+from ttmark.gen_service.decoding.grammar_source import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, SchemaRefused, TokenizerUnsuitable
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
-from ttmark.shared.schemas.chat import ChatRequest, JsonObjectFormat, JsonSchemaFormat
+from ttmark.shared.schemas.chat import JsonObjectFormat, JsonSchemaFormat, ResponseFormat
 
 COMPILE_SECONDS = 5.0
 
 
-async def response_grammar(body: ChatRequest, model: ServedModel) -> Grammar | None:
+async def response_grammar(
+    asked: ResponseFormat | None,
+    tools: ToolUse | None,
+    model: ServedModel,
+    *,
+    ignore_eos: bool,
+    field: str = "response_format",
+) -> Grammar | None:
     """The grammar of a request; None where it asks for text. Compiled in a thread of the model's own.
+
+    Args:
+        asked: the form of the answer, which the request calls `field`.
+        tools: that it may call.
 
     Raises:
         BadRequest: the schema cannot be kept to, or `ignore_eos` contradicts it.
         UnsupportedFeature: the model cannot be held to a grammar.
     """
-    match body.response_format:
-        case JsonObjectFormat():
-            schema = ANY_OBJECT
-        case JsonSchemaFormat(json_schema=named):
-            schema = named.json_schema
-        case _:
-            return None
-    if body.ignore_eos:
-        raise BadRequest("ignore_eos: not available together with response_format.", param="ignore_eos")
-    compiled = asyncio.wrap_future(model.grammars.submit(schema))
+    schema = _schema(asked)
+    if tools is None and schema is None:
+        return None
+    field = field if tools is None else "tools"
+    if ignore_eos:
+        raise BadRequest(f"ignore_eos: not available together with {field}.", param="ignore_eos")
     try:
+        source = tools.source(schema) if tools else GrammarSource.of_schema(schema or {})
+        compiled = asyncio.wrap_future(model.grammars.submit(source))
         return await asyncio.wait_for(compiled, COMPILE_SECONDS)
     except SchemaRefused as error:
-        raise BadRequest(f"response_format: {error}.", param="response_format") from error
+        raise BadRequest(f"{field}: {error}.", param=field) from error
     except TimeoutError:
-        message = f"response_format: the schema could not be prepared within {COMPILE_SECONDS:.0f} s."
-        raise BadRequest(message, param="response_format") from None
+        message = f"{field}: the schema could not be prepared within {COMPILE_SECONDS:.0f} s."
+        raise BadRequest(message, param=field) from None
     except TokenizerUnsuitable as error:
-        raise UnsupportedFeature(f"response_format: {error}.", param="response_format") from error
+        raise UnsupportedFeature(f"{field}: {error}.", param=field) from error
+
+
+def _schema(asked: ResponseFormat | None) -> Mapping[str, Any] | None:
+    match asked:
+        case JsonObjectFormat():
+            return ANY_OBJECT
+        case JsonSchemaFormat(json_schema=named):
+            return named.json_schema
+        case _:
+            return None

@@ -16,6 +16,7 @@ import torch
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
+from ttmark.gen_service.decoding.grammar_source import GrammarSource
 from ttmark.gen_service.decoding.spelling import Bits, Spelling
 
 _SECONDS_IN_ALL = 0.5
@@ -35,14 +36,18 @@ class Grammar:
     Args:
         matcher: at its start.
         ends: tokens that end a text; where the grammar is complete they may follow, and nowhere else.
-        schema: what it was compiled from, as JSON; another process compiles it again.
+        source: what it was compiled from; another process compiles it again.
         spelling: the tokenizer's own; None: any tokens that spell a text may stand for it.
     """
 
     def __init__(
-        self, matcher: LLMatcher, ends: Collection[int], schema: str, spelling: Spelling | None = None
+        self,
+        matcher: LLMatcher,
+        ends: Collection[int],
+        source: GrammarSource,
+        spelling: Spelling | None = None,
     ) -> None:
-        self.schema = schema
+        self.source = source
         self._spelling = spelling
         self._matcher = matcher
         self._ends = np.array(sorted(ends), dtype=np.int64)

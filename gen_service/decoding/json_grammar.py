@@ -6,17 +6,18 @@ it, the time until it is ready, and the time of each mask (`GrammarState`).
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
+from ttmark.gen_service.decoding.grammar_source import GrammarSource
 from ttmark.gen_service.decoding.spelling import Spelling
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -28,8 +29,25 @@ MAX_MULTIPLES = 10_000  # an automaton has as many states as the least common mu
 MAX_PROPERTIES = 1_000  # optional ones take time by the square of their number
 MAX_PATTERN_PROPERTIES = 16  # each is compared with each
 MAX_ALTERNATIVES = 300  # recursive ones take time by the square of their number, at each token
+MAX_GRAMMAR_BYTES = 2 * MAX_SCHEMA_BYTES
+_KEPT = 16
 _REHEARSALS = 2
 _REHEARSED_TOKENS = 24
+
+
+# All on one line, at most a blank after a comma or colon: given more room, a small model writes blanks until
+# max_tokens. What a schema allows that cannot be kept to is refused.
+_OPTIONS: dict[str, Any] = {
+    "whitespace_flexible": False,
+    "item_separator": ", ?",
+    "key_separator": ": ?",
+    "lenient": False,
+    "coerce_one_of": False,
+}
+_LIBRARY: Mapping[str, Callable[[str], str]] = {
+    "json_schema": lambda text: LLMatcher.grammar_from_json_schema(text, overrides=cast(Any, _OPTIONS)),
+    "lark": LLMatcher.grammar_from_lark,
+}
 
 
 class SchemaRefused(Exception):
@@ -52,38 +70,40 @@ class JsonGrammars:
         self._ends = frozenset(ends)
         # One thread: whoever sends bad schemas takes the time of others with schemas, and of nobody else.
         self._thread = ThreadPoolExecutor(1, "ttmark-grammars")
+        # An agent sends the same tools with each turn.
+        self._made = lru_cache(_KEPT)(self._make)
 
-    def submit(self, schema: Mapping[str, Any]) -> Future[Grammar]:
+    def submit(self, schema: Mapping[str, Any] | GrammarSource) -> Future[Grammar]:
         """`compile`, in a thread of its own."""
         return self._thread.submit(self.compile, schema)
 
-    def compile(self, schema: Mapping[str, Any]) -> Grammar:
+    def compile(self, schema: Mapping[str, Any] | GrammarSource) -> Grammar:
         """The grammar of what a schema allows; takes up to a second, in which other threads run.
+
+        Args:
+            schema: or the source of any grammar, the schemas in which have been checked.
 
         Raises:
             SchemaRefused: it is too large or complex, allows nothing, or has a keyword that is not supported.
             TokenizerUnsuitable: there can be no grammar for this model.
         """
-        text = json.dumps(schema, ensure_ascii=False)
-        _check_size(schema, text)
+        return self._made(schema if isinstance(schema, GrammarSource) else GrammarSource.of_schema(schema))
+
+    def _make(self, source: GrammarSource) -> Grammar:
+        if source.kind == "json_schema":
+            check_schemas([json.loads(source.text)])
+        elif len(source.text.encode()) > MAX_GRAMMAR_BYTES:
+            raise SchemaRefused(f"the grammar is larger than the limit of {MAX_GRAMMAR_BYTES} bytes")
         vocabulary = self._vocabulary
-        grammar = LLMatcher.grammar_from_json_schema(
-            text,
-            # All on one line, at most a blank after a comma or colon: given more room, a small model writes
-            # blanks until max_tokens. What a schema allows that cannot be kept to is refused.
-            overrides={
-                "whitespace_flexible": False,
-                "item_separator": ", ?",
-                "key_separator": ": ?",
-                "lenient": False,
-                "coerce_one_of": False,
-            },
-        )
+        try:
+            grammar = _LIBRARY[source.kind](source.text)
+        except ValueError as error:
+            raise SchemaRefused(_one_line(str(error))) from error
         matcher = LLMatcher(vocabulary, grammar, log_level=0, limits=_limits())
         matcher.compute_bitmask()  # tables of the first mask are made here, not in the engine's thread
         if matcher.is_error():
             raise SchemaRefused(_one_line(matcher.get_error()))
-        compiled = Grammar(matcher, self._ends, text, self._spelling)
+        compiled = Grammar(matcher, self._ends, source, self._spelling)
         _rehearse(compiled, vocabulary.vocab_size)
         return compiled
 
@@ -105,6 +125,15 @@ class JsonGrammars:
         return Spelling.of(self._tokenizer.backend)
 
 
+def guided(schema: Mapping[str, Any], *, lenient: bool = False) -> str:
+    """A schema as a part of a Lark grammar, after `%json`, to be written as answers of JSON are.
+
+    Args:
+        lenient: leaves keywords aside that cannot be kept to.
+    """
+    return json.dumps({**schema, "x-guidance": _OPTIONS | {"lenient": lenient}}, ensure_ascii=False)
+
+
 def _limits() -> LLParserLimits:
     return LLParserLimits(
         step_lexer_fuel=50_000,  # 4 ms
@@ -116,21 +145,25 @@ def _limits() -> LLParserLimits:
     )
 
 
-def _check_size(schema: Mapping[str, Any], text: str) -> None:
-    """Refuses what takes the library seconds although it is short."""
-    if len(text.encode()) > MAX_SCHEMA_BYTES:
+def check_schemas(schemas: Sequence[Mapping[str, Any]]) -> None:
+    """Refuses what takes the library seconds although it is short: all schemas of a grammar, together.
+
+    Raises:
+        SchemaRefused: naming the limit.
+    """
+    if sum(len(json.dumps(schema, ensure_ascii=False).encode()) for schema in schemas) > MAX_SCHEMA_BYTES:
         raise SchemaRefused(f"the schema is larger than the limit of {MAX_SCHEMA_BYTES} bytes")
-    if "x-guidance" in schema:  # the library's own options, ours among them
+    if any("x-guidance" in schema for schema in schemas):  # the library's own options, ours among them
         raise SchemaRefused('Unimplemented keys: ["x-guidance"]')
-    alternatives = chain(_values(schema, "anyOf", list), _values(schema, "oneOf", list))
+    alternatives = chain(_values(schemas, "anyOf", list), _values(schemas, "oneOf", list))
     for name, found, limit in (
-        ("properties", _values(schema, "properties", dict), MAX_PROPERTIES),
-        ("patternProperties", _values(schema, "patternProperties", dict), MAX_PATTERN_PROPERTIES),
+        ("properties", _values(schemas, "properties", dict), MAX_PROPERTIES),
+        ("patternProperties", _values(schemas, "patternProperties", dict), MAX_PATTERN_PROPERTIES),
         ("alternatives", alternatives, MAX_ALTERNATIVES),
     ):
         if sum(map(len, found)) > limit:
             raise SchemaRefused(f"the schema has more {name} than the limit of {limit}")
-    multiples = [_without_point(value) for value in _values(schema, "multipleOf", (int, float))]
+    multiples = [_without_point(value) for value in _values(schemas, "multipleOf", (int, float))]
     if sum(multiples) > MAX_MULTIPLES or math.lcm(*multiples) > MAX_MULTIPLES:
         raise SchemaRefused(f"multipleOf is larger, all together, than the limit of {MAX_MULTIPLES}")
 

@@ -12,8 +12,10 @@ def opening_bits(request: GenerationRequest) -> float:
     """Surprise, in bits, that a completion spends before its first mark.
 
     The surprise of a token is -log2 of the probability that it was drawn with. Less where the completion may
-    have few tokens, and none under a grammar, where a whole text may hold no more.
+    have few tokens, and none under a grammar, where a whole text may hold no more, unless
+    it may be free.
     """
-    if request.marking is None or request.grammar is not None:
+    held = request.grammar is not None and not request.grammar.source.free
+    if request.marking is None or held:
         return 0.0
     return min(request.marking.opening_bits, request.sampling.max_tokens / TOKENS_PER_BIT)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ttmark.gen_service.decoding.grammar import Grammar
+from ttmark.gen_service.decoding.grammar_source import GrammarSource
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, ReadingRequest
 from ttmark.shared.vault.confidential import Confidential
 
@@ -51,15 +52,15 @@ class Ticket(Confidential):
                     dict(watermark.parameters),
                 )
             if grammar is not None:
-                parts[_GRAMMAR] = grammar.schema
+                parts[_GRAMMAR] = grammar.source
         return pickle.dumps((self.name, type(self.request), parts))
 
 
-def open_ticket(sealed: bytes, compile_schema: Callable[[str], Grammar]) -> Ticket:
+def open_ticket(sealed: bytes, compile_grammar: Callable[[GrammarSource], Grammar]) -> Ticket:
     """What `Ticket.sealed` made, in the worker.
 
     Args:
-        compile_schema: makes the grammar of a JSON schema, which another process cannot hand over.
+        compile_grammar: makes a grammar from its source; another process cannot hand it over.
     """
     name, kind, parts = pickle.loads(sealed)  # noqa: S301 - from our own parent process
     if parts.get(_MARKING) is not None:
@@ -67,5 +68,5 @@ def open_ticket(sealed: bytes, compile_schema: Callable[[str], Grammar]) -> Tick
         watermark, arguments, parameters = marking["watermark"]
         parts[_MARKING] = Marking(**marking | {"watermark": watermark(*arguments, parameters)})
     if parts.get(_GRAMMAR) is not None:
-        parts[_GRAMMAR] = compile_schema(parts[_GRAMMAR])
+        parts[_GRAMMAR] = compile_grammar(parts[_GRAMMAR])
     return Ticket(name, kind(**parts))

@@ -1,7 +1,6 @@
 """What is changed of vLLM's workers: scratch blocks, tickets, and the runner."""
 
 import copy
-import json
 import pickle
 from collections.abc import Callable
 from functools import lru_cache
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 else:
     Worker = object
 
-_SCHEMAS_KEPT = 64
+_GRAMMARS_KEPT = 64
 _BRANCHABLE = (FullAttentionSpec, MLAAttentionSpec, SlidingWindowSpec)
 
 
@@ -77,7 +76,7 @@ class TandemWorker(Worker):  # type: ignore[misc]
             _sender(told.address) if self.rank == 0 else None,
         )
         runner.drafter.drafts = runner.propose_drafts
-        self._compile = lru_cache(_SCHEMAS_KEPT)(lambda schema: grammars.compile(json.loads(schema)))
+        self._compile = lru_cache(_GRAMMARS_KEPT)(grammars.compile)
 
     def ttmark_take(self, sealed: bytes) -> None:
         """A ticket, before its request."""

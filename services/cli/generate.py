@@ -147,5 +147,5 @@ def read_answer(answer: ChatResponse | CompletionResponse) -> str:
         StartupError: the answer holds no text.
     """
     for choice in answer.choices:
-        return choice.text if isinstance(choice, CompletionChoice) else choice.message.content
+        return choice.text if isinstance(choice, CompletionChoice) else choice.message.content or ""
     raise StartupError("the service's answer holds no text")

@@ -1,17 +1,20 @@
-"""`POST /v1/chat/completions`: OpenAI's chat completion, with our extensions; text only, no tools."""
+"""`POST /v1/chat/completions`: OpenAI's chat completion, with our extensions; text and tools."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from ttmark.shared.schemas.completions import FinishReason
 from ttmark.shared.schemas.fields import NotTaken, OnlyFalse, WholeNumber, is_none, not_supported, says
 from ttmark.shared.schemas.request_part import RequestPart
 from ttmark.shared.schemas.sampling import ChoiceFields, Usage
+from ttmark.shared.schemas.tools import CallDelta, MadeCall, ToolCall, ToolChoice, Tools
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 MAX_CHAT_LOGPROBS = 20
-NO_TOOLS = says("not supported; response_format with a JSON schema gives answers that a program can read")
+ChatFinishReason = FinishReason | Literal["tool_calls"]
+USE_TOOLS = not_supported("tools and tool_choice")
 
 
 class TextPart(RequestPart):
@@ -21,22 +24,62 @@ class TextPart(RequestPart):
     text: str
 
 
+_TOLD: list[JsonValue] = [
+    {
+        "anyOf": [
+            {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}},
+            {"required": ["tool_calls"], "properties": {"tool_calls": {"type": "array", "minItems": 1}}},
+        ]
+    },
+    {
+        "anyOf": [
+            {"properties": {"role": {"not": {"const": "tool"}}}},
+            {"required": ["tool_call_id"], "properties": {"tool_call_id": {"type": "string"}}},
+        ]
+    },
+]
+
+
 class ChatMessage(RequestPart):
     """One message of the conversation so far."""
 
+    model_config = ConfigDict(json_schema_extra={"allOf": _TOLD})
+
     role: Annotated[
-        Literal["system", "developer", "user", "assistant"],
-        says("must be system, developer, user or assistant; tools are not supported"),
+        Literal["system", "developer", "user", "assistant", "tool"],
+        says("must be system, developer, user, assistant or tool"),
     ]
+    tool_calls: Annotated[list[ToolCall], Field(fail_fast=True)] | None = Field(
+        default=None, description="Of an assistant: the calls that it made."
+    )
+    tool_call_id: str | None = Field(
+        default=None, validate_default=True, description="Of a tool: the call that this answers."
+    )
     content: Annotated[
-        str | Annotated[list[TextPart], Field(fail_fast=True)],
+        str | Annotated[list[TextPart], Field(fail_fast=True)] | None,
         says("must be a string or a list of text parts; nothing else is supported"),
-    ]
+    ] = Field(default=None, validate_default=True, description="May be null beside `tool_calls` alone.")
+
+    @field_validator("tool_call_id")
+    @classmethod
+    def _names_a_call(cls, call: str | None, info: ValidationInfo) -> str | None:
+        if call is None and info.data.get("role") == "tool":
+            raise PydanticCustomError("missing", "is missing: a tool answers a call")
+        return call
+
+    @field_validator("content")
+    @classmethod
+    def _is_there(cls, content: Any, info: ValidationInfo) -> Any:
+        if content is None and not info.data.get("tool_calls"):
+            raise PydanticCustomError("missing", "is missing; it may be null beside tool_calls alone")
+        return content
 
     @property
     def text(self) -> str:
         """The content as one string."""
-        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+        if self.content is None or isinstance(self.content, str):
+            return self.content or ""
+        return "".join(part.text for part in self.content)
 
 
 class TextFormat(RequestPart):
@@ -106,11 +149,14 @@ class ChatRequest(ChoiceFields):
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_CHAT_LOGPROBS), WholeNumber] | None = Field(
         default=None, description="Alternatives per token; needs `logprobs`."
     )
-    tools: Annotated[Annotated[list[Any], Field(max_length=0)] | None, NO_TOOLS] = None
-    functions: Annotated[Annotated[list[Any], Field(max_length=0)] | None, NO_TOOLS] = None
+    tools: Tools | None = Field(default=None, description="Functions that the model may call.")
+    tool_choice: ToolChoice | None = Field(
+        default=None, description="By default `auto` where there are tools, and `none` where there are not."
+    )
+    parallel_tool_calls: bool | None = Field(default=None, description="`false`: one call at most.")
+    functions: Annotated[Annotated[list[Any], Field(max_length=0)] | None, USE_TOOLS] = None
     response_format: ResponseFormat | None = Field(default=None, description="Text by default.")
     modalities: Annotated[list[Literal["text"]] | None, not_supported("text")] = None
-    tool_choice: Annotated[Literal["none", "auto"] | None, not_supported("none and auto")] = None
     function_call: Annotated[Literal["none", "auto"] | None, not_supported("none and auto")] = None
     reasoning_effort: Annotated[Literal["none"] | None, not_supported("none")] = None
     verbosity: Annotated[Literal["medium"] | None, not_supported("medium")] = None
@@ -144,8 +190,9 @@ class AssistantMessage(BaseModel):
     """The message that was generated."""
 
     role: Literal["assistant"] = "assistant"
-    content: str
+    content: str | None
     refusal: None = None
+    tool_calls: list[MadeCall] | None = Field(default=None, exclude_if=is_none)
 
 
 class ChatChoice(BaseModel):
@@ -154,7 +201,7 @@ class ChatChoice(BaseModel):
     index: int
     message: AssistantMessage
     logprobs: ChatLogprobs | None = None
-    finish_reason: FinishReason
+    finish_reason: ChatFinishReason
     token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
     prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
 
@@ -176,6 +223,7 @@ class ChatDelta(BaseModel):
 
     role: Literal["assistant"] | None = Field(default=None, exclude_if=is_none)
     content: str | None = Field(default=None, exclude_if=is_none)
+    tool_calls: list[CallDelta] | None = Field(default=None, exclude_if=is_none)
 
 
 class ChatChunkChoice(BaseModel):
@@ -184,7 +232,7 @@ class ChatChunkChoice(BaseModel):
     index: int
     delta: ChatDelta
     logprobs: ChatLogprobs | None = None
-    finish_reason: FinishReason | None = None
+    finish_reason: ChatFinishReason | None = None
     token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
     prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
     watermarked: bool | None = Field(

@@ -82,7 +82,7 @@ BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"watermark": {"enable": False}}, (400, INVALID, "watermark.enable")),
     ({"messages": "Hi"}, (400, INVALID, "messages")),
     ({"messages": [{}]}, (400, INVALID, "messages[0].role")),
-    ({"messages": [{"role": "tool", "content": "1"}]}, (400, INVALID, "messages[0].role")),
+    ({"messages": [{"role": "tool", "content": "1"}]}, (400, INVALID, "messages[0].tool_call_id")),
     ({"messages": [{"role": "user", "content": None}]}, (400, INVALID, "messages[0].content")),
     (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
@@ -97,7 +97,7 @@ BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"model": "untold"}, (400, "unsupported_feature", "messages")),
     ({"max_tokens": 0}, (400, INVALID, "max_tokens")),
     ({"max_completion_tokens": 0}, (400, INVALID, "max_completion_tokens")),
-    ({"tools": [{"type": "function"}]}, (400, INVALID, "tools")),
+    ({"tools": [{"type": "function"}]}, (400, INVALID, "tools[0].function")),
     ({"functions": [{}]}, (400, INVALID, "functions")),
     ({"response_format": {"type": "grammar"}}, (400, INVALID, "response_format")),
     ({"modalities": ["audio"]}, (400, INVALID, "modalities")),

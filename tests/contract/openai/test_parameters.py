@@ -52,7 +52,7 @@ WITH_EFFECT: dict[str, Any] = {
     "store": True,
     "suffix": "the end",
     "tool_choice": "required",
-    "tools": [{"type": "function", "function": {"name": "f"}}],
+    "tools": [{"type": "function", "name": "f"}],
     "verbosity": "low",
     "web_search_options": {},
 }

@@ -97,12 +97,6 @@ def test_langchains_json_mode_gives_an_object(langchain: ChatOpenAI) -> None:
     assert json.loads(str(chat.bind(response_format={"type": "json_object"}).invoke("Who?").content)) == {}
 
 
-def test_langchains_function_calling_gets_the_documented_refusal(langchain: ChatOpenAI) -> None:
-    with pytest.raises(openai.BadRequestError, match="response_format") as refusal:
-        langchain.with_structured_output(Pet, method="function_calling").invoke("Who?")
-    assert refusal.value.param == "tools"
-
-
 @pytest.mark.parametrize("response_format", [None, {"type": "text"}])
 def test_text_is_what_comes_without_a_format(real: Any, response_format: Any) -> None:
     plain = real.client().chat.completions.create(model="tiny", messages=MESSAGES, seed=1, max_tokens=8)
@@ -147,7 +141,7 @@ def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_t
 ) -> None:
     monkeypatch.setattr(response_grammar, "COMPILE_SECONDS", 0.3)
     slow = threading.Event()
-    monkeypatch.setattr("ttmark.gen_service.decoding.json_grammar._check_size", lambda *_: slow.wait(10))
+    monkeypatch.setattr("ttmark.gen_service.decoding.json_grammar.check_schemas", lambda *_: slow.wait(10))
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(post(real, schema_of({}))))
     asking.start()

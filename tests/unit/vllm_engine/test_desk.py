@@ -11,6 +11,7 @@ from ttmark.evaluation.bench.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.grammar_source import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.decoding.request import (
     Delta,
@@ -248,15 +249,15 @@ def test_a_ticket_carries_a_request_to_another_process_and_shows_nobody_its_key(
     assert repr(ticket) == "<Ticket>"
     with pytest.raises(TypeError):
         pickle.dumps(ticket)
-    schemas: list[str] = []
+    sources: list[GrammarSource] = []
 
-    def compile_schema(schema: str) -> object:
-        schemas.append(schema)
+    def compile_grammar(source: GrammarSource) -> object:
+        sources.append(source)
         return asked.grammar
 
-    arrived = open_ticket(ticket.sealed(), compile_schema).request  # type: ignore[arg-type]
+    arrived = open_ticket(ticket.sealed(), compile_grammar).request  # type: ignore[arg-type]
     assert isinstance(arrived, GenerationRequest)
-    assert schemas == ['{"type": "object"}']
+    assert sources == [GrammarSource("json_schema", '{"type": "object"}')]
     assert arrived.marking is not None
     assert asked.marking is not None
     assert arrived.marking.prf_key == KEY

@@ -1,0 +1,99 @@
+"""Tools that a model may call, and its calls, as OpenAI's two chat APIs write them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from ttmark.shared.schemas.fields import is_none, says
+from ttmark.shared.schemas.request_part import RequestPart
+
+MAX_TOOLS = 128
+FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
+
+
+class Function(RequestPart):
+    """What a tool does and takes."""
+
+    name: FunctionName
+    description: str | None = Field(default=None, description="For the model.")
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="JSON schema of the arguments, an object; by default there are none."
+    )
+    strict: bool | None = Field(
+        default=None,
+        description="`true` refuses a schema with a keyword that cannot be kept to; else such keywords are "
+        "left aside, and the others are kept to.",
+    )
+
+
+class Tool(RequestPart):
+    """A function that the model may call."""
+
+    type: Annotated[Literal["function"], says("must be function; nothing else is supported")]
+    function: Function
+
+
+class FunctionRef(RequestPart):
+    """A function by its name."""
+
+    name: FunctionName
+
+
+class NamedTool(RequestPart):
+    """The function that is to be called."""
+
+    type: Literal["function"]
+    function: FunctionRef
+
+
+Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS, fail_fast=True)]
+ToolChoice = Annotated[
+    Literal["none", "auto", "required"] | NamedTool,
+    says('must be none, auto, required or {"type": "function", "function": {"name": ...}}'),
+]
+
+
+class CalledFunction(RequestPart):
+    """The function of a call, and its arguments as JSON."""
+
+    name: FunctionName
+    arguments: str
+
+
+class ToolCall(RequestPart):
+    """A call that an earlier answer made."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class MadeFunction(BaseModel):
+    """The function that is called."""
+
+    name: str
+    arguments: str = Field(description="JSON that is valid against the schema, unless the answer was cut.")
+
+
+class MadeCall(BaseModel):
+    """A call."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: MadeFunction
+
+
+class FunctionDelta(BaseModel):
+    """What a chunk adds to a call."""
+
+    name: str | None = Field(default=None, exclude_if=is_none)
+    arguments: str = ""
+
+
+class CallDelta(BaseModel):
+    """What a chunk adds to call number `index`; the first has its id and name."""
+
+    index: int
+    id: str | None = Field(default=None, exclude_if=is_none)
+    type: Literal["function"] | None = Field(default=None, exclude_if=is_none)
+    function: FunctionDelta

@@ -1,0 +1,260 @@
+"""Tools in prompts and calls in answers, for each format, beside the slow way: the whole text at once."""
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ttmark.evaluation.bench.random_model import byte_tokenizer
+from ttmark.gen_service.api.call_reader import CallReader
+from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, MISTRAL, SMOLLM, ToolFormat, format_of
+from ttmark.gen_service.api.tool_grammar import NO_ARGUMENTS, tool_source
+from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
+from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.tools import Function
+from ttmark.shared.tokenization import TextTokenizer
+
+FORMATS = (HERMES, LLAMA3, MISTRAL, SMOLLM)
+TOKENIZER = TextTokenizer(byte_tokenizer())
+WEATHER = {
+    "type": "object",
+    "properties": {"city": {"$ref": "#/$defs/city"}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+    "$defs": {"city": {"type": "string", "maxLength": 6}},
+}
+FUNCTIONS = [Function(name="weather", parameters=WEATHER), Function(name="now")]
+SCHEMAS = {"weather": WEATHER, "now": NO_ARGUMENTS}
+EXAMPLES = {
+    "hermes": (
+        '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>\n<tool_call>\n'
+        '{"name": "weather", "arguments": {"city": "}\\"{", "days": 2}}\n</tool_call>'
+    ),
+    "llama3": '{"name": "weather", "parameters": {"city": "[]}", "days": 2}}',
+    "mistral": '[TOOL_CALLS][{"name": "now", "arguments": {}}, {"name": "now", "arguments": {}}]',
+    "smollm": '<tool_call>[{"name": "now", "arguments": {}}, {"name": "now", "arguments": {}}]</tool_call>',
+}
+TOOLS = [{"type": "function", "function": {"name": "now", "description": "The <|im_end|> time."}}]
+
+
+@pytest.fixture(scope="module")
+def grammars() -> JsonGrammars:
+    return JsonGrammars(TOKENIZER, {0})
+
+
+def read(form: ToolFormat, pieces: list[str]) -> tuple[str, list[list[str]], bool]:
+    """Words, calls as name and arguments, and whether the calls are whole."""
+    reader, words, calls = CallReader(form), "", list[list[str]]()
+    for number, piece in enumerate(pieces):
+        said = reader.read(piece, final=number == len(pieces) - 1)
+        words += said.content
+        assert len({each.index for each in said.calls}) == len(said.calls)
+        for each in said.calls:
+            if each.name is not None:
+                calls.append([each.name, ""])
+            assert each.index == len(calls) - 1 or each.name is None
+            calls[each.index][1] += each.arguments
+    return words, calls, reader.whole
+
+
+def written(grammars: JsonGrammars, form: ToolFormat, seed: int, bias: float = 0.0, **more: Any) -> str:
+    """A random text under the grammar of calls; `bias` is for the signs that come early in one."""
+    options: dict[str, Any] = {"must": True, "several": True} | more
+    state = grammars.compile(tool_source(form, FUNCTIONS, **options)).begin()
+    random, tokens = torch.Generator().manual_seed(seed), list[int]()
+    for _ in range(600):
+        logits = torch.randn((1, TOKENIZER.vocab_size), generator=random)
+        logits[0, 0] += bias
+        state.mask(logits, [()])
+        token = int(logits.argmax())
+        if token == 0:
+            return TOKENIZER.decode(tokens)
+        state.advance([token])
+        tokens.append(token)
+    return TOKENIZER.decode(tokens)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_the_calls_of_an_example_are_read(form: ToolFormat) -> None:
+    words, calls, whole = read(form, [EXAMPLES[form.name]])
+    assert (words, whole) == ("", True)
+    assert all(isinstance(json.loads(arguments), dict) for _, arguments in calls)
+    assert [name for name, _ in calls] == {
+        "hermes": ["now", "weather"],
+        "llama3": ["weather"],
+        "mistral": ["now", "now"],
+        "smollm": ["now", "now"],
+    }[form.name]
+
+
+def test_a_tag_that_is_a_control_token_and_does_not_show_is_not_missed() -> None:
+    assert read(MISTRAL, [' [{"name": "now", "arguments": {}}]']) == ("", [["now", "{}"]], True)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_text_says_the_same_however_it_is_cut(form: ToolFormat, data: st.DataObject) -> None:
+    before = data.draw(st.sampled_from(["", "Words. ", "a < b <tool", "  ", "\n{", "[x"]))
+    text = before + EXAMPLES[form.name] if data.draw(st.booleans()) else before
+    text = text[: data.draw(st.integers(0, len(text)))]
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    assert read(form, pieces) == read(form, [text])
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_an_answer_without_calls_is_its_words(form: ToolFormat) -> None:
+    for text in ("", " ", "Just words < [ {", "<tool_cal", "One { two"):
+        assert read(form, list(text) or [""]) == (text, [], False)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_whatever_the_grammar_lets_through_is_read_as_valid_calls(
+    form: ToolFormat, grammars: JsonGrammars
+) -> None:
+    names = set()
+    for seed in range(8):
+        words, calls, whole = read(form, [written(grammars, form, seed)])
+        assert (words, whole) == ("", True)
+        for name, arguments in calls:
+            jsonschema.validate(json.loads(arguments), SCHEMAS[name])
+            names.add(name)
+    assert names == {"weather", "now"}
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_one_call_alone_is_one_call(form: ToolFormat, grammars: JsonGrammars) -> None:
+    for seed in range(6):
+        assert len(read(form, [written(grammars, form, seed, several=False)])[1]) == 1
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_words_are_free_until_they_open_a_call_which_is_held_to_its_schema(
+    form: ToolFormat, grammars: JsonGrammars
+) -> None:
+    source = tool_source(form, FUNCTIONS, must=False, several=True)
+    assert source.free
+    grammar = grammars.compile(source)
+    free = grammar.begin()
+    for token in TOKENIZER.encode("Any words, é and 🦊. 1 < 2\n"):
+        logits = torch.zeros((1, TOKENIZER.vocab_size))
+        free.mask(logits, [()])
+        assert logits[0, token].isfinite()
+        free.advance([token])
+    logits = torch.zeros((1, TOKENIZER.vocab_size))
+    free.mask(logits, [()])
+    assert logits[0, 0].isfinite()
+    opened = grammar.begin()
+    opened.advance(TOKENIZER.encode(form.tag + form.opening + form.head))
+    opened.mask(logits := torch.zeros((1, TOKENIZER.vocab_size)), [()])
+    allowed = {TOKENIZER.decode([int(token)]) for token in logits[0].isfinite().nonzero()[:, 0]}
+    assert allowed == {"w", "n"}
+
+
+def test_a_schema_answers_in_place_of_words(grammars: JsonGrammars) -> None:
+    schema = {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"]}
+    schema["additionalProperties"] = False
+    said = {written(grammars, SMOLLM, seed, must=False, several=False, answer=schema) for seed in range(8)}
+    texts = [read(SMOLLM, [text]) for text in said]
+    assert any(calls for _, calls, _ in texts)
+    assert all(bool(words) != bool(calls) for words, calls, _ in texts)
+    for words, calls, _ in texts:
+        assert calls or json.loads(words) == {"a": 1}
+
+
+def test_strict_refuses_a_keyword_that_cannot_be_kept_to(grammars: JsonGrammars) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
+    for strict in (None, False, True):
+        source = tool_source(
+            SMOLLM, [Function(name="f", parameters=schema, strict=strict)], must=True, several=False
+        )
+        if strict:
+            with pytest.raises(SchemaRefused, match="uniqueItems"):
+                grammars.compile(source)
+        else:
+            grammars.compile(source)
+
+
+@pytest.mark.parametrize(
+    ("template", "form"),
+    [
+        ("{% if tools %}<tools>{{ tools }}</tools> <tool_call>..</tool_call>{% endif %}", HERMES),
+        ('{% if tools %}{"name": function, "parameters": dict}{% endif %} ipython', LLAMA3),
+        ("[AVAILABLE_TOOLS] {{ tools }}[/AVAILABLE_TOOLS] [TOOL_CALLS]", MISTRAL),
+        ("{{ messages }}", SMOLLM),
+    ],
+)
+def test_the_template_tells_the_format(template: str, form: ToolFormat) -> None:
+    assert format_of(template) == form
+
+
+HISTORY = [
+    ChatMessage(role="user", content="Time?"),
+    ChatMessage.model_validate(
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "now", "arguments": '{"zone": "CET"}'}}
+            ],
+        }
+    ),
+    ChatMessage(role="tool", tool_call_id="c1", content="12:00"),
+]
+
+
+def test_a_template_that_knows_tools_gets_tools_arguments_as_values_and_names_of_results() -> None:
+    template = ChatTemplate(
+        "{% for t in tools %}{{ t.function.name }}|{% endfor %}<tool_call></tool_call>"
+        "{% for m in messages %}{% for c in m.tool_calls or () %}{{ c.function.arguments.zone }}|{% endfor %}"
+        "{% if m.role == 'tool' %}{{ m.name }}={{ m.content }}{% endif %}{% endfor %}"
+    )
+    assert template.render(HISTORY, tools=TOOLS) == "now|<tool_call></tool_call>CET|now=12:00"
+
+
+def test_a_template_that_knows_no_tools_gets_them_in_a_system_text() -> None:
+    template = ChatTemplate("{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}")
+    text = template.render(HISTORY, tools=TOOLS)
+    assert text.startswith("[system]You can call functions")
+    assert json.dumps([TOOLS[0]["function"]]) in text
+    assert '[assistant]<tool_call>[{"name": "now", "arguments": {"zone": "CET"}}]</tool_call>' in text
+    assert text.endswith("[user]<tool_response>12:00</tool_response>")
+    system = [ChatMessage(role="system", content="Be brief."), *HISTORY]
+    assert template.render(system, tools=TOOLS).startswith("[system]Be brief.\n\nYou can call functions")
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{{ tools | tojson }}{{ messages | tojson }}<tool_call></tool_call>", "{{ messages | tojson }}"],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"a": "<|im_end|>"}',
+        '{"a": "\\u003c|im_end|>"}',
+        '"{\\"a\\": \\"\\\\u003c|im_end|>\\"}"',
+        "<|im_end|>",
+        '{"<|im_end|>": 1}',
+    ],
+)
+def test_control_tokens_in_tools_and_calls_are_text(template: str, arguments: str) -> None:
+    backend = byte_tokenizer()
+    backend.add_special_tokens(["<|im_end|>"])
+    control = backend.token_to_id("<|im_end|>")
+    call = {"id": "<|im_end|>", "function": {"name": "now", "arguments": arguments}}
+    history = [
+        ChatMessage(role="user", content="Time?"),
+        ChatMessage.model_validate({"role": "assistant", "tool_calls": [call]}),
+        ChatMessage(role="tool", tool_call_id="<|im_end|>", content="<|im_end|>"),
+    ]
+    encoder = ConversationEncoder(TextTokenizer(backend), ChatTemplate(template))
+    text, token_ids = encoder.encode(history, "messages", 100_000, TOOLS)
+    assert "<|im_end|>" in text
+    assert control not in token_ids
