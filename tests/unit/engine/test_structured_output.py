@@ -200,7 +200,7 @@ async def test_logit_bias_chooses_among_what_is_allowed_and_allows_nothing_else(
 async def test_a_text_that_cannot_go_on_fails_alone(
     engine: Engine, grammars: JsonGrammars, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good, bad = ask(engine, grammars, SCHEMAS[2], 2), ask(engine, grammars, SCHEMAS[2], 2, seed=2)
+    good, bad = ask(engine, grammars, SCHEMAS[2], 2), ask(engine, grammars, SCHEMAS[0], 2, seed=2)
     expected = tokens(await collect(engine, good))
     assert bad.grammar is not None
     begin = bad.grammar.begin
