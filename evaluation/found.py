@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -77,7 +78,7 @@ def measure_found(
     rows, nulls = [], []
     ids = [np.array(tokenizer.encode(document.text), dtype=np.int64) for document in documents]
     for name, known in {NOBODY: None, **readers}.items():
-        readings = [known and known.of(document.text, tokenizer) for document in documents]
+        readings = [None if known is None else known.of(one.text, tokenizer) for one in documents]
         has = [number for number in range(len(ids)) if known is None or readings[number] is not None]
         kinds = groups(has, lambda number: (documents[number].tokens, documents[number].change))
         for (tokens, change), of in kinds.items():
@@ -147,9 +148,7 @@ def _share(hits: Sequence[bool]) -> Interval:
 def tables(rows: Sequence[FoundRow], nulls: Sequence[NullRow]) -> tuple[Table, ...]:
     """What is found by each reader, and false positives if wrong keys were tried."""
     columns = {
-        f"{rate_name(fpr)}, {keys} key{'s' * (keys > 1)}": lambda row, place=place: row.rates[place][
-            2
-        ].percent()
+        f"{rate_name(fpr)}, {keys} key{'s' * (keys > 1)}": partial(_found, place)
         for place, (fpr, keys) in enumerate(product(FPRS, KEYS))
     }
     found = table_by(
@@ -178,10 +177,7 @@ def tables(rows: Sequence[FoundRow], nulls: Sequence[NullRow]) -> tuple[Table, .
             "reader": lambda row: row.reader,
             "texts": lambda row: row.texts,
             "keys each": lambda row: f"{row.keys:,}",
-            **{
-                rate_name(level): lambda row, place=place: f"{row.of_promise[place]}, {row.hits[place]} found"
-                for place, level in enumerate(LEVELS)
-            },
+            **{rate_name(level): partial(_wrong, place) for place, level in enumerate(LEVELS)},
         },
         (
             "Each test by itself at the whole rate. 95 % intervals: over texts, whose keys share their draws;"
@@ -189,3 +185,11 @@ def tables(rows: Sequence[FoundRow], nulls: Sequence[NullRow]) -> tuple[Table, .
         ),
     )
     return found, wrong
+
+
+def _found(place: int, row: FoundRow) -> str:
+    return row.rates[place][2].percent()
+
+
+def _wrong(place: int, row: NullRow) -> str:
+    return f"{row.of_promise[place]}, {row.hits[place]} found"

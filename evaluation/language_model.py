@@ -70,8 +70,8 @@ def log_likelihood(
     """Natural log probability of each token of the completion, no filters, [tokens]."""
     logits = model.logits(prompt, completion)
     chosen = torch.tensor(list(completion), device=logits.device)[:, None]
-    parts = zip(logits.split(_ROWS), chosen.split(_ROWS), strict=True)
-    found = [torch.log_softmax(rows.double(), dim=-1).gather(1, own)[:, 0] for rows, own in parts]
+    parts = [slice(first, first + _ROWS) for first in range(0, len(chosen), _ROWS)]
+    found = [torch.log_softmax(logits[part].double(), dim=-1).gather(1, chosen[part])[:, 0] for part in parts]
     values: NDArray[np.float64] = torch.cat(found).cpu().numpy()
     return values
 

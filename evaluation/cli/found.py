@@ -102,6 +102,6 @@ class Found:
         made = tables(rows, nulls)
         for table in made:
             typer.echo(table.markdown())
-        data = tuple(row.plain() for row in (*rows, *nulls))
+        data = (*(row.plain() for row in rows), *(row.plain() for row in nulls))
         result = Result(self.name, command_words(self.name, self), made, (), data)
         (result.labelled(self.label) if self.label else result).made_here().save(run_folder(self.out))
