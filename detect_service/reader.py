@@ -1,6 +1,5 @@
 """Reads a document as each key's profile reads it, once per tokenizer."""
 
-import math
 import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
@@ -106,7 +105,7 @@ class DocumentReader:
     def reading(self, key: HeldKey, of_text: ByteReading) -> Reading:
         """What a language model says of the text, by tokens of the key's tokenizer."""
         offsets = self._reading(key).offsets or []
-        return Reading(-of_text.surprise(byte_spans(self.text, offsets)) * math.log(2))
+        return Reading(of_text.log_probs(byte_spans(self.text, offsets)))
 
     def characters(self, key: HeldKey, start: int, end: int) -> Span | None:
         """The half-open span of the submitted text that tokens start..end cover; None without a text."""

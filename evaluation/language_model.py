@@ -16,6 +16,8 @@ from ttmark.gen_service.decoding.penalties import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.support import Support
 from ttmark.shared.watermark import key_lanes
 
+_ROWS = 64  # of logits in double precision at once
+
 
 class BranchModel(Protocol):
     """What says how likely the next token is."""
@@ -66,9 +68,11 @@ def log_likelihood(
     model: LanguageModel, prompt: Sequence[int], completion: Sequence[int]
 ) -> NDArray[np.float64]:
     """Natural log probability of each token of the completion, no filters, [tokens]."""
-    logits = model.logits(prompt, completion).double()
+    logits = model.logits(prompt, completion)
     chosen = torch.tensor(list(completion), device=logits.device)[:, None]
-    values: NDArray[np.float64] = torch.log_softmax(logits, dim=-1).gather(1, chosen)[:, 0].cpu().numpy()
+    parts = [slice(first, first + _ROWS) for first in range(0, len(chosen), _ROWS)]
+    found = [torch.log_softmax(logits[part].double(), dim=-1).gather(1, chosen[part])[:, 0] for part in parts]
+    values: NDArray[np.float64] = torch.cat(found).cpu().numpy()
     return values
 
 

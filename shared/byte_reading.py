@@ -84,6 +84,11 @@ class ByteReading:
         """[parts] where each begins."""
         return np.concatenate([[0], self.ends[:-1]])[: len(self.ends)].astype(np.int64)
 
+    def log_probs(self, spans: Ints) -> Floats:
+        """Nats of each span [spans, 2] of bytes, as `surprise` has them."""
+        nats: Floats = -self.surprise(spans) * math.log(2)
+        return nats
+
     def surprise(self, spans: Ints) -> Floats:
         """Bits of each span [spans, 2] of bytes: a part's -log2 p is spread evenly over its bytes.
 

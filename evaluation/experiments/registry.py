@@ -11,7 +11,6 @@ from ttmark.evaluation.experiments.averaging import Averaging
 from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.edits import Beta, Edits
-from ttmark.evaluation.experiments.found import Found
 from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
 from ttmark.evaluation.experiments.kinds import Kinds
@@ -30,7 +29,6 @@ from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, SCHEMES, Human, OneSetting
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (
-    Found,
     Blocks,
     Gains,
     Direct,
@@ -86,7 +84,6 @@ class Everything:
         """Few texts, of one scheme where the paper's three are not the point."""
         setting, human, one, lengths = self.setting, self.human, ("synthid",), (100, 200)
         paper = PAPER_SCHEMES
-        yield Found(setting=setting, texts=12, lengths=(50, 100), human=human)
         yield Blocks(settings=(setting,), schemes=paper, block_sizes=(1, 2), lengths=lengths, texts=(16,))
         yield Gains(setting=setting, schemes=paper, block_sizes=(1, 2), lengths=lengths, texts=(16,))
         yield Strict(schemes=paper, texts=16)
@@ -132,7 +129,6 @@ class Everything:
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
         setting, chat, human, two = self.setting, Setting.CHAT, self.human, ("synthid", "gumbel")
-        yield Found(human=human), None
         yield Blocks(settings=(chat,), lengths=(200,), texts=(200, 200, 64)), "chat"
         yield Gains(setting=chat, block_sizes=(1, 2), lengths=(200,), texts=(200,)), None
         yield Blocks(settings=(setting,), block_sizes=(1, 2), texts=(100,)), None

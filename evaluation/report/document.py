@@ -43,7 +43,7 @@ WORDS = """\
   *Localized* looks for passages in a longer text: `scan` is ours, `waterseeker` that of the paper.
   *Likelihood*, one question: the likelihood ratio along all edits; `/v1/detect` asks it. Tables with
   *combined* or *weighted* are of the detectors of before: all three with shares of the rate, and sums of
-  weighted blocks. So are those of what the service finds, of adversaries and of edits beside other systems.
+  weighted blocks. So are those of adversaries and of edits beside other systems.
 - **Rates.** FPR: false positive rate, the share of texts without the mark that are called marked; 1e-5 is
   one in 100,000. TPR, found: the share of marked texts that are. *FPR measured* counts texts without a
   mark.

@@ -1,0 +1,98 @@
+"""Marked answers as somebody may send them to the detection: cut, edited, or among texts by people."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from ttmark.evaluation.cells import sampling_seed
+from ttmark.evaluation.edits import EDITS, Material
+from ttmark.evaluation.spans import plant
+from ttmark.evaluation.synonyms import Synonyms
+from ttmark.evaluation.word_edits import WORD_EDITS
+from ttmark.shared.tokenization import TextTokenizer
+
+AS_WRITTEN = "as written"
+SHARES = (0.1, 0.25)
+PEOPLE = 600
+"""Tokens by people around an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Words that the detection is sent.
+
+    Attributes:
+        change: what became of the answer.
+        tokens: of the answer before that.
+        key: that marked it (hex).
+    """
+
+    change: str
+    tokens: int
+    text: str
+    key: str
+
+
+def read_lines(file: Path) -> list[dict[str, object]]:
+    """The objects of a JSONL file, but for a last line that was cut off."""
+    lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
+    return [orjson.loads(line) for line in lines if line.endswith(b"\n")]
+
+
+def read_documents(file: Path) -> list[Document]:
+    """What `write_documents` wrote."""
+    return [Document(**line) for line in read_lines(file)]  # type: ignore[arg-type]
+
+
+def write_documents(documents: Sequence[Document], file: Path) -> None:
+    """As JSON lines."""
+    file.write_bytes(b"".join(orjson.dumps(asdict(document)) + b"\n" for document in documents))
+
+
+def documents_of(
+    answers: Path,
+    tokenizer: TextTokenizer,
+    human: Sequence[str],
+    lengths: Sequence[int],
+    count: int,
+    synonyms: Synonyms | None,
+) -> Iterator[Document]:
+    """The first `count` answers that reach the greatest length: cut, edited, and among texts by people.
+
+    Args:
+        answers: JSON lines with `index`, `prf_key` (hex) and the token `ids`.
+        synonyms: None leaves out the edit that needs them.
+
+    Raises:
+        ValueError: there are fewer answers.
+    """
+    material, longest = Material.of(human), max(lengths)
+    around = [np.array(ids) for ids in map(tokenizer.encode, human) if ids]
+    lines = sorted(read_lines(answers), key=lambda line: int(str(line["index"])))
+    whole = [(str(line["prf_key"]), _own(line["ids"], tokenizer)) for line in lines]
+    chosen = [(key, ids[:longest]) for key, ids in whole if len(ids) >= longest][:count]
+    if len(chosen) < count:
+        raise ValueError(f"{answers} has {len(chosen)} answers of {longest} tokens, not {count}")
+    for number, (key, ids) in enumerate(chosen):
+        for length in lengths:
+            yield Document(AS_WRITTEN, length, tokenizer.decode(ids[:length]), key)
+        text = tokenizer.decode(ids)
+        generator = np.random.default_rng(sampling_seed(0, "changes", number))
+        edit = EDITS[WORD_EDITS[number % len(WORD_EDITS)]]
+        for share in SHARES:
+            edited = edit(text, share, material, generator)
+            yield Document(f"{share:.0%} of the words edited", longest, edited, key)
+        if synonyms is not None:
+            edited = synonyms.put_into(text, SHARES[0], generator)
+            yield Document(f"{SHARES[0]:.0%} of the words by synonyms", longest, edited, key)
+        planted = plant(around, [np.array(ids)], PEOPLE + longest, generator).tokens
+        inside = tokenizer.decode(planted.tolist())
+        yield Document(f"among {PEOPLE} tokens by people", longest, inside, key)
+
+
+def _own(ids: object, tokenizer: TextTokenizer) -> list[int]:
+    """Without tokens that are no text, which end an answer."""
+    return [token for token in ids if token not in tokenizer.special_ids]  # type: ignore[attr-defined]

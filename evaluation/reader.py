@@ -1,0 +1,71 @@
+"""What a language model says of texts that it did not write, kept in a file."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import orjson
+from transformers import AutoConfig
+
+from ttmark.evaluation.changes import read_lines
+from ttmark.evaluation.language_model import CausalModel, log_likelihood
+from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.token_spans import byte_ends, byte_spans
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark.likelihood.reading import Reading
+
+
+def write_readings(texts: Iterable[str], model: str, file: Path) -> Iterator[int]:
+    """Reads the texts that the file lacks, and that begin no other one; yields how many are left.
+
+    Each is read in one pass, without a prompt, after the token that begins texts for the model.
+    """
+    kept = file.read_bytes() if file.exists() else b""
+    file.write_bytes(kept[: kept.rfind(b"\n") + 1])
+    known = set(KnownReadings.read(file).texts)
+    asked = list(dict.fromkeys(texts))
+    begins = {text for text, after in pairwise(sorted(asked)) if after.startswith(text)}
+    missing = [text for text in asked if text not in begins | known]
+    yield len(missing)
+    reads, tokenizer = CausalModel(model), TextTokenizer.load(model)
+    start = AutoConfig.from_pretrained(model).get_text_config().bos_token_id
+    for left, text in zip(reversed(range(len(missing))), missing, strict=True):
+        encoded = tokenizer.encode_with_offsets(text)
+        nats = np.minimum(log_likelihood(reads, [start], encoded.ids), 0.0)
+        found = ByteReading.of_tokens(byte_ends(text, encoded.offsets), nats)
+        line = {"text": text, "ends": found.ends.tolist(), "logprobs": found.logprobs.tolist()}
+        with file.open("ab") as lines:
+            lines.write(orjson.dumps(line) + b"\n")
+        yield left
+
+
+@dataclass(frozen=True, slots=True)
+class KnownReadings:
+    """Texts in order, and what a model says of each."""
+
+    texts: Sequence[str]
+    readings: Sequence[ByteReading]
+
+    @classmethod
+    def read(cls, file: Path) -> "KnownReadings":
+        """Those of a file of `write_readings`."""
+        lines = sorted(read_lines(file), key=lambda line: str(line["text"]))
+        readings = [
+            ByteReading(np.array(line["ends"], dtype=np.int64), np.array(line["logprobs"], dtype=np.float64))
+            for line in lines
+        ]
+        return cls([str(line["text"]) for line in lines], readings)
+
+    def of(self, text: str, tokenizer: TextTokenizer) -> Reading | None:
+        """By tokens of the text, or of the one that begins with it; None if neither was read.
+
+        A causal model says the same of what a text begins with, but for a token that the cut divides.
+        """
+        place = bisect_left(self.texts, text)
+        if place == len(self.texts) or not self.texts[place].startswith(text):
+            return None
+        spans = byte_spans(text, tokenizer.encode_with_offsets(text).offsets)
+        return Reading(self.readings[place].log_probs(spans))
