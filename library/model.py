@@ -111,8 +111,8 @@ class Model:
             prompt: a text, a chat (messages with role and content), or a list of either.
             key: None writes without a mark.
             stream: an iterator of pieces of text instead; of many prompts, of (number, piece).
-            chat: whether a text is a question in the model's chat template or is continued as it is; left out:
-                a question where the model has a template.
+            chat: whether a text is a question in the model's chat template, or is continued as it is; left
+                out: a question where the model has a template.
             options: max_new_tokens (256), temperature, top_k, top_p, min_p, repetition_penalty, do_sample,
                 seed, stop_strings, as in transformers; what is left out is as the model's own
                 generation_config says. Text of do_sample=False has no mark.

@@ -12,9 +12,9 @@ from ttmark.shared.watermark.ragged import Segments
 Words = NDArray[np.int64]
 
 _SEED = 20_250_101
-_DRAWS = 2048
+_DRAWS = 1024
 # Blocks that share what the emitted one leaves: many, each unlikely.
-_RIVALS = 48
+_RIVALS = 256
 
 
 class Reweighting(Protocol):
