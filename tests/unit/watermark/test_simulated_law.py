@@ -8,7 +8,7 @@ from ttmark.shared.watermark.schemes.base import Scheme
 from ttmark.shared.watermark.schemes.registry import build_scheme, scheme_names
 
 PROBS = np.array([0.03, 0.1, 0.3, 0.65, 0.9, 1.0])
-LAYERED: list[Scheme] = [build_scheme(name, {}) for name in ("synthid", "dipmark", "mcmark")]
+LAYERED: list[Scheme] = [build_scheme(name, {}) for name in ("synthid", "dipmark")]
 
 
 @pytest.mark.parametrize("scheme", LAYERED, ids=lambda scheme: scheme.name)
