@@ -38,7 +38,8 @@ class EngineWriter:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True, name="ttmark-library").start()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="ttmark-library")
+        self._thread.start()
         engine.start()
 
     def generate(self, requests: Sequence[GenerationRequest]) -> Pieces:
@@ -77,6 +78,8 @@ class EngineWriter:
         """Ends the engine's thread and the loop."""
         self._engine.stop(0.0)
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
 
 class Model:
