@@ -2,12 +2,7 @@
 
 from dataclasses import dataclass
 
-SCHEME_NAMES = {
-    "dipmark": "ENS-DiPmark",
-    "synthid": "SynthID-Text",
-    "mcmark": "ENS-MCMark",
-    "gumbel": "Gumbel",
-}
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 
 def row_name(scheme: str | None, block_size: int) -> str:
@@ -15,7 +10,7 @@ def row_name(scheme: str | None, block_size: int) -> str:
     if scheme is None:
         return "no watermark"
     if block_size == 1:
-        return SCHEME_NAMES.get(scheme, scheme)
+        return scheme_title(scheme)
     return f"+ TTMark {block_size}-token"
 
 

@@ -7,7 +7,7 @@ from ttmark.evaluation.adversaries.question import Question
 from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.evaluation.experiments.frontier import NOW
 from ttmark.evaluation.lab import Lab
-from ttmark.evaluation.paper import SCHEME_NAMES
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +40,4 @@ def victims(setting: SamplingSetting, tokens: int, others: Sequence[tuple[str, i
 
 def _name(cell: Cell) -> str:
     width = cell.watermark().context_width
-    return f"{SCHEME_NAMES[cell.scheme or '']}, r {cell.block_size}, H {width}"
+    return f"{scheme_title(cell.scheme or '')}, r {cell.block_size}, H {width}"

@@ -18,7 +18,7 @@ from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.detectors.alignment import aligned_scores
 from ttmark.shared.watermark.detectors.localized import Method
 from ttmark.shared.watermark.detectors.segments import log10_family
-from ttmark.shared.watermark.null_tables import LocalNull, NullTable, load_null_table
+from ttmark.shared.watermark.null_tables import LocalNull, NullTable
 
 DIRECT_LEVELS = (1e-3, 1e-4, 1e-5, 1e-6)
 SEARCH_LEVELS = (1e-2, 1e-3, 1e-4)
@@ -80,7 +80,7 @@ def with_tables(schemes: Sequence[str], block_sizes: Sequence[int]) -> Iterator[
     """
     for scheme, block_size in product(schemes, block_sizes):
         watermark = Watermark(scheme, block_size)
-        null = load_null_table(watermark.null.name, block_size)
+        null = watermark.null_table()
         if null is None:
             raise FileNotFoundError(f"no null table for {scheme}, r = {block_size}")
         yield watermark, null

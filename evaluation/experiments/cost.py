@@ -12,9 +12,9 @@ from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
 from ttmark.evaluation.experiments.direct import DirectRow, measure_direct
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import SCHEMES, Lengths, Schemes, Settings, TextsInTurn, in_turn
-from ttmark.evaluation.paper import SCHEME_NAMES
 from ttmark.evaluation.report.figure import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, table_by
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 
 def contenders(setting: SamplingSetting, tokens: int) -> list[Cell]:
@@ -94,7 +94,7 @@ def cost_table(rows: Sequence[DirectRow], *notes: str) -> Table:
         f"Power against cost, {rows[0].setting}",
         rows,
         {
-            "": lambda row: f"{SCHEME_NAMES[row.scheme]} {label(row)}",
+            "": lambda row: f"{scheme_title(row.scheme)} {label(row)}",
             "tokens": lambda row: row.length,
             "rows per token": lambda row: f"{row.rows:.2f}",
             "TPR at FPR 1e-5": lambda row: row.tpr[-1].percent(),
@@ -130,7 +130,7 @@ def cost_figure(rows: Sequence[DirectRow]) -> Figure:
     for (setting, length), kept in groups(rows, lambda row: (row.setting, row.length)).items():
         series = tuple(
             line(
-                SCHEME_NAMES[scheme],
+                scheme_title(scheme),
                 of,
                 lambda row: row.rows,
                 lambda row: row.z,

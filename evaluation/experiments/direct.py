@@ -11,10 +11,11 @@ from ttmark.evaluation.detection import FPRS, Detections, detect_texts, detect_u
 from ttmark.evaluation.intervals import Interval, mean, ratio_of_means, ratio_of_medians
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Lengths, Schemes, Settings, TextsInTurn, in_turn
-from ttmark.evaluation.paper import DIRECT, SCHEME_NAMES, STRICT, DirectFigures, row_name
+from ttmark.evaluation.paper import DIRECT, STRICT, DirectFigures, row_name
 from ttmark.evaluation.report.figure import Figure, Panel, Series
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, table_by
 from ttmark.evaluation.run import PromptRows, Run, rows_per_token, seconds_per_thousand
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 NULL_FPRS = (1e-1, 1e-2, 1e-3)
 STRICT_LENGTH = 200
@@ -186,7 +187,7 @@ def direct_figure(name: str, measured: Sequence[Sequence[DirectRow]]) -> Figure:
         kept = [row for row in rows if row.length == longest]
         series = [
             Series(
-                f"r = {size}", tuple(SCHEME_NAMES[row.scheme] for row in of), tuple(row.deviate for row in of)
+                f"r = {size}", tuple(scheme_title(row.scheme) for row in of), tuple(row.deviate for row in of)
             )
             for size, of in sorted(groups(kept, lambda row: row.block_size).items())
         ]

@@ -21,9 +21,10 @@ from ttmark.evaluation.experiments.aligned import (
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Schemes, Texts
 from ttmark.evaluation.paper import EDITS as PAPER
-from ttmark.evaluation.paper import SCHEME_NAMES, row_name
+from ttmark.evaluation.paper import row_name
 from ttmark.evaluation.report.figure import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups, table_by
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 BETAS = (0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0)
 
@@ -136,7 +137,7 @@ def _paper_text(row: EditRow) -> str | None:
 def beta_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting) -> Table:
     """TPR at FPR 1e-2 by edit, scheme and skip penalty; rows of one length."""
     first = rows[0]
-    kinds = groups(rows, lambda row: (row.edit, SCHEME_NAMES[row.scheme]))
+    kinds = groups(rows, lambda row: (row.edit, scheme_title(row.scheme)))
     return Table(
         f"TPR at FPR 1e-2 by skip penalty, r = {first.block_size}, {100 * share:.0f} % edited,"
         f" {first.length} tokens, {setting}",
@@ -154,7 +155,7 @@ def beta_figure(rows: Sequence[EditRow]) -> Figure:
     panels = []
     for (edit, length), kept in groups(rows, lambda row: (row.edit, row.length)).items():
         series = tuple(
-            line(SCHEME_NAMES[scheme], of, lambda row: row.beta, lambda row: row.tpr[0])
+            line(scheme_title(scheme), of, lambda row: row.beta, lambda row: row.tpr[0])
             for scheme, of in groups(kept, lambda row: row.scheme).items()
         )
         title = f"{edit}, {length} tokens"

@@ -12,10 +12,10 @@ from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
 from ttmark.evaluation.intervals import Interval, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Length, OneSetting, Schemes
-from ttmark.evaluation.paper import SCHEME_NAMES
 from ttmark.evaluation.report.result import Table, table_by
 from ttmark.evaluation.run import Completion, Run
 from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 Completions = Annotated[int, typer.Option(min=2, help="Per prompt.")]
 ContextWidths = Annotated[
@@ -161,7 +161,7 @@ def repeated_table(rows: Sequence[RepeatedRow], plan: Repeated, setting: Samplin
         f" tokens under one key, {setting}",
         rows,
         {
-            "": lambda row: SCHEME_NAMES[row.scheme] if row.scheme else "no watermark",
+            "": lambda row: scheme_title(row.scheme) if row.scheme else "no watermark",
             "r": lambda row: row.block_size if row.scheme else None,
             "H": lambda row: row.context_width,
             "warm-up tokens": lambda row: _warmup_tokens(row) if row.scheme else None,

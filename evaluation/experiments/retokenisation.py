@@ -11,9 +11,9 @@ from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
 from ttmark.evaluation.intervals import Interval, clopper_pearson
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import BlockSizes, Length, OneSetting, Schemes, Texts
-from ttmark.evaluation.paper import SCHEME_NAMES
 from ttmark.evaluation.report.result import Table, power_of_ten, table_by
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, detect_localized
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 LOG10_FPR = -5.0
 
@@ -113,7 +113,7 @@ def retokenisation_table(rows: Sequence[RetokenisationRow], length: int, setting
         f"Read again from the text, {length} tokens, {setting}",
         rows,
         {
-            "": lambda row: f"{SCHEME_NAMES[row.scheme]}, r = {row.block_size}",
+            "": lambda row: f"{scheme_title(row.scheme)}, r = {row.block_size}",
             "read as other tokens": lambda row: row.changed.percent(),
             "blocks shifted": lambda row: row.shifted.percent(),
             "mode": lambda row: row.mode,

@@ -12,10 +12,10 @@ from ttmark.evaluation.cells import Cell, SamplingSetting
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Length, Schemes, Texts
-from ttmark.evaluation.paper import SCHEME_NAMES
 from ttmark.evaluation.report.figure import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups
 from ttmark.evaluation.run import TextSource
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 CANDIDATES = (1, 2, 4, 8, 16, 32, 50)
 
@@ -104,9 +104,9 @@ def runtime_figure(rows: Sequence[RuntimeRow]) -> Figure:
             )
             for (marked, size), of in kinds.items()
         )
-        panels.append(Panel(SCHEME_NAMES[scheme], "candidates m", "s per 1,000 tokens", series))
+        panels.append(Panel(scheme_title(scheme), "candidates m", "s per 1,000 tokens", series))
     return Figure("runtime", "Time against candidates", tuple(panels))
 
 
 def _name(scheme: str | None, block_size: int) -> str:
-    return f"{SCHEME_NAMES[scheme]}, r = {block_size}" if scheme else "no watermark"
+    return f"{scheme_title(scheme)}, r = {block_size}" if scheme else "no watermark"

@@ -14,11 +14,11 @@ from ttmark.evaluation.forger import Forger, ForgeryCell, Tokens, VictimCell
 from ttmark.evaluation.intervals import Interval, wilson
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import OneSetting, Schemes
-from ttmark.evaluation.paper import SCHEME_NAMES
 from ttmark.evaluation.report.figure import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups, power_of_ten, rate_name, table_by
 from ttmark.evaluation.run import Run
 from ttmark.shared.watermark import Watermark, corrected, detect_direct, scored_positions
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 FPRS = (1e-3, 1e-5)
 SHORTEST, LONGEST = 130, 200
@@ -211,7 +211,7 @@ def stealing_table(rows: Sequence[StealingRow], plan: StealingPlan) -> Table:
         f" {plan.setting}{confined}",
         rows,
         {
-            "": lambda row: SCHEME_NAMES[row.scheme] if row.scheme else "no watermark",
+            "": lambda row: scheme_title(row.scheme) if row.scheme else "no watermark",
             "H": lambda row: row.context_width,
             "rotation after tokens": lambda row: row.rotate_after or "never",
             "completions": lambda row: row.asked,
@@ -233,7 +233,7 @@ def stealing_figure(rows: Sequence[StealingRow]) -> Figure:
     """Success against completions, one panel for each p-value."""
 
     def label(row: StealingRow) -> str:
-        name = f"{SCHEME_NAMES[row.scheme]}, H = {row.context_width}" if row.scheme else "no watermark"
+        name = f"{scheme_title(row.scheme)}, H = {row.context_width}" if row.scheme else "no watermark"
         name += f", {row.versions} keys" * (row.versions > 1)
         return name + f", rotated after {row.rotate_after}" * bool(row.rotate_after)
 

@@ -10,9 +10,10 @@ from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.experiments.direct import DirectRow, grid, measure_direct
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import PAPER_SCHEMES, BlockSizes, Length, OneSetting, Schemes, Texts
-from ttmark.evaluation.paper import SCHEME_NAMES, row_name
+from ttmark.evaluation.paper import row_name
 from ttmark.evaluation.report.figure import Figure, Panel, line
 from ttmark.evaluation.report.result import Table, groups
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 TOP_P = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
@@ -63,5 +64,5 @@ def topp_figure(rows: Sequence[DirectRow]) -> Figure:
             line(f"r = {size}", of, lambda row: row.setting.top_p, lambda row: row.tpr[0], dashed=size == 1)
             for size, of in sorted(groups(kept, lambda row: row.block_size).items())
         ]
-        panels.append(Panel(SCHEME_NAMES[scheme], "top-p", "TPR at FPR 1e-3", tuple(series)))
+        panels.append(Panel(scheme_title(scheme), "top-p", "TPR at FPR 1e-3", tuple(series)))
     return Figure("topp", "Effect of top-p", tuple(panels))

@@ -12,13 +12,13 @@ from ttmark.evaluation.crowds import OPENING
 from ttmark.evaluation.edits import Material
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.lab import Lab
-from ttmark.evaluation.paper import SCHEME_NAMES
 from ttmark.evaluation.peers.bayesian import train
 from ttmark.evaluation.peers.detectors import Detector, Exact, Measured, Ours, synthid, weighted_mean
 from ttmark.evaluation.peers.measure import LENGTHS, SHARES, PeerRow, cut, edited, power_of
 from ttmark.evaluation.peers.systems import SYNTHID, System
 from ttmark.evaluation.run import Completion, Run, TextSource
 from ttmark.evaluation.word_edits import WORD_EDITS
+from ttmark.shared.watermark.schemes.registry import scheme_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Entrant:
 def our_entrant(lab: Lab, scheme: str, block_size: int, setting: SamplingSetting, tokens: int) -> Entrant:
     """One of our watermarks with its defaults."""
     cell = Cell(scheme, block_size, setting, tokens)
-    title = f"ours: {SCHEME_NAMES.get(scheme, scheme)} r={block_size}"
+    title = f"ours: {scheme_title(scheme)} r={block_size}"
     return Entrant(title, lab.run, lab.source, cell, detectors=(Ours(cell),))
 
 

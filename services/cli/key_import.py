@@ -1,4 +1,4 @@
-"""`ttmark keys import`: a key of another system, to look for its texts."""
+"""`ttmark keys import`: a key of the library, or of another system to look for its texts."""
 
 import sys
 from pathlib import Path
@@ -10,6 +10,7 @@ import typer
 from ttmark.services.cli.key_profile import parameter
 from ttmark.services.cli.key_store import moment, print_json, run
 from ttmark.services.cli.options import JsonOutput
+from ttmark.shared.keys.library_file import LibraryKeyFile, NotAKeyFile
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
@@ -26,8 +27,13 @@ def import_key(
             metavar="FILE", help="JSON with the key and the parameters by the original's names; - for input."
         ),
     ],
-    scheme: Annotated[str, typer.Option(help=f"One of {', '.join(FOREIGN_SCHEMES)}.")],
     tokenizer: Annotated[Path, typer.Option(help="Folder with the tokenizer.json of the model.")],
+    scheme: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Of another system: one of {', '.join(FOREIGN_SCHEMES)}. A library key has its own."
+        ),
+    ] = None,
     tenant: Annotated[str, typer.Option(help="Who may detect with the key.")] = "local",
     param: Annotated[
         list[str] | None,
@@ -35,11 +41,15 @@ def import_key(
     ] = None,
     as_json: JsonOutput = False,
 ) -> None:
-    """Import the key of another system's watermark, to look for its texts; none are made with it here.
+    """Import a key of the library, which marks here too, or of another system, to look for its texts alone.
 
-    The file is what the other system is configured with, for example {"key": 123, "context_width": 4}. Its
-    secrets are sealed in the key store and never shown. Delete it when it is no longer needed.
+    Without --scheme the file is that of a library key. With it, it is what the other system is configured
+    with, for example {"key": 123, "context_width": 4}. Its secrets are sealed in the key store and never
+    shown. Delete it when it is no longer needed.
     """
+    if scheme is None:
+        _import_library_key(key_id, file, tokenizer, tenant, as_json=as_json)
+        return
     if scheme not in FOREIGN_SCHEMES:
         raise typer.BadParameter(f"choose {', '.join(FOREIGN_SCHEMES)}", param_hint="--scheme")
     kind, given = FOREIGN_SCHEMES[scheme], _read(file)
@@ -70,6 +80,27 @@ def import_key(
         typer.echo(
             f"imported {key_id} at {moment(key.created_at)} UTC ({profile.profile_id}): texts with the mark "
             f"of {profile.title} are looked for"
+        )
+
+
+def _import_library_key(key_id: str, file: str, tokenizer: Path, tenant: str, *, as_json: bool) -> None:
+    try:
+        own = LibraryKeyFile.of(_read(file))
+        profile = own.profile_for(TextTokenizer.load(tokenizer).fingerprint)
+    except NotAKeyFile as error:
+        raise typer.BadParameter(f"{file}: {error}; of another system's key name --scheme") from None
+    except TokenizerMissing as error:
+        raise typer.BadParameter(str(error), param_hint="--tokenizer") from error
+    secret = bytes.fromhex(own.secret)
+    key = run(
+        lambda store: store.ring.create(key_id, tenant=tenant, profile=profile, secret=secret), make=True
+    )
+    if as_json:
+        print_json({**key.model_dump(mode="json"), "profile_id": profile.profile_id})
+    else:
+        typer.echo(
+            f"imported {key_id} at {moment(key.created_at)} UTC ({profile.profile_id}): it marks texts, and "
+            "those that the library marked are found. Whoever has the file can forge the mark"
         )
 
 

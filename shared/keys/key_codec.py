@@ -41,13 +41,18 @@ def new_version(
     epoch: int,
     now: datetime,
     secrets: Secrets | None = None,
+    secret: bytes | None = None,
 ) -> VersionRecord:
     """A version with its secret sealed for this key, number, profile and epoch.
 
     Args:
-        secrets: of a foreign scheme; None: 256 fresh bits.
+        secrets: of a foreign scheme.
+        secret: of a key of ours; None of both: 256 fresh bits.
     """
-    secret = os.urandom(SECRET_BYTES) if secrets is None else canonical_json(dict(secrets))
+    if secrets is not None:
+        secret = canonical_json(dict(secrets))
+    elif secret is None:
+        secret = os.urandom(SECRET_BYTES)
     sealed = data_key.seal(secret, _secret_name(key_id, version, profile, epoch))
     return VersionRecord(
         version=version,

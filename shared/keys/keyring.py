@@ -60,13 +60,20 @@ class KeyRing:
         self._now = now
 
     async def create(
-        self, key_id: str, *, tenant: str, profile: Profile | ForeignProfile, secrets: Secrets | None = None
+        self,
+        key_id: str,
+        *,
+        tenant: str,
+        profile: Profile | ForeignProfile,
+        secrets: Secrets | None = None,
+        secret: bytes | None = None,
     ) -> KeyInfo:
         """A new key with version 1 as its primary: no replica can be behind on a key that nobody uses yet.
 
         Args:
             profile: a foreign one makes a key that is looked for and never generated with.
             secrets: of a foreign scheme.
+            secret: of a key of the library, 32 bytes; None: fresh ones.
 
         Raises:
             KeyExists, InvalidName.
@@ -77,7 +84,9 @@ class KeyRing:
             raise KeyExists(f"key {key_id} exists")
         now, data_key, foreign = self._now(), DataKey.generate(), isinstance(profile, ForeignProfile)
         state = KeyState.ACTIVE if foreign else KeyState.PRIMARY
-        version = new_version(data_key, key_id, profile, 1, state, epoch=1, now=now, secrets=secrets)
+        version = new_version(
+            data_key, key_id, profile, 1, state, epoch=1, now=now, secrets=secrets, secret=secret
+        )
         record = KeyRecord(key_id=key_id, tenant=tenant, profile=profile, created_at=now, versions=(version,))
         try:
             envelope = await self._vault.write(
@@ -85,7 +94,7 @@ class KeyRing:
             )
         except RevisionConflict as error:
             raise KeyExists(f"key {key_id} exists") from error
-        action: Action = "key.import" if foreign else "key.create"
+        action: Action = "key.import" if foreign or secret is not None else "key.create"
         self._audit(AuditEvent(action, key_id=key_id, version=1, tenant=tenant))
         return describe(envelope)
 

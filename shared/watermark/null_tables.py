@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 TABLE_VERSION = 2
@@ -115,10 +116,13 @@ class NullTable:
 
 
 @cache
-def load_null_table(null_name: str, block_size: int) -> NullTable | None:
-    """The table that ships with the package, or None where there is none."""
-    file = resources.files("ttmark.shared.watermark") / "tables" / f"{null_name}-r{block_size}.json"
-    if not file.is_file():
+def load_null_table(null_name: str, block_size: int, own: Path | None = None) -> NullTable | None:
+    """The table in the folder `own`, else the one that ships, or None where there is none."""
+    shipped = resources.files("ttmark.shared.watermark") / "tables"
+    name = f"{null_name}-r{block_size}.json"
+    files = [folder / name for folder in (own, shipped) if folder is not None]
+    file = next((file for file in files if file.is_file()), None)
+    if file is None:
         return None
     data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     if data["version"] != TABLE_VERSION:

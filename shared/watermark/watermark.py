@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark import contexts as context_rule
 from ttmark.shared.watermark.likelihood.laws import CellScale
+from ttmark.shared.watermark.null_tables import NullTable, load_null_table
 from ttmark.shared.watermark.nulls import Null
 from ttmark.shared.watermark.pauses import paused_ranges
 from ttmark.shared.watermark.prf import ContextState, absorb_context, prf_words
@@ -116,6 +117,10 @@ class Watermark:
     def cells(self) -> CellScale:
         """The cells of a score that `law` is given on."""
         return self._scheme.cells
+
+    def null_table(self) -> NullTable | None:
+        """The null table of its scores and block size, the scheme's own or one that ships."""
+        return load_null_table(self.null.name, self.block_size, self._scheme.tables)
 
     def law(self, probs: Probs) -> NDArray[np.float64]:
         """How the score of an emitted block is distributed, by its probability in (0, 1] [P]: [P, cells]."""

@@ -12,7 +12,6 @@ from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_s
 from ttmark.shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
 from ttmark.shared.watermark.detectors.positions import position_scores
 from ttmark.shared.watermark.detectors.tokens import check_tokens
-from ttmark.shared.watermark.null_tables import load_null_table
 from ttmark.shared.watermark.watermark import Watermark
 
 BETA = 5.0
@@ -107,7 +106,7 @@ def needs_decoys(watermark: Watermark, beta: float, positions: int) -> bool:
 
 
 def _from_table(watermark: Watermark, beta: float, positions: int, score: float) -> float | None:
-    table = load_null_table(watermark.null.name, watermark.block_size)
+    table = watermark.null_table()
     if table is None or table.aligned.beta != beta:
         return None
     tokens = positions + watermark.block_size - 1

@@ -19,7 +19,6 @@ from ttmark.shared.watermark.detectors.waterseeker import (
     waterseeker_parameters,
     waterseeker_peaks,
 )
-from ttmark.shared.watermark.null_tables import load_null_table
 from ttmark.shared.watermark.watermark import Watermark
 
 Method = Literal["scan", "waterseeker"]
@@ -133,7 +132,7 @@ def needs_decoys(watermark: Watermark, method: Method, positions: int) -> bool:
 
 
 def _from_table(watermark: Watermark, method: Method, positions: int) -> ExpectedSegments | None:
-    table = load_null_table(watermark.null.name, watermark.block_size)
+    table = watermark.null_table()
     if table is None:
         return None
     null = table.scan if method == "scan" else table.waterseeker

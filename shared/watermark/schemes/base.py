@@ -2,13 +2,15 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.likelihood.laws import CellScale
-from ttmark.shared.watermark.nulls import Null
+from ttmark.shared.watermark.likelihood.simulated_law import simulated_law
+from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged import Segments
 
 MAX_LAYERS = 16
@@ -16,6 +18,7 @@ MAX_LAYERS = 16
 Parameter = int | float | bool
 Probs = NDArray[np.float64]
 """Probabilities of the candidate blocks of all segments [N]."""
+_CELLS = 384
 Words = NDArray[np.int64]
 """PRF words as signed 64-bit lanes, `word_count` in a row."""
 
@@ -26,14 +29,19 @@ class Scheme(ABC):
 
     A scheme is a frozen dataclass whose fields are its parameters with their defaults; its
     constructor raises ValueError for values out of range. `words` [N, word_count] are those of the
-    blocks, `context_words` [.., word_count] those of the contexts.
+    blocks, `context_words` [.., word_count] those of the contexts. What has to be declared is `name`, `null`,
+    `reweight` and `score`; p-values, likelihood ratios and null tables follow from them.
 
     Attributes:
         blend: below 1 each layer keeps a share of the distribution as it was, the weaker single layer.
     """
 
     name: ClassVar[str]
-    default_context_width: ClassVar[int]
+    title: ClassVar[str] = ""
+    """The scheme in tables and plots; its name where there is none."""
+    default_context_width: ClassVar[int] = 4
+    tables: ClassVar[Path | None] = None
+    """Folder of null tables made for it (`ttmark eval null-tables --out`); None: those that ship."""
     uses_context_words: ClassVar[bool] = False
     """Whether `reweight` and `score` read `context_words`; others may be given none."""
 
@@ -66,17 +74,22 @@ class Scheme(ABC):
         """Score [N] of emitted blocks; `context_words` has one row per block."""
 
     @property
-    @abstractmethod
     def cells(self) -> CellScale:
-        """The cells of the score that its law is given on."""
+        """The cells of the score, which is at least 0, that its law is given on."""
+        null = self.null
+        if isinstance(null, BinomialNull):
+            return CellScale(null.trials + 1)
+        return CellScale(_CELLS, null.maximum / _CELLS)
 
-    @abstractmethod
     def law(self, probs: Probs) -> NDArray[np.float64]:
         """How the score of an emitted block is distributed: [P, cells], rows sum to 1.
+
+        By simulation of `reweight`; a scheme that knows better says so in place of this.
 
         Args:
             probs: how likely the block was, in (0, 1] [P]; at 1 the law is the null's.
         """
+        return simulated_law(self, probs)
 
     def _blended(self, before: Probs, after: Probs) -> Probs:
         """(1 - w) P + w F(P), distortion-free because F is and w does not depend on the key."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.laws import CellScale, Outcome, layered_law
+from ttmark.shared.watermark.likelihood.laws import Outcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
@@ -23,6 +23,7 @@ class DiPmark(Scheme):
     """Each layer orders the blocks by its uniforms and moves mass from the low end to the high end."""
 
     name = "dipmark"
+    title = "ENS-DiPmark"
     default_context_width = 2
 
     layers: int = 5
@@ -68,10 +69,6 @@ class DiPmark(Scheme):
         del context_words
         hits: NDArray[np.int64] = np.count_nonzero(words[:, : self.layers] < 0, axis=1)
         return hits.astype(np.float64)
-
-    @property
-    def cells(self) -> CellScale:
-        return CellScale(self.layers + 1)
 
     def law(self, probs: Probs) -> NDArray[np.float64]:
         """A block at u in the order has the mass (1 - p) u of the others before it."""

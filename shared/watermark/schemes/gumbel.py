@@ -20,6 +20,7 @@ class Gumbel(Scheme):
     """P_w puts all mass on argmin of -log u(b) / P(b)."""
 
     name = "gumbel"
+    title = "Gumbel"
     default_context_width = 4
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.laws import CellScale, Outcome, layered_law
+from ttmark.shared.watermark.likelihood.laws import Outcome, layered_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.base import MAX_LAYERS, Probs, Scheme, Words, check_range
@@ -24,6 +24,7 @@ class MCMark(Scheme):
     """Layer by layer, blocks of the context's target channel gain mass, others lose it."""
 
     name = "mcmark"
+    title = "ENS-MCMark"
     default_context_width = 2
     uses_context_words = True
 
@@ -57,10 +58,6 @@ class MCMark(Scheme):
         for channel, target in zip(self._digits(words), self._digits(context_words), strict=True):
             hits += channel == target
         return hits
-
-    @property
-    def cells(self) -> CellScale:
-        return CellScale(self.layers + 1)
 
     def law(self, probs: Probs) -> NDArray[np.float64]:
         """The block's channel has mass S = p + (1 - p) / l: p becomes p / S as the target, else p^2 / S."""

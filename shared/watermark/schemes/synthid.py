@@ -22,6 +22,7 @@ class SynthID(Scheme):
     """Layer l favours blocks whose bit g_l is 1: P <- P (1 + g_l - sum of g_l P)."""
 
     name = "synthid"
+    title = "SynthID-Text"
     default_context_width = 4
 
     depth: int = 30

@@ -8,7 +8,9 @@ import pytest
 import ttmark
 from ttmark.shared import client, watermark
 
-NAMES = ["AsyncClient", "Client", "Watermark", "detect_aligned", "detect_direct", "detect_localized"]
+CORE = ["AsyncClient", "Client", "Watermark", "detect_aligned", "detect_direct", "detect_localized"]
+LIBRARY = ["Finding", "Key", "Model", "SingleToken", "detect", "load", "tandem"]
+NAMES = sorted(CORE + LIBRARY)
 
 
 def test_the_public_names_are_these_and_no_other() -> None:
@@ -16,15 +18,21 @@ def test_the_public_names_are_these_and_no_other() -> None:
     assert dir(ttmark) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CORE)
 def test_a_public_name_is_what_the_house_calls_so(name: str) -> None:
     assert getattr(ttmark, name) is getattr(client if name.endswith("Client") else watermark, name)
     assert getattr(ttmark, name).__doc__
 
 
+@pytest.mark.parametrize("name", LIBRARY)
+def test_a_name_of_the_library_is_documented(name: str) -> None:
+    assert getattr(ttmark, name).__doc__
+    assert getattr(ttmark, name).__module__.startswith("ttmark.library.")
+
+
 def test_another_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'ttmark' has no attribute 'detect'"):
-        ttmark.detect  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'ttmark' has no attribute 'mark'"):
+        ttmark.mark  # noqa: B018
 
 
 def test_all_errors_of_a_client_are_of_one_kind() -> None:
@@ -38,6 +46,16 @@ def test_importing_it_loads_nothing_else() -> None:
     code = "import sys; before = set(sys.modules); import ttmark; print(*sorted(set(sys.modules) - before))"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     assert [name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names] == ["ttmark"]
+
+
+def test_a_key_is_made_and_a_text_examined_without_torch_and_transformers() -> None:
+    code = (
+        "import sys, time; start = time.perf_counter(); import ttmark; took = time.perf_counter() - start\n"
+        "key = ttmark.Key.new()\n"
+        "assert ttmark.detect('A text by a person, short.', key, model='demo').verdict == 'too_short'\n"
+        "print(took < 0.3, *{'torch', 'transformers'} & set(sys.modules))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["True"]
 
 
 def test_a_client_loads_neither_numpy_nor_a_server() -> None:

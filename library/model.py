@@ -1,0 +1,233 @@
+"""`ttmark.load`: a model that writes marked texts, by the engine or in transformers."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest
+from ttmark.gen_service.engine import Engine, EngineSettings
+from ttmark.gen_service.smollm2 import SMOLLM2
+from ttmark.library.in_transformers import InTransformers
+from ttmark.library.key import Key
+from ttmark.library.requests import generation_request
+from ttmark.library.sampling import sampling_params
+from ttmark.library.tokenizer import text_tokenizer
+from ttmark.services.chat_template import read_chat_template
+from ttmark.services.local.smollm2 import get_smollm2
+from ttmark.services.model_folder import model_id, resolve_model
+from ttmark.services.sampling_defaults import read_sampling_defaults
+from ttmark.services.state_folder import STATE_FOLDER
+from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.tokenization import TextTokenizer
+
+Message = Mapping[str, str]
+Pieces = Iterator[tuple[int, Delta]]
+
+
+class EngineWriter:
+    """The engine, which runs in a thread of its own, for callers that wait."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="ttmark-library")
+        self._thread.start()
+        engine.start()
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> Pieces:
+        """See `InTransformers.generate`; ended early, what is not written yet is cancelled."""
+        pieces: queue.SimpleQueue[tuple[int, Delta] | Exception | None] = queue.SimpleQueue()
+
+        async def one(number: int, request: GenerationRequest) -> None:
+            async for delta in self._engine.generate(request):
+                pieces.put((number, delta))
+
+        async def every() -> None:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for number, request in enumerate(requests):
+                        group.create_task(one(number, request))
+            except ExceptionGroup as error:
+                pieces.put(error.exceptions[0])
+            else:
+                pieces.put(None)
+
+        work = asyncio.run_coroutine_threadsafe(every(), self._loop)
+        try:
+            while (piece := pieces.get()) is not None:
+                if isinstance(piece, Exception):
+                    raise piece
+                yield piece
+        finally:
+            work.cancel()
+
+    def log_probs(self, text_ids: Sequence[int]) -> NDArray[np.float64]:
+        """Natural log-probability of each token after those before it [tokens]."""
+        request = ReadingRequest("library-reading", (), tuple(text_ids), FilterParams())
+        return asyncio.run_coroutine_threadsafe(self._engine.read(request), self._loop).result()
+
+    def close(self) -> None:
+        """Ends the engine's thread and the loop."""
+        self._engine.stop(0.0)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Model:
+    """A model that was loaded, with its tokenizer and its own sampling. `load` makes it."""
+
+    def __init__(
+        self,
+        writer: EngineWriter | InTransformers,
+        tokenizer: TextTokenizer,
+        name: str,
+        template: ChatTemplate | None = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._writer = writer
+        self.tokenizer = tokenizer
+        self.name = name
+        self._template = template
+        self._defaults = dict(defaults or {})
+
+    def generate(
+        self,
+        prompt: str | Sequence[str] | Sequence[Message] | Sequence[Sequence[Message]],
+        *,
+        key: Key | None,
+        stream: bool = False,
+        chat: bool | None = None,
+        **options: Any,
+    ) -> Any:
+        """The text after a prompt, marked with a key; of many prompts, a list of texts.
+
+        Args:
+            prompt: a text, a chat (messages with role and content), or a list of either.
+            key: None writes without a mark.
+            stream: an iterator of pieces of text instead; of many prompts, of (number, piece).
+            chat: whether a text is a question in the model's chat template, or is continued as it is; left
+                out: a question where the model has a template.
+            options: max_new_tokens (256), temperature, top_k, top_p, min_p, repetition_penalty, do_sample,
+                seed, stop_strings, as in transformers; what is left out is as the model's own
+                generation_config says. Text of do_sample=False has no mark.
+
+        Raises:
+            ValueError: no such option, or a value out of range.
+            KeyDetectsOnly: the key was exported from a key store.
+        """
+        prompts = [prompt] if _is_one(prompt) else list(prompt)
+        requests = [
+            generation_request(
+                number,
+                self._prompt_ids(one, chat),
+                sampling_params(options, self._defaults, number),
+                key,
+                self.tokenizer,
+                self.name,
+            )
+            for number, one in enumerate(prompts)
+        ]
+        pieces = ((number, delta.text) for number, delta in self._writer.generate(requests))
+        if stream:
+            return (text for _, text in pieces) if _is_one(prompt) else pieces
+        texts = [""] * len(prompts)
+        for number, text in pieces:
+            texts[number] += text
+        return texts[0] if _is_one(prompt) else texts
+
+    def generate_ids(self, requests: Sequence[GenerationRequest]) -> list[list[int]]:
+        """Token ids of completions that were described in full."""
+        found: list[list[int]] = [[] for _ in requests]
+        for number, delta in self._writer.generate(requests):
+            found[number] += delta.token_ids
+        return found
+
+    def log_probs(self, text_ids: Sequence[int]) -> NDArray[np.float64]:
+        """What the model says of a text's tokens, as a `reader` of `detect` [tokens]; nats.
+
+        Raises:
+            ValueError: the model runs in transformers.
+        """
+        if isinstance(self._writer, InTransformers):
+            raise ValueError("a reader is a model that load took from a name or a folder")
+        return self._writer.log_probs(text_ids)
+
+    def close(self) -> None:
+        """Ends what runs in the background; the process's end does so too."""
+        if isinstance(self._writer, EngineWriter):
+            self._writer.close()
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ttmark model {self.name}>"
+
+    def _prompt_ids(self, prompt: Any, chat: bool | None) -> tuple[int, ...]:
+        if isinstance(prompt, str):
+            if chat is False or self._template is None:
+                return tuple(self.tokenizer.encode(prompt))
+            prompt = [{"role": "user", "content": prompt}]
+        if self._template is None:
+            raise ValueError(f"{self.name} has no chat template: give it a text to continue")
+        messages = [ChatMessage.model_validate(dict(message)) for message in prompt]
+        return tuple(self.tokenizer.encode(self._template.render(messages)))
+
+
+def load(model: str | Path | tuple[Any, Any], *, dtype: str | None = None, device: str = "auto") -> Model:
+    """A model of `smollm2` (fetched once into `.ttmark`), `demo`, a folder, a hub name, or transformers.
+
+    Args:
+        model: a name or folder, or (model, tokenizer) of transformers, which stay as they are.
+        dtype: float32, bfloat16, float16 or auto; by default float32 on a CPU, the checkpoint's on a GPU.
+        device: cpu, cuda, cuda:1 or auto; of transformers' models where they are.
+
+    Raises:
+        StartupError, ModelLoadError: there is no such model, or the engine cannot run it; one clear line.
+    """
+    if isinstance(model, tuple):
+        own, tokens = model
+        tokenizer = text_tokenizer(tokens)
+        ends = own.generation_config.eos_token_id
+        ids = [] if ends is None else ends if isinstance(ends, list) else [ends]
+        source = getattr(tokens, "chat_template", None)
+        special = {k: v for k, v in tokens.special_tokens_map.items() if isinstance(v, str)}
+        template = ChatTemplate(source, special) if isinstance(source, str) else None
+        named = own.generation_config.to_dict()
+        defaults = {
+            name: value
+            for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+            if (value := named.get(name)) is not None
+        }
+        name = str(getattr(own.config, "_name_or_path", "") or type(own).__name__)
+        return Model(InTransformers(own, tokenizer, ids), tokenizer, name, template, defaults)
+    name = str(model)
+    folder = get_smollm2(STATE_FOLDER) if name == SMOLLM2 else resolve_model(name)
+    settings = EngineSettings(model_id=model_id(name), device=device, dtype=dtype or _usual_dtype(device))
+    engine = Engine.load(str(folder), settings)
+    defaults = read_sampling_defaults(folder).model_dump(exclude_none=True)
+    known_as = str(Path(name).resolve()) if folder == Path(name) else name
+    return Model(EngineWriter(engine), engine.tokenizer, known_as, read_chat_template(folder), defaults)
+
+
+def _is_one(prompt: Any) -> bool:
+    return isinstance(prompt, str) or (bool(prompt) and isinstance(prompt[0], Mapping))
+
+
+def _usual_dtype(device: str) -> str:
+    import torch
+
+    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    return "auto" if on_gpu else "float32"

@@ -1,0 +1,79 @@
+"""Tandem decoding in transformers writes what the engine writes; processors mark single tokens."""
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import ttmark
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.library.requests import generation_request
+from ttmark.library.sampling import sampling_params
+
+PROMPTS = ["The old lighthouse stood", "A", "Once upon a time there was a very long road that led to"]
+OPTIONS: dict[str, Any] = {"temperature": 0.8, "top_k": 50, "top_p": 0.95, "max_new_tokens": 40}
+
+
+@pytest.fixture(scope="module")
+def theirs() -> tuple[Any, Any]:
+    tokenizer = AutoTokenizer.from_pretrained(DEMO_MODEL_PATH, padding_side="left")
+    return AutoModelForCausalLM.from_pretrained(DEMO_MODEL_PATH, dtype=torch.float32), tokenizer
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3])
+@pytest.mark.parametrize("penalty", [1.0, 1.3])
+def test_many_completions_are_those_of_the_engine(
+    model: ttmark.Model, theirs: tuple[Any, Any], block_size: int, penalty: float
+) -> None:
+    key = ttmark.Key.new(block_size=block_size, scheme="gumbel")
+    options = {**OPTIONS, "repetition_penalty": penalty}
+    requests = [
+        generation_request(
+            number,
+            tuple(model.tokenizer.encode(prompt)),
+            sampling_params({**options, "seed": 1}, {}, number),
+            key,
+            model.tokenizer,
+            "demo",
+        )
+        for number, prompt in enumerate(PROMPTS)
+    ]
+    assert ttmark.load(theirs).generate_ids(requests) == model.generate_ids(requests)
+
+
+def test_custom_generate_writes_what_the_library_does_with_a_padded_batch(
+    model: ttmark.Model, theirs: tuple[Any, Any], key: ttmark.Key
+) -> None:
+    own, tokenizer = theirs
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    inputs = tokenizer(PROMPTS, return_tensors="pt", padding=True)
+    written = own.generate(**inputs, do_sample=True, custom_generate=ttmark.tandem(key, seed=3), **OPTIONS)
+    texts = tokenizer.batch_decode(written[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    assert texts == model.generate(PROMPTS, key=key, seed=3, chat=False, **OPTIONS)
+
+
+def test_custom_generate_refuses_what_it_would_leave_out(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
+    own, tokenizer = theirs
+    inputs = tokenizer(PROMPTS[:1], return_tensors="pt")
+    with pytest.raises(ValueError, match="do_sample=True"):
+        own.generate(**inputs, do_sample=False, max_new_tokens=4, custom_generate=ttmark.tandem(key))
+    with pytest.raises(ValueError, match="NoRepeatNGramLogitsProcessor"):
+        own.generate(
+            **inputs,
+            do_sample=True,
+            no_repeat_ngram_size=2,
+            max_new_tokens=4,
+            custom_generate=ttmark.tandem(key),
+        )
+
+
+def test_a_processor_marks_single_tokens(theirs: tuple[Any, Any], key: ttmark.Key) -> None:
+    own, tokenizer = theirs
+    inputs = tokenizer(PROMPTS[:1], return_tensors="pt")
+    torch.manual_seed(1)
+    processor = ttmark.SingleToken(key, tokenizer)
+    written = own.generate(**inputs, do_sample=True, max_new_tokens=80, logits_processor=[processor])
+    ids = written[0, inputs["input_ids"].shape[1] :].tolist()
+    assert ttmark.detect(ids, processor.key).watermarked
+    assert not ttmark.detect(ids, key, model=tokenizer).watermarked

@@ -1,0 +1,96 @@
+"""`load(...).generate` and `detect`: one and many, streams, options, chats, readers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ttmark
+from ttmark.library.requests import generation_request
+from ttmark.library.sampling import sampling_params
+
+LIGHTHOUSE = "The old lighthouse stood"
+OPTIONS: dict[str, Any] = {"temperature": 0.9, "top_k": 50, "top_p": 0.95}
+
+
+def test_a_text_is_found_under_its_key_and_no_other(model: ttmark.Model, key: ttmark.Key) -> None:
+    text = model.generate(LIGHTHOUSE, key=key, max_new_tokens=120, seed=1, **OPTIONS)
+    found, other = ttmark.detect(text, key), ttmark.detect(text, ttmark.Key.new(), model="demo")
+    assert found
+    assert found.p < 1e-5
+    assert repr(found).startswith("Watermarked: about ")
+    assert found.passages[0].start_char is not None
+    assert "<mark" in found._repr_html_()
+    assert other.verdict == "not_detected"
+    assert repr(other).startswith("Not detected: no mark of this key in ")
+
+
+def test_text_without_a_key_is_not_found(model: ttmark.Model, key: ttmark.Key) -> None:
+    text = model.generate(LIGHTHOUSE, key=None, max_new_tokens=120, seed=1, **OPTIONS)
+    assert not ttmark.detect(text, key, model=model)
+
+
+def test_many_prompts_stream_the_texts_that_they_return(model: ttmark.Model, key: ttmark.Key) -> None:
+    prompts = [LIGHTHOUSE, "It was raining"]
+    options = {"max_new_tokens": 20, "seed": 5, **OPTIONS}
+    texts = model.generate(prompts, key=key, **options)
+    streamed = ["", ""]
+    for number, piece in model.generate(prompts, key=key, stream=True, **options):
+        streamed[number] += piece
+    assert streamed == texts
+    assert "".join(model.generate(prompts[0], key=key, stream=True, **options)) == texts[0]
+    assert ttmark.detect(texts, key) == [ttmark.detect(text, key) for text in texts]
+
+
+def test_token_ids_are_read_as_they_are(model: ttmark.Model, key: ttmark.Key) -> None:
+    text = model.generate(LIGHTHOUSE, key=key, max_new_tokens=60, seed=2, **OPTIONS)
+    of_ids = ttmark.detect(model.tokenizer.encode(text), key)
+    assert of_ids.log10_p == ttmark.detect(text, key).log10_p
+    assert of_ids.passages[0].start_char is None
+
+
+def test_a_reader_that_knows_the_text_makes_the_evidence_stronger(
+    model: ttmark.Model, key: ttmark.Key
+) -> None:
+    text = model.generate(LIGHTHOUSE, key=key, max_new_tokens=60, seed=3, temperature=0.7, top_k=50)
+    alone, read = ttmark.detect(text, key), ttmark.detect(text, key, reader=model)
+    assert read.read
+    assert read.log10_e > alone.log10_e
+    with pytest.raises(ValueError, match="reading of 1 tokens"):
+        ttmark.detect(text, key, reader=lambda _: np.zeros(1))
+
+
+def test_an_unknown_option_is_named_with_the_nearest(model: ttmark.Model, key: ttmark.Key) -> None:
+    with pytest.raises(ValueError, match="'max_tokens'; did you mean 'max_new_tokens'"):
+        model.generate(LIGHTHOUSE, key=key, max_tokens=5)
+
+
+def test_greedy_text_carries_no_mark(model: ttmark.Model, key: ttmark.Key) -> None:
+    first, second = (
+        model.generate(LIGHTHOUSE, key=k, max_new_tokens=30, do_sample=False) for k in (key, None)
+    )
+    assert first == second
+
+
+def test_a_chat_needs_a_template(model: ttmark.Model, key: ttmark.Key) -> None:
+    bare = ttmark.Model(model._writer, model.tokenizer, "bare")
+    with pytest.raises(ValueError, match="no chat template"):
+        bare.generate([{"role": "user", "content": "Hello"}], key=key, max_new_tokens=1)
+
+
+def test_a_mark_is_html_that_escapes_the_text() -> None:
+    finding = ttmark.Finding("not_detected", -1.0, 0.0, 1e-5, 100, text="<b>")
+    assert "<b>" not in finding._repr_html_().split("<div")[1]
+
+
+def test_the_sampling_of_a_row_is_seeded_by_its_number(model: ttmark.Model, key: ttmark.Key) -> None:
+    both = model.generate([LIGHTHOUSE, LIGHTHOUSE], key=key, max_new_tokens=20, seed=7, **OPTIONS)
+    alone = model.generate(LIGHTHOUSE, key=key, max_new_tokens=20, seed=8, **OPTIONS)
+    assert both[1] == alone != both[0]
+
+
+def test_the_opening_is_that_of_the_services(model: ttmark.Model, key: ttmark.Key) -> None:
+    sampling = sampling_params({"max_new_tokens": 200}, {}, 0)
+    request = generation_request(0, (1, 2), sampling, key, model.tokenizer, "demo")
+    assert request.marking is not None
+    assert request.marking.opening_bits == 8.0
