@@ -7,6 +7,7 @@ COPY services services
 COPY gen_service gen_service
 COPY detect_service detect_service
 COPY evaluation evaluation
+COPY library library
 COPY shared shared
 COPY ttmark ttmark
 # The kernels are compiled for every level of processors: the image has no compiler, and runs on others than this one.

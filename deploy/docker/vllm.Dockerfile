@@ -7,6 +7,7 @@ COPY services services
 COPY gen_service gen_service
 COPY detect_service detect_service
 COPY evaluation evaluation
+COPY library library
 COPY shared shared
 COPY ttmark ttmark
 # What the image has keeps its version; of the rest the locked versions are taken, Ray's among them, which joins several
