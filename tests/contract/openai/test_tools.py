@@ -224,7 +224,9 @@ def test_langchain_s_function_calling_gives_structured_output(tooled: Any) -> No
         max_tokens=CONTEXT_LENGTH // 2,
         seed=3,
     )
-    place = chat.with_structured_output(Place, method="function_calling").invoke("?")
+    place = chat.with_structured_output(Place, method="function_calling", strict=True).invoke("?")
     assert isinstance(place, Place)
-    said = chat.bind_tools([Place], tool_choice="required", parallel_tool_calls=False).invoke("?")
+    said = chat.bind_tools([Place], tool_choice="required", strict=True, parallel_tool_calls=False).invoke(
+        "?"
+    )
     assert [each["name"] for each in said.tool_calls] == ["Place"]
