@@ -8,6 +8,7 @@ from ttmark.shared.watermark.schemes.base import Scheme
 from ttmark.shared.watermark.schemes.registry import build_scheme, scheme_names
 
 PROBS = np.array([0.03, 0.1, 0.3, 0.65, 0.9, 1.0])
+# MCMark is not among them: its simulated and its closed law differ by half a deviation, unexplained.
 LAYERED: list[Scheme] = [build_scheme(name, {}) for name in ("synthid", "dipmark")]
 
 
@@ -15,7 +16,7 @@ LAYERED: list[Scheme] = [build_scheme(name, {}) for name in ("synthid", "dipmark
 def test_the_mean_score_of_marked_blocks_is_that_of_the_exact_law(scheme: Scheme) -> None:
     centres = np.arange(scheme.cells.count)
     found, exact = simulated_law(scheme, PROBS) @ centres, scheme.law(PROBS) @ centres
-    np.testing.assert_allclose(found, exact, atol=0.2 * scheme.null.standard_deviation)
+    np.testing.assert_allclose(found, exact, atol=0.08 * scheme.null.standard_deviation)
 
 
 @pytest.mark.parametrize("name", scheme_names())
