@@ -72,7 +72,7 @@ def documents_of(
     material, longest = Material.of(human), max(lengths)
     around = [np.array(ids) for ids in map(tokenizer.encode, human) if ids]
     lines = sorted(read_lines(answers), key=lambda line: int(str(line["index"])))
-    whole = [(str(line["prf_key"]), _own(line["ids"], tokenizer)) for line in lines]
+    whole = [(str(line["prf_key"]), own_tokens(line["ids"], tokenizer)) for line in lines]
     chosen = [(key, ids[:longest]) for key, ids in whole if len(ids) >= longest][:count]
     if len(chosen) < count:
         raise ValueError(f"{answers} has {len(chosen)} answers of {longest} tokens, not {count}")
@@ -93,6 +93,6 @@ def documents_of(
         yield Document(f"among {PEOPLE} tokens by people", longest, inside, key)
 
 
-def _own(ids: object, tokenizer: TextTokenizer) -> list[int]:
+def own_tokens(ids: object, tokenizer: TextTokenizer) -> list[int]:
     """Without tokens that are no text, which end an answer."""
     return [token for token in ids if token not in tokenizer.special_ids]  # type: ignore[attr-defined]
