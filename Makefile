@@ -3,9 +3,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SYSTEM_PACKAGES := redis-server chromium prometheus
+SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
 
-.PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench clean
+.PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -76,5 +76,15 @@ observe: $(VENV)/.dev ## Check every panel and rule against the running services
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help
 
+RELEASE := .venv-release
+
+$(RELEASE)/.ready: deploy/release_tools.txt
+	@$(PYTHON) -m venv $(RELEASE)
+	@$(RELEASE)/bin/pip install -q --disable-pip-version-check -r deploy/release_tools.txt
+	@touch $@
+
+release: $(RELEASE)/.ready ## Wheel, sdist, images, bill of materials, notes, sums, signature in dist; KEY=minisign.key URL=https://... RELEASE_ARGS=--help
+	@$(RELEASE)/bin/python -m tests.harness.release $(if $(KEY),--key '$(KEY)') $(if $(URL),--url '$(URL)') $(RELEASE_ARGS)
+
 clean: ## Remove the virtual environments and caches (keys in .ttmark stay)
-	rm -rf $(VENV) $(VLLM) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) $(RELEASE) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -7,7 +7,13 @@ from typing import Annotated, Any, ClassVar
 import torch
 import typer
 
-from ttmark.evaluation.changes import documents_of, read_documents, write_documents
+from ttmark.evaluation.changes import (
+    as_they_are,
+    conversations,
+    documents_of,
+    read_documents,
+    write_documents,
+)
 from ttmark.evaluation.cli.commands import one_clear_line
 from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.found import measure_found, tables
@@ -28,7 +34,10 @@ File = Annotated[Path, typer.Option("--file", help="Written, as JSON lines.")]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Marked answers cut, edited, and put among texts by people: what `readings` and `found` are about."""
+    """Marked answers cut, edited, and put among texts by people: what `readings` and `found` are about.
+
+    Or as they are, by a name (`--name`), or several as a conversation (`--conversations`).
+    """
 
     name: ClassVar[str] = "changes"
 
@@ -39,15 +48,25 @@ class Changes:
     lengths: Lengths = (50, 100, 150)
     human: Human = None
     wordnet: Annotated[Path | None, typer.Option(help="Folder of WordNet's files, for synonyms.")] = None
+    as_they_are: Annotated[
+        str | None,
+        typer.Option("--name", help="Takes answers as they are, whatever length; `found` names them so."),
+    ] = None
+    conversations: Annotated[
+        bool, typer.Option("--conversations", help="Of five answers each, cut to the first length.")
+    ] = False
 
     def run(self) -> None:
         with one_clear_line():
-            tokenizer, human = (
-                TextTokenizer.load(self.tokenizer),
-                read_human_texts(self.human or HUMAN_TEXTS_PATH),
-            )
-            synonyms = Synonyms.read(self.wordnet) if self.wordnet else None
-            documents = documents_of(self.answers, tokenizer, human, self.lengths, self.texts, synonyms)
+            tokenizer = TextTokenizer.load(self.tokenizer)
+            if self.as_they_are:
+                documents = as_they_are(self.answers, tokenizer, self.as_they_are, self.texts)
+            elif self.conversations:
+                documents = conversations(self.answers, tokenizer, self.lengths[0], self.texts)
+            else:
+                human = read_human_texts(self.human or HUMAN_TEXTS_PATH)
+                synonyms = Synonyms.read(self.wordnet) if self.wordnet else None
+                documents = documents_of(self.answers, tokenizer, human, self.lengths, self.texts, synonyms)
             write_documents(list(documents), self.file)
 
 
@@ -68,7 +87,8 @@ class ReadingsBy:
         torch.set_num_threads(1)
         with one_clear_line():
             documents = read_documents(self.documents)
-            texts = [one.text for one in documents if not self.changes or one.change in self.changes]
+            chosen = [one for one in documents if not self.changes or one.change in self.changes]
+            texts = [text for one in chosen for text, _ in one.messages]
             for left in write_readings(texts, self.model, self.file):
                 if left % 20 == 0:
                     typer.echo(f"{left} texts left", err=True)

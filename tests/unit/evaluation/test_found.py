@@ -10,7 +10,15 @@ from typer.testing import CliRunner
 
 from ttmark.detect_service import cascade
 from ttmark.evaluation import found, shares
-from ttmark.evaluation.changes import AS_WRITTEN, Document, documents_of, read_documents, write_documents
+from ttmark.evaluation.changes import (
+    AS_WRITTEN,
+    Document,
+    as_they_are,
+    conversations,
+    documents_of,
+    read_documents,
+    write_documents,
+)
 from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
 from ttmark.evaluation.reader import KnownReadings, write_readings
@@ -19,6 +27,7 @@ from ttmark.evaluation.synonyms import Synonyms
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import key_lanes
+from ttmark.shared.watermark.likelihood.conversation import detect_conversation
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_likelihood
 
 PEOPLE = ["The sea was calm that morning, and nobody spoke of the night before. " * 4] * 3
@@ -70,6 +79,43 @@ def test_answers_become_documents_in_order_and_short_ones_are_left_out(
     assert all(one.text.strip() in text for one, text in zip(whole, inside, strict=True))
     with pytest.raises(ValueError, match="4 answers of 40 tokens, not 5"):
         list(documents_of(*make, 5, None))
+
+
+def test_answers_are_taken_as_they_are_or_as_conversations(tmp_path: Path, tokenizer: TextTokenizer) -> None:
+    write_answers(tmp_path / "answers.jsonl", tokenizer, 11, 40)
+    whole = list(as_they_are(tmp_path / "answers.jsonl", tokenizer, "code", 11))
+    assert {(one.change, one.tokens, one.later) for one in whole} == {("code", 0, ())}
+    asked = list(conversations(tmp_path / "answers.jsonl", tokenizer, 20, 2))
+    said = [message for one in asked for message in one.messages]
+    assert [key for _, key in said] == [one.key for one in whole][:10]
+    assert all(one.text.startswith(text) for one, (text, _) in zip(whole, said, strict=False))
+    write_documents([*whole, *asked], tmp_path / "documents.jsonl")
+    assert read_documents(tmp_path / "documents.jsonl") == [*whole, *asked]
+    with pytest.raises(ValueError, match="11 answers of 20 tokens, not 15"):
+        list(conversations(tmp_path / "answers.jsonl", tokenizer, 20, 3))
+
+
+@pytest.mark.parametrize("reader", [False, True])
+def test_a_conversation_is_found_by_what_its_messages_say_together(
+    tokenizer: TextTokenizer, *, reader: bool
+) -> None:
+    keys = [bytes([number]) * 16 for number in range(4)]
+    ids = [np.array(marked(tokenizer, keys[number % 3], 14, number)) for number in range(5)]
+    readings = [found.Reading(np.full(14, -2.0)) if reader else None for _ in ids]
+    plain = detect_conversation(found.WATERMARK, keys, ids).grown.max()
+    read = detect_conversation(found.WATERMARK, keys, ids, readings=readings).grown.max()
+    for rate in np.logspace(-12, -1, 45):
+        least = -math.log10(rate)
+        possible = found.conversation_is_found(keys, ids, readings, rate)
+        if possible:  # of two steps either alone, or both together, are enough
+            assert max(plain, read) >= least
+        elif reader:
+            assert plain + math.log10(cascade.FIRST_SHARE) < least
+            assert read + math.log10(cascade.SECOND_SHARE) < least
+        else:
+            assert plain < least
+    others = [bytes([9, number]) * 8 for number in range(5)]
+    assert not found.conversation_is_found(others, ids, readings, 1e-3)
 
 
 def test_synonyms_keep_blanks_and_signs_and_are_as_many_as_asked(tmp_path: Path) -> None:
