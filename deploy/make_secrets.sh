@@ -15,10 +15,12 @@ if [ ! -s "$folder/case.pem" ]; then
     openssl genpkey -algorithm ed25519 -out "$folder/case.pem" # as `ttmark case new-key` makes it
 fi
 [ -s "$folder/webhook_secret" ] || printf 'whsec_%s\n' "$(openssl rand -base64 32)" > "$folder/webhook_secret"
-for name in public_token reader_token; do
-    [ -e "$folder/$name" ] || : > "$folder/$name" # empty until an operator puts a token there
+for name in public_token reader_token c2pa_key; do
+    [ -e "$folder/$name" ] || : > "$folder/$name" # empty until an operator puts a token or a key there
 done
+mkdir -p "$folder/files" # policies and certificates, which the services see as /files
+chmod 0755 "$folder/files"
 CA_PATH=/run/secrets/redis_ca deploy/redis/provision.sh "$folder/redis" redis
 chmod 0755 "$folder/redis"
 chmod 0644 "$folder/kek" "$folder/grafana_password" "$folder/case.pem" "$folder/webhook_secret" \
-    "$folder/public_token" "$folder/reader_token" "$folder/redis/"*.url "$folder/redis/ca.crt"
+    "$folder/public_token" "$folder/reader_token" "$folder/c2pa_key" "$folder/redis/"*.url "$folder/redis/ca.crt"

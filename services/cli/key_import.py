@@ -9,7 +9,7 @@ import typer
 
 from ttmark.services.cli.key_profile import parameter
 from ttmark.services.cli.key_store import moment, print_json, run
-from ttmark.services.cli.options import JsonOutput
+from ttmark.services.cli.options import JsonOutput, TokenizerOption
 from ttmark.shared.keys.library_file import LibraryKeyFile, NotAKeyFile
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
@@ -27,7 +27,7 @@ def import_key(
             metavar="FILE", help="JSON with the key and the parameters by the original's names; - for input."
         ),
     ],
-    tokenizer: Annotated[Path, typer.Option(help="Folder with the tokenizer.json of the model.")],
+    tokenizer: TokenizerOption,
     scheme: Annotated[
         str | None,
         typer.Option(

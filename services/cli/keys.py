@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ from ttmark.services.cli.key_import import import_key
 from ttmark.services.cli.key_profile import profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
-from ttmark.services.cli.options import JsonOutput
+from ttmark.services.cli.options import JsonOutput, TokenizerOption
 from ttmark.shared.keys.records import KeyInfo
 from ttmark.shared.keys.upkeep import rotate_due
 from ttmark.shared.keys.volume import volume_name
@@ -40,7 +39,7 @@ Version = Annotated[int, typer.Argument(metavar="VERSION", help="Number of the v
 @app.command()
 def create(
     key_id: KeyId,
-    tokenizer: Annotated[Path, typer.Option(help="Folder with the tokenizer.json of the model.")],
+    tokenizer: TokenizerOption,
     tenant: Annotated[str, typer.Option(help="Who may generate and detect with the key.")] = "local",
     purpose: Annotated[Purpose | None, typer.Option("--for", help=PURPOSES)] = None,
     scheme: Annotated[

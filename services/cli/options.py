@@ -34,6 +34,14 @@ def store_url(value: str | None) -> str | None:
     return value
 
 
+def _tokenizer(value: Path) -> Path:
+    if value == Path("demo") and not value.is_dir():
+        from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+
+        return DEMO_MODEL_PATH
+    return value
+
+
 def _token(value: str | None) -> str | None:
     if value and not (value.isascii() and value.isprintable()):
         raise typer.BadParameter("an access token begins with ttm_ and has letters, digits and _ alone")
@@ -74,6 +82,12 @@ AskedKeys = Annotated[
 AskedRate = Annotated[float, typer.Option("--fpr", help="False positive rate per document.")]
 Normalize = Annotated[
     bool, typer.Option(help="Read texts also without invisible characters and look-alike letters.")
+]
+TokenizerOption = Annotated[
+    Path,
+    typer.Option(
+        callback=_tokenizer, help="Folder with the tokenizer.json of the model; `demo`: the demo model's."
+    ),
 ]
 JsonOutput = Annotated[bool, typer.Option("--json", help="Write JSON for programs to read.")]
 

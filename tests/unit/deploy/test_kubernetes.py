@@ -162,6 +162,11 @@ def objects(root: Path) -> list[dict[str, Any]]:
     return list(resources_of(root / "deploy/kubernetes/base"))
 
 
+@pytest.fixture(scope="module")
+def operator(root: Path) -> list[dict[str, Any]]:
+    return list(resources_of(root / "deploy/kubernetes/operator"))
+
+
 def named(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
     return next(o for o in objects if o["kind"] == kind and o["metadata"]["name"] == name)
 
@@ -174,7 +179,7 @@ def container(objects: list[dict[str, Any]], name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_object_follows_the_schema_of_the_api(root: Path, version: str) -> None:
     folder = root / "deploy/kubernetes"
-    for part in ("base", *(f"overlays/{name}" for name in OVERLAYS)):
+    for part in ("base", "operator", *(f"overlays/{name}" for name in OVERLAYS)):
         for document in resources_of(folder / part):
             validate(document, version)
 
@@ -224,7 +229,7 @@ def test_an_overlay_brings_its_image_and_its_gpus(
 
 def engine_arguments(documents: list[dict[str, Any]], pod: dict[str, Any]) -> dict[str, Any]:
     """vLLM's arguments in the config map that a pod mounts."""
-    (name,) = {volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume}
+    (name,) = {volume["configMap"]["name"] for volume in pod["volumes"] if volume["name"] == "engine"}
     arguments: dict[str, Any] = yaml.safe_load(named(documents, "ConfigMap", name)["data"]["engine.yaml"])
     return arguments
 
@@ -364,15 +369,62 @@ def _selected(selector: dict[str, Any]) -> list[str]:
     return names + list(selector.get("matchLabels", {}).values())
 
 
-def test_secrets_come_from_files_and_each_pod_sees_its_own_alone(objects: list[dict[str, Any]]) -> None:
-    assert not [o for o in objects if o["kind"] == "Secret"]
+def test_secrets_come_from_files_and_each_pod_sees_its_own_alone(
+    objects: list[dict[str, Any]], operator: list[dict[str, Any]]
+) -> None:
+    assert not [o for o in objects + operator if o["kind"] == "Secret"]
     seen = {}
-    for name in WORKLOADS:
-        volumes = named(objects, "Deployment", name)["spec"]["template"]["spec"]["volumes"]
-        secret = next(volume["secret"] for volume in volumes if volume["name"] == "secrets")
-        seen[name] = {item["key"] for item in secret["items"]}
+    for kind, name in (*(("Deployment", name) for name in WORKLOADS), ("Job", "operator")):
+        volumes = named(objects + operator, kind, name)["spec"]["template"]["spec"]["volumes"]
+        secrets = [volume["secret"] for volume in volumes if "secret" in volume]
+        seen[name] = {
+            (one["secretName"], *(item["key"] for item in one.get("items", [])))
+            for one in secrets
+            if not one.get("optional")
+        }
     assert seen == {
-        "generation": {"kek", "gen.url", "ca.crt"},
-        "detection": {"kek", "detect.url", "ca.crt", "case.pem", "webhook"},
-        "canary": {"canary-token"},
+        "generation": {("ttmark", "kek", "gen.url", "ca.crt")},
+        "detection": {("ttmark", "kek", "detect.url", "case.pem", "webhook", "ca.crt")},
+        "canary": {("ttmark-canary",)},
+        "operator": {("ttmark-operator",)},
     }
+
+
+def test_both_services_see_the_files_that_their_settings_name(objects: list[dict[str, Any]]) -> None:
+    for name in ("generation", "detection"):
+        pod = named(objects, "Deployment", name)["spec"]["template"]["spec"]
+        assert {"name": "files", "configMap": {"name": "ttmark-files", "optional": True}} in pod["volumes"]
+        assert "/files" in mounts(pod)
+
+
+def test_an_operator_reaches_the_key_store_alone_and_is_gone_after_an_hour(
+    operator: list[dict[str, Any]],
+) -> None:
+    job = named(operator, "Job", "operator")["spec"]
+    assert restricted(job["template"]["spec"])
+    assert (job["backoffLimit"], job["activeDeadlineSeconds"]) == (0, 3600)
+    policy = named(operator, "NetworkPolicy", "operator")["spec"]
+    assert policy["podSelector"]["matchLabels"] == job["template"]["metadata"]["labels"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in policy
+    (way,) = policy["egress"]
+    assert [port["port"] for port in way["ports"]] == [6379]
+
+
+@pytest.mark.parametrize("controller", ["nginx", "traefik"])
+def test_an_example_of_an_ingress_lets_clients_in_and_keeps_the_operators_routes_inside(
+    root: Path, objects: list[dict[str, Any]], controller: str
+) -> None:
+    path = root / f"deploy/kubernetes/examples/ingress-{controller}.yaml"
+    ingress = yaml.safe_load(path.read_text())
+    for version in VERSIONS:
+        validate(ingress, version)
+    assert ingress["spec"]["ingressClassName"] == controller
+    hosts = [rule["host"] for rule in ingress["spec"]["rules"]]
+    assert ingress["spec"]["tls"] == [{"hosts": hosts, "secretName": "ttmark-tls"}]
+    paths = [path for rule in ingress["spec"]["rules"] for path in rule["http"]["paths"]]
+    assert {path["path"] for path in paths} == {"/v1"}
+    for path in paths:
+        service = path["backend"]["service"]
+        ports = named(objects, "Service", service["name"])["spec"]["ports"]
+        assert service["port"]["name"] in {port["name"] for port in ports}

@@ -13,6 +13,7 @@ import pytest
 from tokenizers import Tokenizer, models
 from typer.testing import CliRunner, Result
 
+from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import keys, tokens
 from ttmark.shared.keys.replicas import ReplicaReporter
 from ttmark.shared.schemas.presets import PRESETS, Purpose
@@ -42,6 +43,15 @@ def invoke(arguments: str) -> Result:
     group, *rest = arguments.split()
     app = {"keys": keys.app, "tokens": tokens.app}[group]
     return CliRunner().invoke(app, rest)
+
+
+def test_the_demo_models_tokenizer_is_known_by_name(folder: Path) -> None:
+    by_name = invoke("keys create k --tokenizer demo --json")
+    by_path = invoke(f"keys create l --tokenizer {DEMO_MODEL_PATH} --json")
+    assert json.loads(by_name.stdout)["profile_id"] == json.loads(by_path.stdout)["profile_id"]
+    (folder / "model").rename(folder / "demo")
+    mine = invoke("keys create m --tokenizer demo --json")
+    assert json.loads(mine.stdout)["profile_id"] != json.loads(by_name.stdout)["profile_id"]
 
 
 def test_the_life_of_a_key_from_the_command_line(folder: Path) -> None:

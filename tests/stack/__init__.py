@@ -1,0 +1,1 @@
+"""The stack of docker-compose.yml and of the manifests, run with Podman: `make stack-test`."""

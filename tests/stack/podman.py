@@ -1,0 +1,113 @@
+"""Podman with a storage, networks and a socket of its own, all in one folder that can be removed."""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+NEEDED = ("podman", "runc", "mmdebstrap", "netavark", "haproxy")
+"""Commands of Debian's packages of the same names; netavark lies outside the PATH."""
+
+_CONTAINERS = """\
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+log_driver = "k8s-file"
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+[network]
+network_backend = "netavark"
+network_config_dir = "{folder}/networks"
+"""
+_STORAGE = """\
+[storage]
+driver = "overlay"
+graphroot = "{folder}/storage"
+runroot = "{folder}/run"
+"""
+
+
+class StackFailed(Exception):
+    """A step did not do what it is there for; the message is for people."""
+
+
+def missing() -> list[str]:
+    """The needed commands that are not there."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/lib/podman"])
+    return [name for name in NEEDED if shutil.which(name, path=path) is None]
+
+
+class Podman:
+    """Runs `podman` on the storage in `folder`; in a `with` block also its socket, for Compose."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.socket = folder / "podman.sock"
+        for name in ("storage", "run", "networks"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / "containers.conf").write_text(_CONTAINERS.format(folder=folder))
+        (folder / "storage.conf").write_text(_STORAGE.format(folder=folder))
+        self.environment = {
+            **os.environ,
+            "CONTAINERS_CONF": str(folder / "containers.conf"),
+            "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
+            "DOCKER_HOST": f"unix://{self.socket}",
+        }
+        self._service: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.socket.unlink(missing_ok=True)
+        with (self.folder / "service.log").open("wb") as log:
+            command = ["podman", "system", "service", "--time=0", f"unix://{self.socket}"]
+            self._service = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+        for _ in range(100):
+            if self.socket.exists():
+                return self
+            time.sleep(0.1)
+        raise StackFailed("podman system service did not start: " + (self.folder / "service.log").read_text())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._service is not None:
+            self._service.terminate()
+            self._service.wait(30)
+
+    def __call__(
+        self, *arguments: str | Path, check: bool = True, timeout: float = 900, text: str | None = None
+    ) -> str:
+        """What `podman ARGUMENTS` prints.
+
+        Args:
+            check: a failure is raised.
+            text: its standard input.
+
+        Raises:
+            StackFailed: it failed; with the end of what it said.
+        """
+        command = ["podman", *map(str, arguments)]
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=timeout, input=text
+        )
+        if check and done.returncode:
+            raise StackFailed(f"{' '.join(command[:6])} ...: {(done.stderr or done.stdout)[-2000:]}")
+        return done.stdout
+
+    def has_image(self, name: str) -> bool:
+        """Whether an image of this name is in the storage."""
+        command = ["podman", "image", "exists", name]
+        return subprocess.run(command, env=self.environment, check=False).returncode == 0
+
+    def remove_everything(self) -> None:
+        """Ends all containers of this storage, and removes the folder."""
+        self("rm", "--all", "--force", "--time", "0", check=False)
+        self("pod", "rm", "--all", "--force", check=False)
+        self("network", "prune", "--force", check=False)
+        self("volume", "rm", "--all", "--force", check=False)
+        self("rmi", "--all", "--force", check=False)
+        subprocess.run(["umount", self.folder / "storage/overlay"], capture_output=True, check=False)
+        shutil.rmtree(self.folder)
