@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
 
-.PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench release clean
+.PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench gpu release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -75,6 +75,10 @@ observe: $(VENV)/.dev ## Check every panel and rule against the running services
 
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help
+
+gpu: $(VENV)/.dev ## Everything that waits for a GPU, in parts, into build/gpu/<card>; without a GPU each part starts small (GPU_ARGS=--help)
+	@command -v nvidia-smi >/dev/null && [ ! -e $(VLLM)/.ready ] && PYTHON=$(PYTHON) deploy/bootstrap_vllm.sh gpu || true
+	@$(BIN)/python -m tests.harness.gpu $(GPU_ARGS)
 
 RELEASE := .venv-release
 
