@@ -5,7 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
 
+<<<<<<< HEAD
 .PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench gpu release clean
+=======
+.PHONY: help up test test-vllm check docs audit lock frameworks soak soak-vllm mutate observe bench clean
+>>>>>>> w-frame
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +64,10 @@ test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its ow
 
 soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: disconnects, faults, terminations, statistics (hours)
 	$(VLLM_PYTEST) -m slow --timeout=0 tests/vllm $(PYTEST_ARGS)
+
+frameworks: $(VENV)/.dev ## Install the frameworks of docs/frameworks.md beside each other, and run each block of the page
+	@deploy/frameworks.sh
+	$(BIN)/pytest -n0 -m slow tests/integration/up/test_frameworks_page.py $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
