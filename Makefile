@@ -6,10 +6,14 @@ BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
 
 <<<<<<< HEAD
+<<<<<<< HEAD
 .PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench gpu release clean
 =======
 .PHONY: help up test test-vllm check docs audit lock frameworks soak soak-vllm mutate observe bench clean
 >>>>>>> w-frame
+=======
+.PHONY: help up test test-vllm stack-test stack-clean check docs audit lock soak soak-vllm mutate observe bench clean
+>>>>>>> w-stack
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -80,6 +84,12 @@ mutate: $(VENV)/.dev ## Change sampled lines, one at a time, and see whether a t
 observe: $(VENV)/.dev ## Check every panel and rule against the running services and a real Prometheus
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
 	$(BIN)/python -m tests.harness.observe
+
+stack-test: $(VENV)/.dev ## Images, Compose and manifests run with Podman (as root, on Debian); MODEL=folder serves another than the demo model
+	@$(BIN)/python -m tests.stack $(if $(MODEL),--model '$(MODEL)') $(STACK_ARGS)
+
+stack-clean: $(VENV)/.dev ## Remove what stack-test made
+	@$(BIN)/python -m tests.stack --clean
 
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help
