@@ -5,15 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-.PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench gpu release clean
-=======
-.PHONY: help up test test-vllm check docs audit lock frameworks soak soak-vllm mutate observe bench clean
->>>>>>> w-frame
-=======
-.PHONY: help up test test-vllm stack-test stack-clean check docs audit lock soak soak-vllm mutate observe bench clean
->>>>>>> w-stack
+.PHONY: help up test test-vllm stack-test stack-clean check docs audit lock frameworks soak soak-vllm mutate observe bench gpu release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

