@@ -1,0 +1,44 @@
+"""`python -m tests.harness.typical_lengths ANSWERS [COUNT] [TOKENS]`: how long marked texts must be.
+
+ANSWERS is a file of `tests.harness.marked_answers`. Of its first COUNT answers of TOKENS tokens or more: the
+tokens at which half of them are found by the likelihood ratio at 1e-1, 1e-2, ... under the right key, without
+a reader, as long as half are found within TOKENS. It is what `detect_service/typical_lengths.py` holds.
+"""
+
+import sys
+from pathlib import Path
+from statistics import median_high
+
+import numpy as np
+
+from tests.harness.marked_answers import read_answers
+from ttmark.evaluation.found import is_found
+
+
+def least_tokens(prf_key: bytes, ids: tuple[int, ...], rate: float) -> int:
+    """The beginning of an answer that is found, by halving; one more than its tokens if it is not."""
+    low, high = 0, len(ids) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_found(prf_key, np.array(ids[:middle]), None, rate):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def main() -> None:
+    """Prints a line for each decade."""
+    file, *numbers = sys.argv[1:]
+    count, tokens = map(int, [*numbers, *("128", "200")[len(numbers) :]])
+    chosen = [one for one in read_answers(Path(file)) if len(one.ids) >= tokens][:count]
+    for decade in range(1, 100):
+        needed = [least_tokens(one.prf_key, one.ids[:tokens], 10.0**-decade) for one in chosen]
+        half = median_high(needed)
+        if half > tokens:
+            break
+        print(f"1e-{decade}: {half} tokens, {len(chosen)} answers", flush=True)
+
+
+if __name__ == "__main__":
+    main()
