@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
 
-.PHONY: help up test test-vllm check docs audit lock soak soak-vllm mutate observe bench gpu release clean
+.PHONY: help up test test-vllm stack-test stack-clean check docs audit lock frameworks soak soak-vllm mutate observe bench gpu release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,10 @@ test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its ow
 soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: disconnects, faults, terminations, statistics (hours)
 	$(VLLM_PYTEST) -m slow --timeout=0 tests/vllm $(PYTEST_ARGS)
 
+frameworks: $(VENV)/.dev ## Install the frameworks of docs/frameworks.md beside each other, and run each block of the page
+	@deploy/frameworks.sh
+	$(BIN)/pytest -n0 -m slow tests/integration/up/test_frameworks_page.py $(PYTEST_ARGS)
+
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow --timeout=0 $(PYTEST_ARGS)
@@ -72,6 +76,12 @@ mutate: $(VENV)/.dev ## Change sampled lines, one at a time, and see whether a t
 observe: $(VENV)/.dev ## Check every panel and rule against the running services and a real Prometheus
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
 	$(BIN)/python -m tests.harness.observe
+
+stack-test: $(VENV)/.dev ## Images, Compose and manifests run with Podman (as root, on Debian); MODEL=folder serves another than the demo model
+	@$(BIN)/python -m tests.stack $(if $(MODEL),--model '$(MODEL)') $(STACK_ARGS)
+
+stack-clean: $(VENV)/.dev ## Remove what stack-test made
+	@$(BIN)/python -m tests.stack --clean
 
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help

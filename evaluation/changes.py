@@ -128,13 +128,13 @@ def _long_enough(
 ) -> list[tuple[str, list[int]]]:
     """Key and tokens of the first `count` answers that have `least` tokens, in the order of their indices."""
     lines = sorted(read_lines(answers), key=lambda line: int(str(line["index"])))
-    whole = [(str(line["prf_key"]), _own(line["ids"], tokenizer)) for line in lines]
+    whole = [(str(line["prf_key"]), own_tokens(line["ids"], tokenizer)) for line in lines]
     chosen = [(key, ids) for key, ids in whole if len(ids) >= least][:count]
     if len(chosen) < count:
         raise ValueError(f"{answers} has {len(chosen)} answers of {least} tokens, not {count}")
     return chosen
 
 
-def _own(ids: object, tokenizer: TextTokenizer) -> list[int]:
+def own_tokens(ids: object, tokenizer: TextTokenizer) -> list[int]:
     """Without tokens that are no text, which end an answer."""
     return [token for token in ids if token not in tokenizer.special_ids]  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ PYTHON_NAMES = ("docker.io/library/python:3.11.13-slim-bookworm", "docker.io/lib
 REDIS_NAME = "docker.io/library/redis:8.2.1-alpine"
 PROMETHEUS_NAME = "docker.io/prom/prometheus:v3.5.0"
 
-# Python 3.11 is Debian 12's; Redis 8.0 and Prometheus 2.53 are Debian 13's, for 12 has none that our settings fit.
+# Python 3.11 is Debian 12's. Redis is Debian 13's, for that of 12 has no WAITAOF.
 SYSTEMS = {
     "python": ("bookworm", "python3,python3-venv,ca-certificates"),
     "services": ("trixie", "redis-server,prometheus,ca-certificates"),
@@ -19,11 +19,11 @@ RECIPES = {
     PYTHON_NAMES[0]: "FROM localhost/base-python\nRUN ln -s python3 /usr/bin/python\n",
     PYTHON_NAMES[1]: (
         f"FROM {PYTHON_NAMES[0]}\n"
-        "RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends build-essential python3-dev\n"
+        "RUN apt-get update -qq"
+        " && apt-get install -y -qq --no-install-recommends build-essential python3-dev\n"
     ),
     REDIS_NAME: (
-        "FROM localhost/base-services\n"
-        "RUN rm -r /etc/redis && mkdir -p /data && chown 999:1000 /data\n"
+        "FROM localhost/base-services\nRUN rm -r /etc/redis && mkdir -p /data && chown 999:1000 /data\n"
     ),
     PROMETHEUS_NAME: (
         "FROM localhost/base-services\n"
@@ -56,7 +56,9 @@ def make(podman: Podman) -> None:
         if not podman.has_image(name):
             file = podman.folder / "Dockerfile"
             file.write_text(recipe)
-            podman("build", "--quiet", "--format", "docker", "--network", "host", "-t", name, "-f", file, empty)
+            podman(
+                "build", "--quiet", "--format", "docker", "--network", "host", "-t", name, "-f", file, empty
+            )
 
 
 def asked(root: Path) -> set[str]:

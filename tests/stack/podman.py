@@ -13,7 +13,7 @@ NEEDED = ("podman", "runc", "mmdebstrap", "netavark", "haproxy")
 
 _CONTAINERS = """\
 [containers]
-default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+{more}default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
 log_driver = "k8s-file"
 [engine]
 runtime = "runc"
@@ -42,14 +42,20 @@ def missing() -> list[str]:
 
 
 class Podman:
-    """Runs `podman` on the storage in `folder`; in a `with` block also its socket, for Compose."""
+    """Runs `podman` on the storage in `folder`; in a `with` block also its socket, for Compose.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        seccomp: the profile of containers that Compose starts. Podman takes it by path alone.
+    """
+
+    def __init__(self, folder: Path, seccomp: Path) -> None:
         self.folder = folder
         self.socket = folder / "podman.sock"
         for name in ("storage", "run", "networks"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        (folder / "containers.conf").write_text(_CONTAINERS.format(folder=folder))
+        (folder / "containers.conf").write_text(_CONTAINERS.format(folder=folder, more=""))
+        profile = f'seccomp_profile = "{seccomp}"\n'
+        (folder / "service.conf").write_text(_CONTAINERS.format(folder=folder, more=profile))
         (folder / "storage.conf").write_text(_STORAGE.format(folder=folder))
         self.environment = {
             **os.environ,
@@ -63,7 +69,8 @@ class Podman:
         self.socket.unlink(missing_ok=True)
         with (self.folder / "service.log").open("wb") as log:
             command = ["podman", "system", "service", "--time=0", f"unix://{self.socket}"]
-            self._service = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+            environment = self.environment | {"CONTAINERS_CONF": str(self.folder / "service.conf")}
+            self._service = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         for _ in range(100):
             if self.socket.exists():
                 return self

@@ -1,1 +1,0 @@
-"""The stack of docker-compose.yml and of the manifests, run with Podman: `make stack-test`."""

