@@ -3,9 +3,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SYSTEM_PACKAGES := redis-server chromium prometheus
+SYSTEM_PACKAGES := redis-server chromium prometheus prometheus-alertmanager minisign
 
-.PHONY: help up test test-vllm stack-test stack-clean check docs audit lock soak soak-vllm mutate observe bench clean
+.PHONY: help up test test-vllm stack-test stack-clean check docs audit lock frameworks soak soak-vllm mutate observe bench gpu release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,10 @@ test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its ow
 soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: disconnects, faults, terminations, statistics (hours)
 	$(VLLM_PYTEST) -m slow --timeout=0 tests/vllm $(PYTEST_ARGS)
 
+frameworks: $(VENV)/.dev ## Install the frameworks of docs/frameworks.md beside each other, and run each block of the page
+	@deploy/frameworks.sh
+	$(BIN)/pytest -n0 -m slow tests/integration/up/test_frameworks_page.py $(PYTEST_ARGS)
+
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow --timeout=0 $(PYTEST_ARGS)
@@ -82,5 +86,19 @@ stack-clean: $(VENV)/.dev ## Remove what stack-test made
 bench: $(VENV)/.dev ## Benchmarks beside their peers
 	$(BIN)/ttmark bench --help
 
+gpu: $(VENV)/.dev ## Everything that waits for a GPU, in parts, into build/gpu/<card>; without a GPU each part starts small (GPU_ARGS=--help)
+	@command -v nvidia-smi >/dev/null && [ ! -e $(VLLM)/.ready ] && PYTHON=$(PYTHON) deploy/bootstrap_vllm.sh gpu || true
+	@$(BIN)/python -m tests.harness.gpu $(GPU_ARGS)
+
+RELEASE := .venv-release
+
+$(RELEASE)/.ready: deploy/release_tools.txt
+	@$(PYTHON) -m venv $(RELEASE)
+	@$(RELEASE)/bin/pip install -q --disable-pip-version-check -r deploy/release_tools.txt
+	@touch $@
+
+release: $(RELEASE)/.ready ## Wheel, sdist, images, bill of materials, notes, sums, signature in dist; KEY=minisign.key URL=https://... RELEASE_ARGS=--help
+	@$(RELEASE)/bin/python -m tests.harness.release $(if $(KEY),--key '$(KEY)') $(if $(URL),--url '$(URL)') $(RELEASE_ARGS)
+
 clean: ## Remove the virtual environments and caches (keys in .ttmark stay)
-	rm -rf $(VENV) $(VLLM) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) $(RELEASE) .mypy_cache .ruff_cache .pytest_cache .hypothesis

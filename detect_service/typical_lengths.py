@@ -4,9 +4,9 @@ import math
 
 from ttmark.shared.watermark import Watermark
 
-# Of texts of SmolLM2-135M, pairs, top-k 50, top-p 0.9, T 0.7: the tokens at which half of 64 texts had
-# log10 p <= -1, -2, ... in direct detection; by score distribution and block size. Made by
-# `ttmark eval combined` (docs/results/detection.md); specified in docs/spec.md, Verdicts.
+# Of texts of SmolLM2-135M, pairs, top-k 50, top-p 0.9, T 0.7, marked from the start: the tokens at which half
+# of 64 had log10 p <= -1, -2, ... in direct detection, not by the likelihood ratio that answers now; by score
+# distribution and block size. Made by `ttmark eval combined` up to commit 8908aa3; in docs/spec.md, Verdicts.
 _MEDIANS: dict[tuple[str, int], tuple[int, ...]] = {
     ("exponential", 2): (9, 18, 30, 53, 66, 77, 97, 115, 125, 133, 161, 181),
     ("binomial-30-0.5", 2): (12, 23, 35, 50, 67, 78, 93, 107, 121, 143, 164, 175, 192),

@@ -18,6 +18,8 @@ AS_WRITTEN = "as written"
 SHARES = (0.1, 0.25)
 PEOPLE = 600
 """Tokens by people around an answer."""
+MESSAGES = 5
+"""Of a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +28,21 @@ class Document:
 
     Attributes:
         change: what became of the answer.
-        tokens: of the answer before that.
+        tokens: of the answer before that; 0: of any length.
         key: that marked it (hex).
+        later: further messages, if it is a conversation, each with its key.
     """
 
     change: str
     tokens: int
     text: str
     key: str
+    later: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def messages(self) -> tuple[tuple[str, str], ...]:
+        """The words and the key of each."""
+        return ((self.text, self.key), *self.later)
 
 
 def read_lines(file: Path) -> list[dict[str, object]]:
@@ -44,7 +53,8 @@ def read_lines(file: Path) -> list[dict[str, object]]:
 
 def read_documents(file: Path) -> list[Document]:
     """What `write_documents` wrote."""
-    return [Document(**line) for line in read_lines(file)]  # type: ignore[arg-type]
+    lines = read_lines(file)
+    return [Document(**line | {"later": tuple(map(tuple, line["later"]))}) for line in lines]  # type: ignore[arg-type, call-overload]
 
 
 def write_documents(documents: Sequence[Document], file: Path) -> None:
@@ -71,12 +81,9 @@ def documents_of(
     """
     material, longest = Material.of(human), max(lengths)
     around = [np.array(ids) for ids in map(tokenizer.encode, human) if ids]
-    lines = sorted(read_lines(answers), key=lambda line: int(str(line["index"])))
-    whole = [(str(line["prf_key"]), _own(line["ids"], tokenizer)) for line in lines]
-    chosen = [(key, ids[:longest]) for key, ids in whole if len(ids) >= longest][:count]
-    if len(chosen) < count:
-        raise ValueError(f"{answers} has {len(chosen)} answers of {longest} tokens, not {count}")
-    for number, (key, ids) in enumerate(chosen):
+    chosen = _long_enough(answers, tokenizer, longest, count)
+    for number, (key, whole) in enumerate(chosen):
+        ids = whole[:longest]
         for length in lengths:
             yield Document(AS_WRITTEN, length, tokenizer.decode(ids[:length]), key)
         text = tokenizer.decode(ids)
@@ -93,6 +100,41 @@ def documents_of(
         yield Document(f"among {PEOPLE} tokens by people", longest, inside, key)
 
 
-def _own(ids: object, tokenizer: TextTokenizer) -> list[int]:
+def as_they_are(answers: Path, tokenizer: TextTokenizer, name: str, count: int) -> Iterator[Document]:
+    """The first `count` answers, however long, cut nowhere.
+
+    Raises:
+        ValueError: there are fewer answers.
+    """
+    for key, ids in _long_enough(answers, tokenizer, 1, count):
+        yield Document(name, 0, tokenizer.decode(ids), key)
+
+
+def conversations(answers: Path, tokenizer: TextTokenizer, length: int, count: int) -> Iterator[Document]:
+    """`count` of `MESSAGES` answers each, which follow one another in the file, cut to `length` tokens.
+
+    Raises:
+        ValueError: there are fewer answers.
+    """
+    chosen = _long_enough(answers, tokenizer, length, MESSAGES * count)
+    said = [(tokenizer.decode(ids[:length]), key) for key, ids in chosen]
+    for first in range(0, len(said), MESSAGES):
+        (text, key), *later = said[first : first + MESSAGES]
+        yield Document(f"{MESSAGES} messages", length, text, key, tuple(later))
+
+
+def _long_enough(
+    answers: Path, tokenizer: TextTokenizer, least: int, count: int
+) -> list[tuple[str, list[int]]]:
+    """Key and tokens of the first `count` answers that have `least` tokens, in the order of their indices."""
+    lines = sorted(read_lines(answers), key=lambda line: int(str(line["index"])))
+    whole = [(str(line["prf_key"]), own_tokens(line["ids"], tokenizer)) for line in lines]
+    chosen = [(key, ids) for key, ids in whole if len(ids) >= least][:count]
+    if len(chosen) < count:
+        raise ValueError(f"{answers} has {len(chosen)} answers of {least} tokens, not {count}")
+    return chosen
+
+
+def own_tokens(ids: object, tokenizer: TextTokenizer) -> list[int]:
     """Without tokens that are no text, which end an answer."""
     return [token for token in ids if token not in tokenizer.special_ids]  # type: ignore[attr-defined]

@@ -18,12 +18,15 @@ from ttmark.evaluation.reader import KnownReadings
 from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.likelihood.conversation import detect_conversation
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, Sharp
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.sharp import gate
 
 WATERMARK = Watermark(NOW.scheme, NOW.block_size, NOW.context_width)
 FPRS, KEYS, LEVELS = (1e-5, 1e-2), (1, 16), (1e-2, 1e-3, 1e-4, 1e-5)
+POOL = 4
+"""Keys among which each message of a conversation has one, at the least that are tried."""
 FIRST, SECOND = 0.1, 0.9
 """Shares of the rate, as the service has them: of the test without a reader, and of that with one."""
 NOBODY = "no reader"
@@ -76,24 +79,21 @@ def measure_found(
 ) -> tuple[list[FoundRow], list[NullRow]]:
     """A row for each kind of documents and reader, of those that it has read; and wrong keys."""
     rows, nulls = [], []
-    ids = [np.array(tokenizer.encode(document.text), dtype=np.int64) for document in documents]
+    ids = [
+        [np.array(tokenizer.encode(text), dtype=np.int64) for text, _ in document.messages]
+        for document in documents
+    ]
     for name, known in {NOBODY: None, **readers}.items():
-        readings = [None if known is None else known.of(one.text, tokenizer) for one in documents]
-        has = [number for number in range(len(ids)) if known is None or readings[number] is not None]
+        readings = [
+            [None if known is None else known.of(text, tokenizer) for text, _ in one.messages]
+            for one in documents
+        ]
+        has = [number for number in range(len(ids)) if known is None or None not in readings[number]]
         kinds = groups(has, lambda number: (documents[number].tokens, documents[number].change))
         for (tokens, change), of in kinds.items():
-            keys = [bytes.fromhex(documents[number].key) for number in of]
+            asked = [(documents[number], ids[number], readings[number]) for number in of]
             rates = [
-                (
-                    fpr,
-                    count,
-                    _share(
-                        [
-                            is_found(key, ids[number], readings[number], fpr / count)
-                            for key, number in zip(keys, of, strict=True)
-                        ]
-                    ),
-                )
+                (fpr, count, _share([_is_found(*one, fpr, count) for one in asked]))
                 for fpr, count in product(FPRS, KEYS)
             ]
             rows.append(FoundRow(name, change, tokens, len(of), tuple(rates)))
@@ -101,8 +101,37 @@ def measure_found(
             chosen = [
                 has[place] for place in np.linspace(0, len(has) - 1, min(wrong_texts, len(has))).astype(int)
             ]
-            nulls.append(_nulls(name, [(ids[number], readings[number]) for number in chosen], wrong_keys))
+            texts = [(ids[number][0], readings[number][0]) for number in chosen]
+            nulls.append(_nulls(name, texts, wrong_keys))
     return rows, nulls
+
+
+def _is_found(
+    document: Document,
+    ids: Sequence[NDArray[np.int64]],
+    readings: Sequence[Reading | None],
+    rate: float,
+    keys: int,
+) -> bool:
+    if not document.later:
+        return is_found(bytes.fromhex(document.key), ids[0], readings[0], rate / keys)
+    own = dict.fromkeys(bytes.fromhex(key) for _, key in document.messages)
+    others = (prf_key(0, "another", number) for number in range(max(keys, POOL) - len(own)))
+    return conversation_is_found([*own, *others], ids, readings, rate)
+
+
+def conversation_is_found(
+    keys: Sequence[bytes],
+    ids: Sequence[NDArray[np.int64]],
+    readings: Sequence[Reading | None],
+    rate: float,
+) -> bool:
+    """Whether the service finds messages by E, its mean over the keys message by message."""
+    plain = detect_conversation(WATERMARK, keys, ids).grown
+    if None not in readings:
+        read = detect_conversation(WATERMARK, keys, ids, readings=readings).grown
+        plain = np.log10(FIRST * 10.0**plain + SECOND * 10.0**read)
+    return float(plain.max()) >= -math.log10(rate)
 
 
 def is_found(key: bytes, ids: NDArray[np.int64], reading: Reading | None, rate: float) -> bool:
@@ -156,7 +185,7 @@ def tables(rows: Sequence[FoundRow], nulls: Sequence[NullRow]) -> tuple[Table, .
         sorted(rows, key=lambda row: (row.change, row.tokens)),
         {
             "text": lambda row: row.change,
-            "tokens": lambda row: row.tokens,
+            "tokens": lambda row: row.tokens or "any",
             "reader": lambda row: row.reader,
             "texts": lambda row: row.texts,
             **columns,
@@ -165,6 +194,7 @@ def tables(rows: Sequence[FoundRow], nulls: Sequence[NullRow]) -> tuple[Table, .
             "Read from their words, without the prompt. Tokens: of the answer before the change. P-values are"
             " multiplied by the number of keys. With a reader they are those of a caller who asks for the"
             " full answer: the test without it has a tenth of the rate.",
+            "Of a conversation E is the mean over the keys of its pool (4 for 1 key), message by message.",
             "Of the edited texts one third each has words substituted, deleted and inserted. 95 % intervals.",
         ),
     )

@@ -20,6 +20,7 @@ OF_OTHERS = frozenset(
         "TTMARK_GPUS",
         "TTMARK_METRICS_RETENTION",
         "TTMARK_MODELS",
+        "TTMARK_PROMETHEUS_URL",
         "TTMARK_VERSION",
         "TTMARK_TORCH_INDEX",
         "TTMARK_FAULTS",

@@ -1,7 +1,8 @@
 """What work a service takes on."""
 
-import os
 from dataclasses import dataclass
+
+from ttmark.shared.processor import usable_cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,4 +21,4 @@ class WorkLimits:
     @property
     def threads(self) -> int:
         """How many workers there are."""
-        return self.workers or max(1, len(os.sched_getaffinity(0)) - 1)
+        return self.workers or max(1, usable_cores() - 1)

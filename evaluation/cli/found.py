@@ -1,51 +1,72 @@
-"""`ttmark eval changes`, `readings`, `found`: marked answers, a model that reads them, and what is found."""
+"""`ttmark eval changes`, `readings`, `found`, `shares`: marked answers, a model that reads, what is found."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 import typer
 
-from ttmark.evaluation.changes import documents_of, read_documents, write_documents
+from ttmark.evaluation.changes import (
+    as_they_are,
+    conversations,
+    documents_of,
+    read_documents,
+    write_documents,
+)
 from ttmark.evaluation.cli.commands import one_clear_line
 from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.found import measure_found, tables
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.evaluation.options import Human, Label, Lengths, Out, Texts, run_folder
 from ttmark.evaluation.reader import KnownReadings, write_readings
-from ttmark.evaluation.report.result import Result
+from ttmark.evaluation.report.result import Result, Table
+from ttmark.evaluation.shares import measure_shares, read_by_key, shares_table
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer
 
 Documents = Annotated[Path, typer.Argument(help="JSONL that `ttmark eval changes` wrote.")]
+Answers = Annotated[Path, typer.Argument(help="JSONL with `index`, `prf_key` (hex) and token `ids`.")]
 Tokenizer = Annotated[Path, typer.Option(help="Folder with the tokenizer of the model that wrote.")]
 File = Annotated[Path, typer.Option("--file", help="Written, as JSON lines.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Marked answers cut, edited, and put among texts by people: what `readings` and `found` are about."""
+    """Marked answers cut, edited, and put among texts by people: what `readings` and `found` are about.
+
+    Or as they are, by a name (`--name`), or several as a conversation (`--conversations`).
+    """
 
     name: ClassVar[str] = "changes"
 
-    answers: Annotated[Path, typer.Argument(help="JSONL with `index`, `prf_key` (hex) and token `ids`.")]
+    answers: Answers
     tokenizer: Tokenizer
     file: File
     texts: Texts = 200
     lengths: Lengths = (50, 100, 150)
     human: Human = None
     wordnet: Annotated[Path | None, typer.Option(help="Folder of WordNet's files, for synonyms.")] = None
+    as_they_are: Annotated[
+        str | None,
+        typer.Option("--name", help="Takes answers as they are, whatever length; `found` names them so."),
+    ] = None
+    conversations: Annotated[
+        bool, typer.Option("--conversations", help="Of five answers each, cut to the first length.")
+    ] = False
 
     def run(self) -> None:
         with one_clear_line():
-            tokenizer, human = (
-                TextTokenizer.load(self.tokenizer),
-                read_human_texts(self.human or HUMAN_TEXTS_PATH),
-            )
-            synonyms = Synonyms.read(self.wordnet) if self.wordnet else None
-            documents = documents_of(self.answers, tokenizer, human, self.lengths, self.texts, synonyms)
+            tokenizer = TextTokenizer.load(self.tokenizer)
+            if self.as_they_are:
+                documents = as_they_are(self.answers, tokenizer, self.as_they_are, self.texts)
+            elif self.conversations:
+                documents = conversations(self.answers, tokenizer, self.lengths[0], self.texts)
+            else:
+                human = read_human_texts(self.human or HUMAN_TEXTS_PATH)
+                synonyms = Synonyms.read(self.wordnet) if self.wordnet else None
+                documents = documents_of(self.answers, tokenizer, human, self.lengths, self.texts, synonyms)
             write_documents(list(documents), self.file)
 
 
@@ -66,7 +87,8 @@ class ReadingsBy:
         torch.set_num_threads(1)
         with one_clear_line():
             documents = read_documents(self.documents)
-            texts = [one.text for one in documents if not self.changes or one.change in self.changes]
+            chosen = [one for one in documents if not self.changes or one.change in self.changes]
+            texts = [text for one in chosen for text, _ in one.messages]
             for left in write_readings(texts, self.model, self.file):
                 if left % 20 == 0:
                     typer.echo(f"{left} texts left", err=True)
@@ -103,5 +125,34 @@ class Found:
         for table in made:
             typer.echo(table.markdown())
         data = (*(row.plain() for row in rows), *(row.plain() for row in nulls))
-        result = Result(self.name, command_words(self.name, self), made, (), data)
-        (result.labelled(self.label) if self.label else result).made_here().save(run_folder(self.out))
+        _save(self, made, data)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How often the interval for the marked share holds it, in mixtures with texts by people."""
+
+    name: ClassVar[str] = "shares"
+
+    answers: Answers
+    tokenizer: Tokenizer
+    texts: Texts = 300
+    human: Human = None
+    label: Label = None
+    out: Out = None
+
+    def run(self) -> None:
+        with one_clear_line():
+            tokenizer, human = (
+                TextTokenizer.load(self.tokenizer),
+                read_human_texts(self.human or HUMAN_TEXTS_PATH),
+            )
+            rows = measure_shares(read_by_key(self.answers, tokenizer), tokenizer, human, self.texts)
+        table = shares_table(rows)
+        typer.echo(table.markdown())
+        _save(self, (table,), tuple(row.plain() for row in rows))
+
+
+def _save(tool: Found | Shares, made: tuple[Table, ...], data: tuple[Any, ...]) -> None:
+    result = Result(tool.name, command_words(tool.name, tool), made, (), data)
+    (result.labelled(tool.label) if tool.label else result).made_here().save(run_folder(tool.out))

@@ -10,6 +10,7 @@ from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.experiments.averaging import Averaging
 from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
+from ttmark.evaluation.experiments.diversity import Diversity
 from ttmark.evaluation.experiments.edits import Beta, Edits
 from ttmark.evaluation.experiments.frontier import Frontier
 from ttmark.evaluation.experiments.gains import Gains
@@ -41,6 +42,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Quality,
     Repeated,
     Widths,
+    Diversity,
     Retokenisation,
     Kinds,
     Cost,
@@ -95,6 +97,7 @@ class Everything:
         yield Quality(setting, paper, length=200, texts=16)
         yield Repeated(setting, one, completions=16)
         yield Widths(setting, one, completions=8, context_widths=(2, 4))
+        yield Diversity(setting, length=16, prompt_counts=(2,), answers=(8,))
         yield Retokenisation(length=100, texts=8)
         yield Kinds(setting, (50, 100), texts=(2,))
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
@@ -143,6 +146,7 @@ class Everything:
         yield Quality(chat, length=200, texts=64), None
         yield Repeated(chat, two, completions=64), None
         yield Widths(chat, ("gumbel",), (2,), completions=64), None
+        yield Diversity(), None
         yield Retokenisation(texts=50), None
         yield Kinds(texts=(48, 24)), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None

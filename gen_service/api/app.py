@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from opentelemetry.trace import NoOpTracerProvider
 
 from ttmark.gen_service.api.account import Accounting
+from ttmark.gen_service.api.answer_headers import described_headers
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.default_keys import DefaultKeys
 from ttmark.gen_service.api.event_schema import describe_events
@@ -39,7 +40,7 @@ def create_generation_app(
     def readiness() -> Readiness:
         return _readiness(backend, default_keys)
 
-    options = replace(options, body_scopes=BODY_SCOPES)
+    options = replace(options, body_scopes=BODY_SCOPES, exposed_headers=tuple(described_headers()))
     app = create_app(options, title="TTMark generation", error_style="openai", readiness=readiness)
     app.state.readiness = readiness
     metrics = GenerationMetrics(options.registry, backend.models, backend.policy.rule_names)

@@ -1,6 +1,6 @@
 """Server-sent events: one JSON object per event, comments to keep the connection open."""
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -23,13 +23,20 @@ class EventStream(StreamingResponse):
     Args:
         content: events as bytes.
         source: what `content` reads from and may not have begun to read when the client goes.
+        headers: of the answer.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, content: AsyncGenerator[bytes, None], source: AsyncGenerator[Any, None]) -> None:
+    def __init__(
+        self,
+        content: AsyncGenerator[bytes, None],
+        source: AsyncGenerator[Any, None],
+        headers: Mapping[str, str],
+    ) -> None:
         # Proxies that buffer would turn the stream into one late answer.
-        super().__init__(content, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+        unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(content, headers={**unbuffered, **headers})
         self._content = content
         self._source = source
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ttmark.gen_service.api.account import Accounting, Progress
+from ttmark.gen_service.api.answer_headers import stream_headers, whole_headers
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.event_stream import KEEP_ALIVE, EventStream
 from ttmark.gen_service.api.format import Format
@@ -65,9 +66,14 @@ class Pipeline:
         if plan.stream:
             # A refusal by the engine comes at once, while the answer can still be an HTTP error.
             first = await unless_disconnected(request.receive, _next(steps))
-            return EventStream(_events(plan, form, first, steps), source=steps)
+            headers = stream_headers(plan.marking)
+            return EventStream(_events(plan, form, first, steps), source=steps, headers=headers)
         ending = await unless_disconnected(request.receive, _last(steps))
-        return Response(form.whole(ending).model_dump_json(), media_type="application/json")
+        return Response(
+            form.whole(ending).model_dump_json(),
+            headers=whole_headers(ending.watermark),
+            media_type="application/json",
+        )
 
 
 async def _next(steps: Steps) -> Progress | None:

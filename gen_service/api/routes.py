@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
+from ttmark.gen_service.api.answer_headers import described_headers
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.chat_format import ChatFormat
 from ttmark.gen_service.api.completion_format import CompletionFormat
@@ -56,7 +57,11 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def _with_stream(chunk: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
     content = event_content(chunk, ErrorEnvelope, ends_with="[DONE]")
     return {
-        200: {"description": "The completions, or with `stream` their events", "content": content},
+        200: {
+            "description": "The completions, or with `stream` their events",
+            "content": content,
+            "headers": described_headers(),
+        },
         **ERRORS,
     }
 
@@ -67,6 +72,7 @@ RESPONSES_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The response, or with `stream` its events",
         "content": event_content(*RESPONSE_EVENTS),
+        "headers": described_headers(),
     },
     **ERRORS,
 }

@@ -16,6 +16,7 @@ from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
 from ttmark.services.runtime import no_start_after
 from ttmark.shared.counted import counted
+from ttmark.shared.processor import usable_cores
 
 
 def detect_in_bulk(
@@ -42,7 +43,7 @@ def detect_in_bulk(
         on_ray(source, out, OpenExaminer(tenant, options), ray)
         return False, False
     job = BulkJob(source, out, options, keys.fingerprint(tenant))
-    count = workers or len(os.sched_getaffinity(0))
+    count = workers or usable_cores()
     with no_start_after(BulkError):
         check_keys(source, options, tenant, backend)
         with ProgressLine() as line, Workers(count, OpenExaminer(tenant, options)) as pool:

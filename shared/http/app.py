@@ -59,6 +59,7 @@ class AppOptions:
         tracer_provider: makes a span of each request under `/v1`, a child of the caller's.
         admit: asked with the principal of each request. None limits nothing.
         cors_origins: web pages from these origins may call the service; `*` stands for all of them.
+        exposed_headers: that such pages may read, besides those of every answer.
         audit: hears of each use of a key.
         run_long: parses long bodies off the event loop. None parses them on it.
         body_scopes: what callers need, by path, before their body is read.
@@ -72,6 +73,7 @@ class AppOptions:
     tracer_provider: TracerProvider | None = None
     admit: Admit | None = None
     cors_origins: Collection[str] = ()
+    exposed_headers: Collection[str] = ()
     audit: AuditSink = log_audit
     run_long: RunLong | None = None
     body_scopes: Mapping[str, AccessScope] = field(default_factory=dict)
@@ -101,7 +103,7 @@ def create_app(
         redirect_slashes=False,
         middleware=[
             Middleware(RequestIdMiddleware),
-            *_cors(options.cors_origins),
+            *_cors(options.cors_origins, options.exposed_headers),
             Middleware(TelemetryMiddleware, metrics=HttpMetrics(registry, release), render=render),
             Middleware(
                 BearerMiddleware,
@@ -124,7 +126,7 @@ def create_app(
     return app
 
 
-def _cors(origins: Collection[str]) -> list[Middleware]:
+def _cors(origins: Collection[str], exposed: Collection[str]) -> list[Middleware]:
     if not origins:
         return []
     # Outside of authentication, because a browser asks without a token, and of everything that can refuse, so
@@ -135,7 +137,7 @@ def _cors(origins: Collection[str]) -> list[Middleware]:
             allow_origins=origins,
             allow_methods=("GET", "HEAD", "POST", "DELETE"),
             allow_headers=("*",),
-            expose_headers=(REQUEST_ID_HEADER, "Retry-After"),
+            expose_headers=(REQUEST_ID_HEADER, "Retry-After", *exposed),
         )
     ]
 

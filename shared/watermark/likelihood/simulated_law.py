@@ -12,9 +12,12 @@ from ttmark.shared.watermark.ragged import Segments
 Words = NDArray[np.int64]
 
 _SEED = 20_250_101
-_DRAWS = 1024
-# Blocks that share what the emitted one leaves: many, each unlikely.
-_RIVALS = 256
+_DRAWS = 8192
+# Blocks that share what the emitted one leaves. A scheme that keeps few of them in a layer runs out of rivals
+# after some layers; real blocks have few rivals too, and unequal ones.
+_RIVALS = 32
+# Draws whose mean says how often a score is emitted: a rarer score has the mean of the scores around it.
+_LEAST_DRAWS = 24
 
 
 class Reweighting(Protocol):
@@ -47,11 +50,23 @@ def simulated_law(scheme: Reweighting, probs: Floats) -> Floats:
     law = np.tile(null, (probs.size, 1))
     for row, probability in enumerate(probs.tolist()):
         if probability < 1.0:
-            cells, weights = _emissions(scheme, probability)
-            counted = np.bincount(cells, weights=weights, minlength=null.size)
-            counted[null <= 0.0] = 0.0
-            law[row] = counted / counted.sum()
-    return law
+            law[row] *= _mean_weights(*_emissions(scheme, probability), null.size)
+    shares: Floats = law / law.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _mean_weights(cells: NDArray[np.int64], weights: Floats, count: int) -> Floats:
+    """Mean weight of the draws in each cell [count]; cells are joined, from above, up to `_LEAST_DRAWS`."""
+    order = np.argsort(-cells, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(cells[order])) + 1, cells.size)
+    means, first, above = np.ones(count), 0, count
+    for end in ends.tolist():
+        rest = cells.size - end
+        if end - first >= _LEAST_DRAWS and (rest >= _LEAST_DRAWS or rest == 0):
+            lowest = int(cells[order[end - 1]]) if rest else 0
+            means[lowest:above] = weights[order[first:end]].mean()
+            first, above = end, lowest
+    return means
 
 
 def _emissions(scheme: Reweighting, probability: float) -> tuple[NDArray[np.int64], Floats]:

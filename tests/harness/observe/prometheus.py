@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,7 +11,8 @@ from typing import Any, Self
 import httpx
 import yaml
 
-RULES = Path(__file__).parents[3] / "deploy/prometheus/rules"
+ROOT = Path(__file__).parents[3]
+RULES = ROOT / "deploy/prometheus/rules"
 START_SECONDS = 30.0
 
 
@@ -21,6 +22,7 @@ class Prometheus:
     Args:
         targets: address by job name.
         interval: of scrapes and of the evaluation of rules, in seconds.
+        alertmanagers: addresses that it tells of alerts.
         waits: False drops the `for` of every alert, so that it fires at its first evaluation.
     """
 
@@ -31,6 +33,7 @@ class Prometheus:
         targets: Mapping[str, list[str]],
         *,
         interval: int = 1,
+        alertmanagers: Sequence[str] = (),
         waits: bool = True,
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -38,6 +41,7 @@ class Prometheus:
         self._port = port
         self._targets = targets
         self._interval = interval
+        self._alertmanagers = list(alertmanagers)
         self._waits = waits
         self._http = httpx.Client(base_url=self.url, timeout=30)
 
@@ -51,6 +55,8 @@ class Prometheus:
                     f"--config.file={self._folder / 'prometheus.yml'}",
                     f"--storage.tsdb.path={self._folder / 'data'}",
                     f"--web.listen-address=127.0.0.1:{self._port}",
+                    f"--web.external-url={self.url}",
+                    f"--web.console.templates={ROOT / 'docs/runbooks'}",
                 ],
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -114,6 +120,7 @@ class Prometheus:
                 "scrape_timeout": f"{self._interval}s",
                 "evaluation_interval": f"{self._interval}s",
             },
+            "alerting": {"alertmanagers": [{"static_configs": [{"targets": self._alertmanagers}]}]},
             "rule_files": [path.name for path in RULES.glob("*.yml")],
             "scrape_configs": [
                 {"job_name": job, "static_configs": [{"targets": addresses}]}

@@ -1,4 +1,4 @@
-"""Rolling restart as docs/operations.md describes it, while clients work with the documented retry policy."""
+"""Rolling restart as docs/operations/upgrade.md describes it, while clients retry as documented."""
 
 import threading
 import time

@@ -11,18 +11,18 @@ from tests.harness.reference.settings_table import settings_table
 BEGIN, END = "<!-- settings: python -m tests.harness.reference -->\n", "<!-- end of settings -->"
 
 
-def with_settings(guide: str) -> str:
-    """The operations guide with its table of settings renewed."""
-    before, _, rest = guide.partition(BEGIN)
+def with_settings(page: str) -> str:
+    """The page of settings with its tables renewed."""
+    before, _, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
-    return f"{before}{BEGIN}{settings_table()}{end}{after}"
+    return f"{before}{BEGIN}\n{settings_table()}{end}{after}"
 
 
 def generated() -> dict[Path, str]:
     """What each generated file has to hold, by its path."""
-    guide, reference = DOCS / "operations.md", DOCS / "reference"
+    page, reference = DOCS / "operations/settings.md", DOCS / "reference"
     return {
-        guide: with_settings(guide.read_text()),
+        page: with_settings(page.read_text()),
         DOCS / "metrics.md": metrics_page(),
         reference / "command-line.md": command_line_page(),
         **{reference / name: page for name, page in http_pages().items()},

@@ -13,7 +13,7 @@ HEADER = """\
 Every command with its arguments and options (written by `python -m tests.harness.reference`).
 `ttmark COMMAND --help` shows the same. How commands behave, with their exit codes:
 [generation](../generation.md#from-the-command-line), [detection](../detection.md#from-the-command-line),
-[keys](../operations.md#key-rotation), [evaluation](../evaluation.md).
+[keys](../operations/keys.md#key-rotation), [evaluation](../evaluation.md).
 
 """
 # Lists of commands, cut short as on a terminal, and the options that every program of this kind has.

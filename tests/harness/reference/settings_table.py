@@ -1,4 +1,4 @@
-"""The table of settings in the operations guide, from the settings classes."""
+"""The tables of settings in the operations guide, from the settings classes."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +8,12 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from tests.harness.reference.settings_topics import headings, topic
 from ttmark.services.settings import DetectionSettings, GenerationSettings
 from ttmark.services.settings_canary import CanarySettings
 from ttmark.services.settings_keys import KeyStoreSettings
 
+HEAD = "| variable | default | read by | meaning |\n|---|---|---|---|\n"
 READERS: dict[str, tuple[type[BaseSettings], ...]] = {
     "generation": (GenerationSettings, KeyStoreSettings),
     "detection": (DetectionSettings, KeyStoreSettings),
@@ -21,17 +23,36 @@ READERS: dict[str, tuple[type[BaseSettings], ...]] = {
 
 
 def settings_table() -> str:
-    """Markdown: variable, default, who reads it, meaning; a setting with two defaults has two lines."""
-    lines = ["| variable | default | read by | meaning |", "|---|---|---|---|"]
-    rows: dict[tuple[str, str, str], list[str]] = {}
+    """Markdown: a table for each topic, a line for each setting: variable, default, who reads it, meaning.
+
+    Where services have other defaults or meanings for one, its line says which is whose.
+    """
+    fields: dict[str, dict[str, FieldInfo]] = {}
     for reader, classes in READERS.items():
         for name, field in _fields(classes):
-            key = (f"TTMARK_{name.upper()}", _default(field), str(field.description))
-            readers = rows.setdefault(key, [])
-            readers += [] if reader in readers else [reader]
-    for (variable, default, meaning), readers in sorted(rows.items()):
-        lines.append(f"| `{variable}` | {default} | {', '.join(readers)} | {_meaning(meaning, variable)} |")
-    return "\n".join(lines) + "\n"
+            fields.setdefault(name, {}).setdefault(reader, field)
+    text = ""
+    for title in headings():
+        lines = [_line(name, fields[name]) for name in sorted(fields) if topic(name) == title]
+        text += f"## {title}\n\n{HEAD}" + "".join(lines) + "\n" if lines else ""
+    return text
+
+
+def _line(name: str, readers: dict[str, FieldInfo]) -> str:
+    variable = f"TTMARK_{name.upper()}"
+    defaults = _whose({reader: _default(field) for reader, field in readers.items()})
+    meanings = _whose({reader: str(field.description) for reader, field in readers.items()})
+    return f"| `{variable}` | {defaults} | {', '.join(readers)} | {_meaning(meanings, variable)} |\n"
+
+
+def _whose(said: dict[str, str]) -> str:
+    """What all readers say, or what each of them says."""
+    readers: dict[str, list[str]] = {}
+    for reader, words in said.items():
+        readers.setdefault(words, []).append(reader)
+    if len(readers) == 1:
+        return next(iter(readers))
+    return " ".join(f"{', '.join(names).capitalize()}: {words}" for words, names in readers.items())
 
 
 def _fields(classes: tuple[type[BaseSettings], ...]) -> Iterator[tuple[str, FieldInfo]]:

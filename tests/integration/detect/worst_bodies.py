@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -58,7 +58,11 @@ print(json.dumps(times))
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one body: what the service used for it, per body, and what others noticed, in milliseconds."""
+    """Of one body: what the service used for it, per body, and what others noticed, in milliseconds.
+
+    `crowding` is the time that the service's threads wanted a core, over the time that they had one: other
+    work on the machine makes what others notice so much longer.
+    """
 
     body: str
     status: int
@@ -67,6 +71,7 @@ class Cost:
     grown_mib: float
     health_p99: float
     neighbour_p99: float
+    crowding: float
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,15 @@ class Measured:
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
+    def cores(self) -> dict[int, tuple[int, int]]:
+        """Nanoseconds that each thread had a core and waited for one (Linux's `schedstat`)."""
+        read = {}
+        for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
+            with suppress(OSError):  # it has ended
+                had, waited, _ = (thread / "schedstat").read_text(encoding="utf-8").split()
+                read[int(thread.name)] = (int(had), int(waited))
+        return read
+
     def forget_peak(self) -> None:
         """Begins anew."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5", encoding="utf-8")
@@ -125,6 +139,14 @@ def p99(times: Sequence[float]) -> float:
     return round(float(np.quantile(times, 0.99)), 1)
 
 
+def crowding(before: dict[int, tuple[int, int]], after: dict[int, tuple[int, int]]) -> float:
+    """How many times longer work took since `before` than it had taken with the cores for itself."""
+    had, waited = (
+        sum(now[i] - before.get(thread, (0, 0))[i] for thread, now in after.items()) for i in (0, 1)
+    )
+    return round((had + waited) / max(had, 1), 2)
+
+
 def idle(service: Measured, seconds: float = 10) -> dict[str, float]:
     """p99 of `/healthz` and of a small request, asked together while nothing else is."""
     with service.probing("GET", "/healthz") as health, service.probing("POST", "/v1/detect") as small:
@@ -140,10 +162,12 @@ def cost(
     with service.probing("GET", "/healthz") as health, service.probing("POST", "/v1/detect") as neighbour:
         time.sleep(1)
         service.forget_peak()
+        cores = service.cores()
         memory, before, began = service.process.memory_info().rss, cpu(service.process), time.perf_counter()
         for _ in range(times):
             answer = send(body)
         spent, seconds, peak = cpu(service.process) - before, time.perf_counter() - began, service.peak()
+        crowded = crowding(cores, service.cores())
         # What the probes cost meanwhile is not the body's.
         before, began = cpu(service.process), time.perf_counter()
         time.sleep(2)
@@ -157,6 +181,7 @@ def cost(
         round((peak - memory) / 2**20, 1),
         p99(health),
         p99(neighbour),
+        crowded,
     )
 
 

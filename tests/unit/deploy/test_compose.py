@@ -1,4 +1,4 @@
-"""docker-compose.yml against the Compose specification and against the rules of docs/operations.md."""
+"""docker-compose.yml against the Compose specification and our own rules."""
 
 import json
 import re

@@ -8,6 +8,7 @@ import pytest
 
 from tests.harness.reference.__main__ import generated
 from tests.harness.reference.settings_table import settings_table
+from tests.harness.reference.settings_topics import OTHERS, TOPICS, topic
 
 TABLE_ROW = re.compile(r"^\| `(ttmark_\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.M)
 METRIC_IN_PROMQL = re.compile(r"(?<![:\w])(ttmark_\w+)(?![\w:])")
@@ -50,8 +51,9 @@ LEANS_ON_A_NEIGHBOUR = re.compile(
 
 
 def test_each_row_of_the_settings_is_read_alone(root: Path) -> None:
-    rows = re.findall(r"^\| `(TTMARK_\w+)` \| .*$", (root / "docs/operations.md").read_text(), re.M)
-    table = settings_table().splitlines()[2:]
+    page = (root / "docs/operations/settings.md").read_text()
+    rows = re.findall(r"^\| `(TTMARK_\w+)` \| .*$", page, re.M)
+    table = [line for line in settings_table().splitlines() if line.startswith("| `")]
     assert [row.split("`")[1] for row in table] == rows
     for row in table:
         cells = re.split(r" (?<!\\)\| ", row.strip("| "))
@@ -59,6 +61,14 @@ def test_each_row_of_the_settings_is_read_alone(root: Path) -> None:
         assert not LEANS_ON_A_NEIGHBOUR.search(row), row
         readers = cells[2].split(", ")
         assert len(readers) == len(set(readers)), row
+
+
+def test_each_setting_has_one_line_under_its_topic() -> None:
+    names = re.findall(r"^\| `(TTMARK_\w+)`", settings_table(), re.M)
+    assert len(names) == len(set(names)) > 100
+    assert f"## {OTHERS}" not in settings_table(), "give the setting a topic in settings_topics.py"
+    matches = {title: [name for name in names if topic(name[7:].lower()) == title] for title, _ in TOPICS}
+    assert [title for title, found in matches.items() if not found] == []
 
 
 def test_names_and_units_follow_the_conventions(metrics: dict[str, tuple[str, list[str], str]]) -> None:
@@ -108,11 +118,11 @@ def test_links_between_documents_lead_somewhere(root: Path) -> None:
 
 
 def test_the_guide_names_only_settings_that_there_are(root: Path) -> None:
-    guide = (root / "docs/operations.md").read_text()
-    table, rest = guide.split("<!-- end of settings -->")
+    pages = {path.name: path.read_text() for path in (root / "docs/operations").glob("*.md")}
+    table, rest = pages.pop("settings.md").split("<!-- end of settings -->")
     known = set(re.findall(r"^\| `(TTMARK_\w+)`", table, re.M))
     compose_only = set(re.findall(r"^#?(TTMARK_\w+)=", (root / ".env.example").read_text(), re.M))
     runbooks = [path.read_text() for path in (root / "docs/runbooks").glob("*.md")]
-    texts = [rest, table.split("<!-- settings")[0], *runbooks]
+    texts = [*pages.values(), rest, table.split("<!-- settings")[0], *runbooks]
     named = {name for text in texts for name in re.findall(r"TTMARK_[A-Z0-9_]*[A-Z0-9]", text)}
     assert named - known - compose_only == set()

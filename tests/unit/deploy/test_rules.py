@@ -55,8 +55,8 @@ def test_every_alert_has_a_severity_a_time_and_a_runbook(root: Path, alerts: lis
     for alert in alerts:
         assert alert["labels"]["severity"] in SEVERITIES, alert["alert"]
         assert re.fullmatch(r"\d+[mh]", alert["annotations"]["within"]), alert["alert"]
-        assert alert["annotations"]["runbook_url"] == f"docs/runbooks/{alert['alert']}.md"
-        runbook = (root / alert["annotations"]["runbook_url"]).read_text()
+        assert alert["annotations"]["runbook_url"] == f"{{{{ $externalURL }}}}/consoles/{alert['alert']}.md"
+        runbook = (root / f"docs/runbooks/{alert['alert']}.md").read_text()
         assert runbook.startswith(f"# {alert['alert']}\n")
         for section in ("**Impact.**", "**Look.**", "**Do.**"):
             assert section in runbook, alert["alert"]

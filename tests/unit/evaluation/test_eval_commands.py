@@ -11,6 +11,7 @@ from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.report.result import Result as Outcome
+from ttmark.evaluation.run import CompletionFile
 
 OWN_OPTIONS = {"schemes": "--scheme", "profiles": "--profile", "texts": "--texts", "length": "--length"}
 
@@ -50,6 +51,19 @@ def test_texts_are_read_again_in_every_mode_of_detection(tmp_path: Path) -> None
     assert [row["mode"] for row in rows] == ["direct, phase 0", "direct, any phase", "aligned", "localized"]
     assert all(row["changed"]["estimate"] == 0.0 and row["of_changed"] is None for row in rows)
     assert all(row["from_text"] == row["from_tokens"] for row in rows)
+
+
+def test_different_answers_are_counted_prompt_by_prompt_marked_and_not(tmp_path: Path) -> None:
+    sizes = ("--length", "4", "--prompt-count", "2", "--answers", "6", "--pool", "1", "--pool", "4")
+    result = simulated(tmp_path, "diversity", *sizes)
+    assert result.exit_code == 0, result.output
+    one, four = Outcome.load(tmp_path / "diversity.json").data
+    for row, cell in ((one, "onekey"), (four, "pool4")):
+        for count, name in (("unmarked", "plain-*-q2"), ("marked", f"gumbel-*-{cell}-open8-q2")):
+            texts = CompletionFile(next((tmp_path / "texts").glob(f"{name}.jsonl"))).read()
+            tokens = [texts[index].token_ids for index in range(12)]
+            assert row[count] == [len(set(tokens[0::2])), len(set(tokens[1::2]))]
+        assert row["share"]["estimate"] == pytest.approx(sum(row["marked"]) / sum(row["unmarked"]))
 
 
 def test_spans_are_planted_in_documents_that_no_model_wrote(tmp_path: Path) -> None:

@@ -9,8 +9,16 @@ import pytest
 from typer.testing import CliRunner
 
 from ttmark.detect_service import cascade
-from ttmark.evaluation import found
-from ttmark.evaluation.changes import AS_WRITTEN, Document, documents_of, read_documents, write_documents
+from ttmark.evaluation import found, shares
+from ttmark.evaluation.changes import (
+    AS_WRITTEN,
+    Document,
+    as_they_are,
+    conversations,
+    documents_of,
+    read_documents,
+    write_documents,
+)
 from ttmark.evaluation.cli.app import eval_app
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
 from ttmark.evaluation.reader import KnownReadings, write_readings
@@ -19,6 +27,7 @@ from ttmark.evaluation.synonyms import Synonyms
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import key_lanes
+from ttmark.shared.watermark.likelihood.conversation import detect_conversation
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_likelihood
 
 PEOPLE = ["The sea was calm that morning, and nobody spoke of the night before. " * 4] * 3
@@ -70,6 +79,43 @@ def test_answers_become_documents_in_order_and_short_ones_are_left_out(
     assert all(one.text.strip() in text for one, text in zip(whole, inside, strict=True))
     with pytest.raises(ValueError, match="4 answers of 40 tokens, not 5"):
         list(documents_of(*make, 5, None))
+
+
+def test_answers_are_taken_as_they_are_or_as_conversations(tmp_path: Path, tokenizer: TextTokenizer) -> None:
+    write_answers(tmp_path / "answers.jsonl", tokenizer, 11, 40)
+    whole = list(as_they_are(tmp_path / "answers.jsonl", tokenizer, "code", 11))
+    assert {(one.change, one.tokens, one.later) for one in whole} == {("code", 0, ())}
+    asked = list(conversations(tmp_path / "answers.jsonl", tokenizer, 20, 2))
+    said = [message for one in asked for message in one.messages]
+    assert [key for _, key in said] == [one.key for one in whole][:10]
+    assert all(one.text.startswith(text) for one, (text, _) in zip(whole, said, strict=False))
+    write_documents([*whole, *asked], tmp_path / "documents.jsonl")
+    assert read_documents(tmp_path / "documents.jsonl") == [*whole, *asked]
+    with pytest.raises(ValueError, match="11 answers of 20 tokens, not 15"):
+        list(conversations(tmp_path / "answers.jsonl", tokenizer, 20, 3))
+
+
+@pytest.mark.parametrize("reader", [False, True])
+def test_a_conversation_is_found_by_what_its_messages_say_together(
+    tokenizer: TextTokenizer, *, reader: bool
+) -> None:
+    keys = [bytes([number]) * 16 for number in range(4)]
+    ids = [np.array(marked(tokenizer, keys[number % 3], 14, number)) for number in range(5)]
+    readings = [found.Reading(np.full(14, -2.0)) if reader else None for _ in ids]
+    plain = detect_conversation(found.WATERMARK, keys, ids).grown.max()
+    read = detect_conversation(found.WATERMARK, keys, ids, readings=readings).grown.max()
+    for rate in np.logspace(-12, -1, 45):
+        least = -math.log10(rate)
+        possible = found.conversation_is_found(keys, ids, readings, rate)
+        if possible:  # of two steps either alone, or both together, are enough
+            assert max(plain, read) >= least
+        elif reader:
+            assert plain + math.log10(cascade.FIRST_SHARE) < least
+            assert read + math.log10(cascade.SECOND_SHARE) < least
+        else:
+            assert plain < least
+    others = [bytes([9, number]) * 8 for number in range(5)]
+    assert not found.conversation_is_found(others, ids, readings, 1e-3)
 
 
 def test_synonyms_keep_blanks_and_signs_and_are_as_many_as_asked(tmp_path: Path) -> None:
@@ -137,6 +183,25 @@ def test_what_is_found_is_what_the_drawn_p_values_say(tokenizer: TextTokenizer, 
             assert found.is_found(key, ids, reading, rate) == due
 
 
+def test_the_tests_without_a_reader_and_with_one_share_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[found.Reading | None, float]] = []
+
+    def never(key: bytes, ids: object, reading: found.Reading | None, rate: float) -> bool:
+        asked.append((reading, rate))
+        return False
+
+    monkeypatch.setattr(found, "_within", never)
+    ids, reading = np.arange(40), found.Reading(np.full(40, -2.0))
+    assert not found.is_found(bytes(16), ids, reading, 1e-3)
+    assert not found.is_found(bytes(16), ids, None, 1e-3)
+    assert asked == [
+        (reading, pytest.approx(1e-3 * cascade.SECOND_SHARE)),
+        (None, pytest.approx(1e-3 * cascade.FIRST_SHARE)),
+        (None, 1e-3),
+    ]
+    assert math.isclose(cascade.FIRST_SHARE + cascade.SECOND_SHARE, 1.0)
+
+
 def test_wrong_keys_are_counted_as_all_their_p_values_say(tokenizer: TextTokenizer) -> None:
     documents = [
         Document(AS_WRITTEN, 40, tokenizer.decode(marked(tokenizer, bytes(16), 40, seed)), "00" * 16)
@@ -178,3 +243,33 @@ def test_the_commands_follow_each_other(tmp_path: Path, tokenizer: TextTokenizer
     assert sum(name == found.NOBODY for name, _, _ in kinds) == 5
     assert sum("hits" in row for row in result.data) == 2
     assert (found.FIRST, found.SECOND) == (cascade.FIRST_SHARE, cascade.SECOND_SHARE)
+
+
+def test_intervals_for_the_share_are_tried_on_mixtures_of_answers_under_one_key(
+    tmp_path: Path, tokenizer: TextTokenizer
+) -> None:
+    key = bytes(16)
+    lines = [
+        {"index": number, "prf_key": key.hex(), "ids": marked(tokenizer, key, 120, number)}
+        for number in range(3)
+    ]
+    (tmp_path / "answers.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    sizes = ("--tokenizer", str(DEMO_MODEL_PATH), "--texts", "24", "--out", str(tmp_path))
+    outcome = CliRunner().invoke(eval_app(), ["shares", str(tmp_path / "answers.jsonl"), *sizes])
+    assert outcome.exit_code == 0, outcome.output
+    rows = Result.load(tmp_path / "shares.json").data
+    assert [row["kind"] for row in rows] == list(shares.KINDS)
+    assert all(row["texts"] == 4 for row in rows)
+    unedited = [row for row in rows if not row["kind"].endswith("edited")]
+    assert all(row["found"] == 4 for row in unedited)
+    assert sum(row["held"]["estimate"] * row["found"] for row in unedited) >= 14
+    half = next(row for row in rows if row["kind"] == "half")
+    assert 0.0 < half["width"] < 0.5
+
+
+def test_what_stands_twice_is_marked_twice() -> None:
+    people, answer = [np.full(50, 1)], np.full(40, 2)
+    mix = shares._mixture("repeated", [answer] * 3, people, np.random.default_rng(0))
+    assert (int((mix[0] == 2).sum()), mix[1]) == (80, 80 / 680)
+    assert shares._mixture("whole, edited", [answer] * 3, people, np.random.default_rng(0))[1] == 1.0
+    assert shares._mixture("half", [answer] * 3, people, np.random.default_rng(0))[1] == 0.5

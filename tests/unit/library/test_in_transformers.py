@@ -1,5 +1,7 @@
 """Tandem decoding in transformers writes what the engine writes; processors mark single tokens."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,3 +79,32 @@ def test_a_processor_marks_single_tokens(theirs: tuple[Any, Any], key: ttmark.Ke
     ids = written[0, inputs["input_ids"].shape[1] :].tolist()
     assert ttmark.detect(ids, processor.key).watermarked
     assert not ttmark.detect(ids, key, model=tokenizer).watermarked
+
+
+@pytest.mark.slow
+def test_custom_generate_writes_the_tokens_of_the_engine_with_smollm2(
+    smollm2_folder: Path, key: ttmark.Key, record_result: Callable[[str, str, str], None]
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(smollm2_folder, padding_side="left")
+    own = AutoModelForCausalLM.from_pretrained(smollm2_folder, dtype=torch.float32)
+    inputs = tokenizer(PROMPTS, return_tensors="pt", padding=True)
+    options = {**OPTIONS, "repetition_penalty": 1.0}
+    written = own.generate(**inputs, do_sample=True, custom_generate=ttmark.tandem(key, seed=1), **options)
+    with ttmark.load(smollm2_folder, dtype="float32") as engine:
+        requests = [
+            generation_request(
+                number,
+                tuple(tokenizer(prompt)["input_ids"]),
+                sampling_params({**options, "seed": 1}, {}, number),
+                key,
+                engine.tokenizer,
+                str(smollm2_folder),
+            )
+            for number, prompt in enumerate(PROMPTS)
+        ]
+        expected = engine.generate_ids(requests)
+    new = written[:, inputs["input_ids"].shape[1] :].tolist()
+    same = sum(own_ids[: len(ids)] == ids for own_ids, ids in zip(new, expected, strict=True))
+    texts = f"{same} of {len(PROMPTS)} texts of SmolLM2 in float32"
+    record_result("custom_generate beside the engine at one seed", "the same tokens", texts)
+    assert same == len(PROMPTS)

@@ -56,6 +56,14 @@ async def test_pages_from_the_origins_of_the_setting_may_call(composed: Any, rou
             assert (answer.headers.get("access-control-allow-origin") == origin) == (status == 200)
 
 
+async def test_a_page_can_read_what_an_answer_s_headers_say_of_its_mark(composed: Any) -> None:
+    transport = httpx.ASGITransport(composed["/v1/chat/completions"]())
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+        answer = await client.get("/v1/models", headers={"Origin": "http://localhost:5173"})
+    exposed = answer.headers["access-control-expose-headers"].split(", ")
+    assert {"X-TTMark-Status", "X-TTMark-Detectability"} <= set(exposed)
+
+
 @pytest.mark.parametrize("settings", [GenerationSettings, DetectionSettings])
 def test_no_page_may_call_by_default(settings: Any) -> None:
     assert settings().cors_origins == ()

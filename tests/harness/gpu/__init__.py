@@ -1,0 +1,1 @@
+"""Everything that waits for a GPU, in parts: `make gpu`."""

@@ -1,0 +1,87 @@
+"""The committed tree, as a release is built from it."""
+
+import re
+import subprocess
+import tarfile
+import tomllib
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
+
+
+class NoRelease(Exception):
+    """A release cannot be made; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tree without version control.
+
+    Attributes:
+        folder: where it lies.
+        commit: what it was exported from.
+        time: of that commit, in seconds since 1970; files of a release carry it.
+        version: of the project.
+    """
+
+    folder: Path
+    commit: str
+    time: str
+    version: str
+
+    def text(self, name: str) -> str:
+        """A file's text."""
+        return (self.folder / name).read_text()
+
+
+def export(repository: Path, folder: Path, url: str | None) -> Source:
+    """Writes the commit that is checked out into `folder`.
+
+    Args:
+        repository: a work tree.
+        folder: is made.
+        url: of the repository, as browsers reach it; None: links of the description become words.
+
+    Raises:
+        NoRelease: there are changes that are not committed.
+    """
+    changed = _git(repository, "status", "--porcelain").decode().splitlines()
+    if changed:
+        raise NoRelease(
+            f"{len(changed)} files are not committed, {changed[0][3:]} for one: commit or stash them"
+        )
+    commit = _git(repository, "rev-parse", "HEAD").decode().strip()
+    with tarfile.open(fileobj=BytesIO(_git(repository, "archive", "HEAD"))) as archive:
+        archive.extractall(folder, filter="tar")
+    project = folder / "pyproject.toml"
+    version: str = tomllib.loads(project.read_text())["project"]["version"]
+    readme = folder / "README.md"
+    readme.write_text(description(readme.read_text(), url and f"{url}/blob/v{version}"))
+    if url:
+        project.write_text(with_urls(project.read_text(), url))
+    return Source(folder, commit, _git(repository, "log", "-1", "--format=%ct").decode().strip(), version)
+
+
+def description(readme: str, base: str | None) -> str:
+    """The README as a package index shows it: links lead to `base`, or become words; pictures too."""
+
+    def instead(match: re.Match[str]) -> str:
+        picture, words, target = match.groups()
+        if base is None:
+            return f"*{words}*" if picture else words
+        raw = "?raw=true" if picture else ""
+        return f"{picture}[{words}]({base}/{target}{raw})"
+
+    return _LINK.sub(instead, readme)
+
+
+def with_urls(project: str, url: str) -> str:
+    """`pyproject.toml` with the addresses that an index shows beside the description."""
+    table = f'[project.urls]\nRepository = "{url}"\nChangelog = "{url}/blob/HEAD/CHANGELOG.md"\n\n'
+    return project.replace("[project.scripts]", f"{table}[project.scripts]", 1)
+
+
+def _git(repository: Path, *arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=repository, check=True, capture_output=True).stdout
