@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -111,10 +112,11 @@ class Podman:
 
     def remove_everything(self) -> None:
         """Ends all containers of this storage, and removes the folder."""
-        self("rm", "--all", "--force", "--time", "0", check=False)
-        self("pod", "rm", "--all", "--force", check=False)
-        self("network", "prune", "--force", check=False)
-        self("volume", "rm", "--all", "--force", check=False)
-        self("rmi", "--all", "--force", check=False)
-        subprocess.run(["umount", self.folder / "storage/overlay"], capture_output=True, check=False)
+        for command in (("pod", "rm", "--all", "--force"), ("rm", "--all", "--force", "--time", "0")):
+            with suppress(subprocess.TimeoutExpired):
+                self(*command, check=False, timeout=60)
+        mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+        below = [mount for mount in mounts if Path(mount).is_relative_to(self.folder)]
+        for mount in sorted(below, key=len, reverse=True):
+            subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)
         shutil.rmtree(self.folder)
