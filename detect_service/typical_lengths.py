@@ -5,7 +5,7 @@ import math
 from ttmark.shared.watermark import Watermark
 
 # Tokens at which half of marked texts of SmolLM2-135M are found at 1e-1, 1e-2, ..., by score distribution and
-# block size. Gumbel pairs as new keys make them, with their opening, by the likelihood ratio without a reader:
+# block size. Gumbel pairs as new keys make them, opening and all, by the likelihood ratio without a reader:
 # `tests.harness.typical_lengths`. The others in direct detection, marked from the start, T 0.7, top-k 50,
 # top-p 0.9: `ttmark eval combined` up to commit 8908aa3. In docs/spec.md, Verdicts.
 _MEDIANS: dict[tuple[str, int], tuple[int, ...]] = {
