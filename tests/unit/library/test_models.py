@@ -14,7 +14,7 @@ OPTIONS: dict[str, Any] = {"temperature": 0.9, "top_k": 50, "top_p": 0.95}
 
 
 def test_a_text_is_found_under_its_key_and_no_other(model: ttmark.Model, key: ttmark.Key) -> None:
-    text = model.generate(LIGHTHOUSE, key=key, max_new_tokens=120, seed=1, **OPTIONS)
+    text = model.generate(LIGHTHOUSE, key=key, max_new_tokens=160, seed=1, **OPTIONS)
     found, other = ttmark.detect(text, key), ttmark.detect(text, ttmark.Key.new(), model="demo")
     assert found
     assert found.p < 1e-5
