@@ -2,10 +2,8 @@
 
 import re
 import subprocess
-import tarfile
 import tomllib
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
@@ -53,8 +51,8 @@ def export(repository: Path, folder: Path, url: str | None) -> Source:
             f"{len(changed)} files are not committed, {changed[0][3:]} for one: commit or stash them"
         )
     commit = _git(repository, "rev-parse", "HEAD").decode().strip()
-    with tarfile.open(fileobj=BytesIO(_git(repository, "archive", "HEAD"))) as archive:
-        archive.extractall(folder, filter="tar")
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["tar", "-x", "-C", folder], input=_git(repository, "archive", "HEAD"), check=True)
     project = folder / "pyproject.toml"
     version: str = tomllib.loads(project.read_text())["project"]["version"]
     readme = folder / "README.md"
