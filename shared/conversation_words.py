@@ -2,8 +2,15 @@
 
 import math
 
-from ttmark.shared.counted import counted
-from ttmark.shared.detection_words import NEITHER, NO_FINDING, PROVES_NOTHING, key_name, one_in
+from ttmark.shared.detection_words import (
+    NEITHER,
+    NO_FINDING,
+    PROVES_NOTHING,
+    about_words,
+    beyond_chance,
+    key_name,
+    one_in,
+)
 from ttmark.shared.schemas.detection import Message
 from ttmark.shared.schemas.detection_combined import CombinedResult
 
@@ -26,13 +33,16 @@ def conversation_message(result: CombinedResult, fpr: float) -> Message:
         made_with = "one of our keys" if result.key is None else f"our key {key_name(result.key)}"
         parts = [f"Taken together, {these} {carry} our watermark, of {made_with}.", held]
         if result.log10_p is not None:
-            parts.append(f"No more than {one_in(result.log10_p)} of such conversations would show as much.")
+            parts.append(
+                f"No more than {one_in(result.log10_p)} of such conversations would show as "
+                f"much{beyond_chance(result.log10_p)}."
+            )
         return Message(
             headline="Watermark found in the conversation", explanation=" ".join(parts), caution=SOME_OF_THEM
         )
     if result.verdict == "too_short":
         explanation = (
-            f"Nothing was found, and there are only {counted(result.tokens, 'token')} in all: as many with "
+            f"Nothing was found, and there are only about {about_words(result.tokens)} in all: as many with "
             "our watermark often show nothing. What is repeated counts once. You may ask again with the "
             "messages that follow."
         )

@@ -18,7 +18,7 @@ PROVES_NOTHING = (
     "This proves nothing. It does not show that a person wrote the text, nor that no model did: other "
     "systems leave no mark of ours, and heavy editing wears a mark off."
 )
-WHOLE = "The evidence is of the text as a whole, and does not say which parts carry it."
+WHOLE = "We cannot say which parts carry it: the evidence is of the text as a whole."
 PASSAGE = "Where it begins and ends is an estimate."
 PASSAGES = "Where they begin and end is an estimate."
 NO_FINDING = (
@@ -49,6 +49,8 @@ NO_VERDICT = Message(
     caution="This is no answer: it says nothing about the text.",
 )
 
+# Rarer than one in a million million, which no archive of texts comes near.
+_PRACTICALLY_IMPOSSIBLE = -12.0
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -82,7 +84,7 @@ def message(result: DetectionResult, fpr: float) -> Message:
 def _with_what_was_said(words: Message, before: AskedBefore) -> Message:
     found = "our watermark was found in it" if before.verdict == "watermarked" else "nothing was found in it"
     said = (
-        f" A passage of about {counted(before.tokens, 'token')} was asked about too often to count again; on "
+        f" A passage of about {about_words(before.tokens)} was asked about too often to count again; on "
         f"{datetime.fromtimestamp(before.at, UTC):%Y-%m-%d at %H:%M} UTC {found}."
     )
     return words.model_copy(update={"explanation": words.explanation + said})
@@ -102,6 +104,17 @@ def one_in(log10_p: float) -> str:
     if log10_p > -7.0:
         return f"1 in {float(f'{10.0**-log10_p:.2g}'):,.0f}"
     return "1 in 10" + str(math.floor(-log10_p + 1e-9)).translate(_RAISED)
+
+
+def beyond_chance(log10_p: float) -> str:
+    """What follows a probability that is too small to picture."""
+    return ": practically impossible by chance" if log10_p <= _PRACTICALLY_IMPOSSIBLE else ""
+
+
+def about_words(tokens: int) -> str:
+    """A length as people count: an English word is some 1.3 tokens. One digit, or two."""
+    words = max(1, tokens * 3 // 4)
+    return counted(int(float(f"{words:.2g}")) if words > 20 else words, "English word")
 
 
 def key_name(key: DetectedKey) -> str:
@@ -141,7 +154,10 @@ def _found(result: DetectionResult, fpr: float) -> Message:
         "would get it."
     )
     if result.log10_p is not None and result.log10_p <= math.log10(fpr):
-        parts.append(f"No more than {one_in(result.log10_p)} of such texts would show evidence as strong.")
+        parts.append(
+            f"No more than {one_in(result.log10_p)} of such texts would show evidence as "
+            f"strong{beyond_chance(result.log10_p)}."
+        )
     if (result.pool_keys_found or 0) > 1:
         parts.append(SEVERAL_KEYS)
     return Message(headline=f"Watermark found{where}", explanation=" ".join(parts), caution=CHANGED_SINCE)
@@ -151,11 +167,11 @@ def _share(share: MarkedShare, it_holds: str) -> str:
     """How much of the text the passages hold. An interval says nothing where it ends at 0 or at the whole."""
     low, high = share.low >= 0.05, share.high <= 0.95
     if low and high:
-        return f"{it_holds} {_percent(share.low)} to {_percent(share.high)} of the text's tokens."
+        return f"{it_holds} {_percent(share.low)} to {_percent(share.high)} of the text."
     if low:
-        return f"{it_holds} at least {_percent(share.low)} of the text's tokens."
+        return f"{it_holds} at least {_percent(share.low)} of the text."
     if high:
-        return f"{it_holds} at most {_percent(share.high)} of the text's tokens."
+        return f"{it_holds} at most {_percent(share.high)} of the text."
     return "How much of the text carries the mark cannot be told."
 
 
@@ -172,17 +188,15 @@ def _system(key: DetectedKey) -> str:
 
 def _too_short(result: DetectionResult, fpr: float) -> Message:
     parts = [
-        f"Nothing was found, and the text has only {counted(result.tokens, 'token')}: a text with our "
+        f"Nothing was found, and the text has only about {about_words(result.tokens)}: a text with our "
         f"watermark often shows nothing at that length, at a rate of {_rate(fpr)}."
     ]
     if result.tokens_typical is not None:
-        parts.append(
-            f"Half of the texts that were measured needed {result.tokens_typical:,} or more, unedited."
-        )
+        usual = about_words(result.tokens_typical)
+        parts.append(f"Half of the texts that were measured needed about {usual} or more, unedited.")
         if result.tokens_typical <= result.tokens:
             parts[0] = f"Nothing was found, and too little of the text counts at a rate of {_rate(fpr)}."
             parts.append("What is repeated counts once.")
-    parts.append("A token is a word or a piece of one.")
     return Message(headline="Too short to tell", explanation=" ".join(parts), caution=NEITHER)
 
 

@@ -48,7 +48,7 @@ def test_an_unmarked_text_is_not_called_human(connected: Page, site) -> None:
 def test_a_short_text_says_how_much_is_needed(connected: Page) -> None:
     check(connected, "bade bor")
     expect(headline(connected)).to_have_text("Too short to tell")
-    expect(connected.locator("#explanation")).to_contain_text("has only 2 tokens")
+    expect(connected.locator("#explanation")).to_contain_text("has only about 1 English word")
 
 
 def test_an_empty_text_is_asked_for(connected: Page) -> None:

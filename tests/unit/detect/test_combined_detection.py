@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from ttmark.shared.detection_words import about_words
 from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 
@@ -123,7 +124,7 @@ async def test_a_short_text_is_told_what_is_usual_where_that_was_measured(servic
     assert short.tokens_typical is not None
     assert short.tokens_typical > 3 * short.tokens_needed
     assert short.message is not None
-    assert str(short.tokens_typical) in short.message.explanation
+    assert about_words(short.tokens_typical) in short.message.explanation
 
 
 async def test_it_takes_no_options_of_one_mode(service) -> None:

@@ -1,8 +1,8 @@
-"""How much of a text a finding covers, in words: an interval that says nothing is not printed as one."""
+"""A finding in words: how much of a text it covers, how surely, and lengths as people count them."""
 
 import pytest
 
-from ttmark.shared.detection_words import message
+from ttmark.shared.detection_words import about_words, message
 from ttmark.shared.schemas.detected import DetectedKey, Segment
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 
@@ -10,9 +10,9 @@ from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (0.3, 0.76, "Passages that carry it hold 30 % to 76 % of the text's tokens."),
-        (0.45, 1.0, "Passages that carry it hold at least 45 % of the text's tokens."),
-        (0.02, 0.4, "Passages that carry it hold at most 40 % of the text's tokens."),
+        (0.3, 0.76, "Passages that carry it hold 30 % to 76 % of the text."),
+        (0.45, 1.0, "Passages that carry it hold at least 45 % of the text."),
+        (0.02, 0.4, "Passages that carry it hold at most 40 % of the text."),
         (0.0, 1.0, "How much of the text carries the mark cannot be told."),
     ],
 )
@@ -49,3 +49,16 @@ def test_passages_are_contained_and_a_text_without_any_carries_the_mark() -> Non
             marked_share=share,
         )
         assert message(result, 1e-5).explanation.startswith(start)
+
+
+@pytest.mark.parametrize(("log10_p", "said"), [(-11.9, False), (-12.0, True), (-41.0, True)])
+def test_what_is_too_rare_to_picture_is_called_practically_impossible(log10_p: float, said: bool) -> None:
+    result = CombinedResult(id="a", verdict="watermarked", tokens=99, hypotheses=1, log10_p=log10_p)
+    assert ("practically impossible by chance" in message(result, 1e-5).explanation) is said
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"), [(1, "1 English word"), (27, "20 English words"), (175, "130 English words")]
+)
+def test_lengths_are_told_in_words(tokens: int, words: str) -> None:
+    assert about_words(tokens) == words
