@@ -46,7 +46,7 @@ def extraction_router(workers: ExtractionWorkers, metrics: ExtractionMetrics, ru
 
     @router.post("/extract", response_model=ExtractionResponse, responses=problems(*BODY_PROBLEMS))
     async def extract(body: ExtractionRequest, caller: Caller, request: Request) -> Response:
-        """The text of a txt, md, html, docx or pdf file."""
+        """The text of a file."""
         found = await text_of(body, caller, request)
         answer = ExtractionResponse(text=found.text, encoding=found.encoding)
         return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")

@@ -1,4 +1,4 @@
-"""Text out of files: docx, html, md, pdf, txt; untrusted ones are read in processes that may die."""
+"""Text out of files; untrusted ones are read in processes that may die."""
 
 from ttmark.detect_service.extraction.extraction import Extraction
 from ttmark.detect_service.extraction.limits import ExtractionLimits

@@ -15,7 +15,7 @@ def check_archive(content: bytes) -> None:
 
     Raises:
         LimitExceeded: more members, or larger when unpacked, than the limits.
-        UnreadableFile: protected by a password, or packed in a way that Word does not use.
+        UnreadableFile: protected by a password, or packed in a way that documents do not use.
         zipfile.BadZipFile: not an archive.
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -29,4 +29,4 @@ def check_archive(content: bytes) -> None:
     if any(member.flag_bits & _ENCRYPTED for member in members):
         raise UnreadableFile("The document is protected by a password. Send it without.", "protected")
     if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
-        raise UnreadableFile("The file is not a Word document (docx) that can be read.", "damaged")
+        raise UnreadableFile("The file is packed in a way that cannot be read.", "damaged")

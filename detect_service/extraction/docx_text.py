@@ -13,6 +13,7 @@ from lxml import etree
 from ttmark.detect_service.extraction.archive import check_archive
 from ttmark.detect_service.extraction.extraction import Extraction
 from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
+from ttmark.detect_service.extraction.xml_parts import refused_limit
 
 WIDEST_CELL = 1_000
 DEEPEST_TABLE = 16
@@ -40,7 +41,7 @@ def docx_text(content: bytes) -> Extraction:
     except (UnreadableFile, MemoryError):
         raise
     except etree.XMLSyntaxError as error:
-        raise _of_xml(error) from None
+        raise refused_limit(error) or _not_a_document() from None
     except Exception:  # the library raises whatever a damaged part leads to
         raise _not_a_document() from None
 
@@ -76,16 +77,6 @@ class _Lines:
                 covered = cell.vMerge == "continue"
                 cells.append("" if covered else "\n".join(self.of(_Cell(cell, table), depth)))
             yield "\t".join(cells)
-
-
-def _of_xml(error: etree.XMLSyntaxError) -> Exception:
-    if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
-        return MemoryError()
-    if error.code == etree.ErrorTypes.ERR_RESOURCE_LIMIT:
-        if "depth" in str(error):
-            return LimitExceeded("The document is nested deeper than the limit of 256 levels.", "nesting")
-        return LimitExceeded("A text of the document exceeds the limit of 10 MB.", "text")
-    return _not_a_document()
 
 
 def _not_a_document() -> UnreadableFile:

@@ -6,8 +6,9 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
+from ttmark.shared.schemas.extraction import FILE_KINDS
 
-Format = Literal["text", "html", "docx", "pdf"]
+Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
     {
@@ -18,7 +19,11 @@ FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
         ".html": "html",
         ".htm": "html",
         ".docx": "docx",
+        ".odt": "odt",
+        ".rtf": "rtf",
         ".pdf": "pdf",
+        ".epub": "epub",
+        ".eml": "eml",
     }
 )
 
@@ -34,5 +39,5 @@ def format_of(filename: str) -> Format:
     ending = _ENDING.search(filename)
     known = FORMAT_OF_ENDING.get(ending[1].lower()) if ending else None
     if known is None:
-        raise UnreadableFile("Files can be txt, md, html, docx or pdf.", "format")
+        raise UnreadableFile(f"Files can be {FILE_KINDS}.", "format")
     return known

@@ -1,14 +1,27 @@
 """The readers, by format. Untrusted files belong into a worker process (`workers.py`), not here directly."""
 
 from ttmark.detect_service.extraction.docx_text import docx_text
+from ttmark.detect_service.extraction.eml_text import eml_text
+from ttmark.detect_service.extraction.epub_text import epub_text
 from ttmark.detect_service.extraction.extraction import Extraction
 from ttmark.detect_service.extraction.formats import format_of
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.manifests import MANIFEST, answer_manifest
+from ttmark.detect_service.extraction.odt_text import odt_text
 from ttmark.detect_service.extraction.pdf_text import pdf_text
 from ttmark.detect_service.extraction.plain_text import plain_text
+from ttmark.detect_service.extraction.rtf_text import rtf_text
 
-_READERS = {"text": plain_text, "html": html_text, "docx": docx_text, "pdf": pdf_text}
+_READERS = {
+    "text": plain_text,
+    "html": html_text,
+    "docx": docx_text,
+    "odt": odt_text,
+    "rtf": rtf_text,
+    "pdf": pdf_text,
+    "epub": epub_text,
+    "eml": eml_text,
+}
 
 
 def extract_text(filename: str, content: bytes) -> Extraction:

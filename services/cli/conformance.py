@@ -41,8 +41,8 @@ def run_conformance(
     texts: Annotated[
         Path | None,
         typer.Option(
-            help="Your people's texts without a mark: a folder of txt, md, html, docx, pdf, or JSONL with the"
-            " field `text`. The report holds their hash, not the texts."
+            help="Your people's texts without a mark: a folder of files as `ttmark detect` reads them, or"
+            " JSONL with the field `text`. The report holds their hash, not the texts."
         ),
     ] = None,
     store_url: Annotated[

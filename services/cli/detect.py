@@ -41,8 +41,8 @@ def detect(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Files (txt, md, html, docx, pdf; any other is read as plain text), folders, or - for a "
-            "text on standard input."
+            help="Files (txt, md, html, docx, odt, rtf, pdf, epub, eml; any other is read as plain "
+            "text), folders, or - for a text on standard input."
         ),
     ] = None,
     mode: AskedMode = "combined",
@@ -89,7 +89,7 @@ def detect(
     """Look for the watermark in files and folders, or with --bulk in every row of a large file.
 
     A file that cannot be examined is named on standard error and stops no other. Of a folder and the folders
-    in it every txt, md, html, docx and pdf file is read; what begins with a point is left out.
+    in it every file of these kinds is read; what begins with a point is left out.
 
     --bulk needs no service: it reads the key store itself (TTMARK_STORE_URL, TTMARK_KEK_FILE), and goes
     on where it stopped when it is started again.

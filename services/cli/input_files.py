@@ -12,6 +12,7 @@ from ttmark.services.cli.input_text import STANDARD_INPUT, bytes_of, shown
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_extraction import ExtractionSettings
+from ttmark.shared.schemas.extraction import FILE_KINDS
 
 _BYTE_ORDER_MARK = "\ufeff"
 
@@ -40,7 +41,7 @@ def named_files(names: Sequence[str]) -> tuple[list[str | NotExamined], int]:
         files = sorted(_inside(Path(name)))
         readable = [str(path) for path in files if path.suffix.lower() in FORMAT_OF_ENDING]
         skipped += len(files) - len(readable)
-        found += readable or [NotExamined(name, "the folder holds no txt, md, html, docx or pdf file")]
+        found += readable or [NotExamined(name, f"the folder holds no {FILE_KINDS} file")]
     return found, skipped
 
 

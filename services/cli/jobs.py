@@ -46,7 +46,7 @@ def submit(
         typer.Argument(
             metavar="SOURCE...",
             help="One .jsonl, .csv or .parquet file with text or token_ids, and perhaps id, in each row; or "
-            "files (txt, md, html, docx, pdf) and folders.",
+            "files (as `ttmark detect` reads them) and folders.",
         ),
     ],
     out: Out = None,

@@ -16,7 +16,9 @@ FOUND = "The text carries the mark of the key."
 
 
 def verify(
-    file: Annotated[str, typer.Argument(help="txt, md, html, docx, pdf; - is a text on standard input.")],
+    file: Annotated[
+        str, typer.Argument(help="A file as `ttmark detect` reads them; - is a text on standard input.")
+    ],
     prompt: Annotated[
         str | None, typer.Option(help="What the text continues, or answers with --chat, where it is known.")
     ] = None,

@@ -7,7 +7,9 @@ from pydantic import BeforeValidator, Field
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 
-ENDINGS = ("txt", "text", "md", "markdown", "html", "htm", "docx", "pdf")
+ENDINGS = ("txt", "text", "md", "markdown", "html", "htm", "docx", "odt", "rtf", "pdf", "epub", "eml")
+FILE_KINDS = "txt, md, html, docx, odt, rtf, pdf, epub or eml"
+"""For people."""
 _ANY_CASE = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in ending) for ending in ENDINGS)
 _FILENAME = rf"[^/]\.({_ANY_CASE})$"
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -26,7 +28,7 @@ class ExtractionRequest(StrictModel):
     """A file whose text is wanted."""
 
     filename: Annotated[str, Field(min_length=1, max_length=256)] = Field(
-        description="Its ending says what the file is: txt, md, html, docx or pdf.",
+        description=f"Its ending says what the file is: {FILE_KINDS}.",
         json_schema_extra={"pattern": _FILENAME},
     )
     content: Annotated[bytes, BeforeValidator(_strict_base64)] = Field(
@@ -46,5 +48,5 @@ class ExtractionResponse(AnswerModel):
     text: str
     encoding: str | None = Field(
         default=None,
-        description="Of the file's characters; left out for docx and pdf, which say it themselves.",
+        description="Of the file's characters; left out where the format says it.",
     )

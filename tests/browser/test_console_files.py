@@ -35,7 +35,9 @@ def test_each_file_gets_an_answer_with_its_name_and_one_that_fails_stops_none(fi
     five.keyboard.press("Enter")
     expect(five.locator("#batch-title")).to_have_text("5 of 5 files")
     expect(row(five, "found.txt")).to_contain_text("Watermark found")
-    expect(row(five, "picture.png")).to_contain_text("Not read. Files can be txt, md, html, docx or pdf.")
+    expect(row(five, "picture.png")).to_contain_text(
+        "Not read. Files can be txt, md, html, docx, odt, rtf, pdf, epub or eml."
+    )
     expect(row(five, "broken.docx")).to_contain_text("Not read. ")
     expect(row(five, "page.html")).to_contain_text("No watermark found")
     expect(row(five, "empty.md")).to_contain_text("Too short to tell")

@@ -27,7 +27,7 @@ export const storeCase = async (token, signedCase) => (await answer("/v1/cases",
 /** A case that the service keeps. */
 export const storedCase = async (token, id) => (await answer(`/v1/cases/${id}`, token)).case;
 
-/** The text of a docx, html or pdf file, read by the service. */
+/** The text of a document, read by the service. */
 export async function extract(token, file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   let binary = "";

@@ -3,7 +3,7 @@
 import { extract } from "/console/api.js";
 import { count, failureWords } from "/console/words.js";
 
-const READ_BY_THE_SERVICE = /\.(docx|html?|pdf|txt|text|md|markdown)$/i;
+const READ_BY_THE_SERVICE = /\.(docx|odt|rtf|html?|pdf|epub|eml|txt|text|md|markdown)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
 const SHARE_OF_A_BODY = 0.7; // base64 makes four bytes of three
 
@@ -16,7 +16,7 @@ export async function readFile(file, allowed) {
   if (file.size > most) throw new Unreadable(`It is larger than the service takes (${count(most)} bytes).`);
   const here = READ_HERE.test(file.name) ? await plainText(file) : null;
   if (here !== null) return here;
-  if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable("Files can be txt, md, html, docx or pdf.");
+  if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable("Files can be txt, md, html, docx, odt, rtf, pdf, epub or eml.");
   if (!allowed) throw new Unreadable("The service reads such files: connect first.");
   try {
     return await extract(allowed.token, file);

@@ -109,7 +109,7 @@ class Traffic:
     def _read_files(self) -> None:
         page = f"<p>{self._random.choice(self._texts)}"
         content = base64.b64encode(page.encode()).decode()
-        for name in ("a.html", "a.odt"):
+        for name in ("a.html", "a.odp"):
             self._post(self._detection, "/v1/extract", {"filename": name, "content": content})
 
     def _err(self) -> None:

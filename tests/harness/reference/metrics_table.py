@@ -41,7 +41,7 @@ LABELS = {
     "decision": ", ".join(f"`{decision}`" for decision in DECISIONS),
     "detectability": ", ".join(f"`{word}`" for word in DETECTABILITIES),
     "event": "of jobs " + ", ".join(f"`{event}`" for event in EVENTS),
-    "format": "`text`, `html`, `docx`, `pdf`; anything else is `other`",
+    "format": "`text`, `html`, `docx`, `odt`, `rtf`, `pdf`, `epub`, `eml`; anything else is `other`",
     "kind": "`prefill`, `probe`, `commit`; of tokens `prompt`, `completion`",
     "length": "tokens: " + ", ".join(f"`{length}`" for length in LENGTHS),
     "limit": ", ".join(f"`{limit}`" for limit in LIMITS),

@@ -34,6 +34,7 @@ WORST = (
     "deep-inline.html",
     "merged-downwards.docx",
     "declares-too-little.docx",
+    "parts.eml",
     "nested-bomb.pdf",
     "random.txt",
 )

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.harness.hostile_files.documents import epub, odt
 from ttmark.detect_service.extraction import ExtractionBusy, UnreadableFile
 from ttmark.detect_service.extraction.readers import extract_text
 
@@ -39,6 +40,32 @@ PAGE = b"""<!doctype html><head><title>no</title><style>p{}</style></head><body>
 <table><tr><td>1<td>2</table>caf&eacute;</body>"""
 
 
+ODT = (
+    '<text:h>Title</text:h><text:p>One<text:s text:c="2"/>two<text:tab/>three</text:p><table:table>'
+    "<table:table-row><table:table-cell><text:p>a</text:p><text:p>b</text:p></table:table-cell>"
+    "<table:table-cell><text:p>c</text:p></table:table-cell></table:table-row></table:table>"
+    "<text:p>Last<text:note><text:p>no</text:p></text:note>.</text:p>"
+)
+RTF = rb"{\rtf1\ansi\ansicpg1252{\fonttbl\f0 Times;}\f0 caf\'e9 \b bold\b0\par next \u8364? end}"
+MAIL = b"From: a@b.c\r\nSubject: no\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\ncaf\xe9\r\n"
+MAIL_AS_A_PAGE = b"""From: a@b.c
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/html; charset=utf-8
+Content-Transfer-Encoding: base64
+
+PHA+SGkgPGI+eW91PC9iPjwvcD4=
+--b
+Content-Type: text/plain
+Content-Disposition: attachment; filename=a.txt
+
+no
+--b--
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
@@ -48,6 +75,11 @@ PAGE = b"""<!doctype html><head><title>no</title><style>p{}</style></head><body>
         ("A.DOCX", word_document(), "Title\nFirst paragraph.\nleft\tright\nLast."),
         ("a.html", PAGE, "A bold title\n\nOne line\nand another\n\na\nb\n\n1\t2\n\ncaf\u00e9"),
         ("a.docx", b"", ""),
+        ("a.odt", odt(ODT), "Title\nOne  two\tthree\na\nb\tc\nLast."),
+        ("a.epub", epub({"b": "<p>Second", "a": "<title>no</title><h1>First"}, "aba"), "First\n\nSecond"),
+        ("a.rtf", RTF, "caf\u00e9 bold\nnext \u20ac end"),
+        ("a.eml", MAIL, "caf\u00e9\n"),
+        ("a.eml", MAIL_AS_A_PAGE, "Hi you"),
     ],
 )
 async def test_the_text_of_a_file_is_given(service, name: str, content: bytes, text: str) -> None:
@@ -60,11 +92,19 @@ async def test_the_text_of_a_file_is_given(service, name: str, content: bytes, t
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.odt", b"PK", "txt, md, html, docx or pdf"),
-        ("a", b"text", "txt, md, html, docx or pdf"),
+        ("a.odp", b"PK", "txt, md, html, docx, odt, rtf, pdf, epub or eml"),
+        ("a", b"text", "txt, md, html, docx, odt, rtf, pdf, epub or eml"),
         ("a.pdf", b"%PDF", "not a PDF"),
         ("a.docx", b"not a zip", "not a Word document"),
         ("a.html", b"<!-- -->", "not a web page"),
+        ("a.odt", b"PK", "not an OpenDocument text"),
+        ("a.odt", odt("", manifest="<manifest:encryption-data/>"), "password"),
+        ("a.odt", odt("&locked;"), "not an OpenDocument text"),
+        ("a.epub", odt(""), "not a book"),
+        ("a.rtf", rb"{\rtf1 \u" + b"9" * 30 + b"}", "not a document in Rich Text Format"),
+        ("a.rtf", b"rtf", "not a document in Rich Text Format"),
+        ("a.eml", b"no mail", "not a mail"),
+        ("a.eml", b"Content-Type: image/png\n\nx", "no text in its body"),
         ("a.txt", b"\xff\x00\xff", "UTF-8"),
     ],
 )
@@ -119,7 +159,7 @@ async def test_a_full_queue_is_told_with_when_to_come_again(service, monkeypatch
 
 
 async def test_files_are_counted_by_what_became_of_them(service) -> None:
-    for name in ("a.txt", "a.docx", "a.odt"):
+    for name in ("a.txt", "a.docx", "a.odp"):
         await service.post("/v1/extract", {"filename": name, "content": base64.b64encode(b"text").decode()})
     metrics = (await service.client.get("/metrics")).text
     assert 'ttmark_extract_seconds_count{format="text",outcome="read"} 1.0' in metrics

@@ -68,7 +68,7 @@ def job(**options: Any) -> dict[str, Any]:
 REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     *(
         ("/v1/extract", "ExtractionRequest", extraction(name))
-        for name in ("a", "a.odt", ".txt", "a/.txt", "a.txt/", "a.mar\u212adown", "")
+        for name in ("a", "a.odp", ".txt", "a/.txt", "a.txt/", "a.mar\u212adown", "")
     ),
     *(
         ("/v1/extract", "ExtractionRequest", extraction(content=content))

@@ -55,6 +55,8 @@ def test_tables_in_tables_are_read() -> None:
         ("members.docx", "unpacked", "more files than the limit of 4000"),
         ("long-text.docx", "text", "exceeds the limit of 10 MB"),
         ("deep-blocks.html", "nesting", "nested deeper than the limit of 256 levels"),
+        ("deep.odt", "nesting", "nested deeper than the limit of 256 levels"),
+        ("nested.eml", "nesting", "nested too deep"),
         ("nested-bomb.pdf", "unpacked", "75 MB when unpacked"),
     ],
 )
