@@ -2,7 +2,7 @@
 
 import codecs
 from email import message_from_bytes, policy
-from email.message import EmailMessage
+from email.message import MIMEPart
 
 from ttmark.detect_service.extraction.encodings import decode
 from ttmark.detect_service.extraction.extraction import Extraction
@@ -29,7 +29,7 @@ def eml_text(content: bytes) -> Extraction:
     return Extraction(text.replace("\r\n", "\n"), encoding)
 
 
-def _body(content: bytes) -> EmailMessage | None:
+def _body(content: bytes) -> MIMEPart | None:
     try:
         mail = message_from_bytes(content, policy=policy.default)
         if not mail.keys():

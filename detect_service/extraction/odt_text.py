@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lxml import etree
 
@@ -16,7 +16,7 @@ _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 _LEFT_OUT = frozenset({f"{_TEXT}tracked-changes", f"{_TEXT}note", f"{_OFFICE}annotation"})
 _PARAGRAPHS = frozenset({f"{_TEXT}p", f"{_TEXT}h"})
-_WHITE_SPACE = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
+_WHITE_SPACE: Mapping[object, str] = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
 _CELLS = frozenset({f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"})
 # One element may ask for any number of spaces.
 _MOST_SPACES = 100
