@@ -25,6 +25,10 @@ MOST_GROWTH = 3
 ROUNDS = 2
 
 
+# Both stores let tenants take turns (test_job_store.py); what is measured beside a real service is one and the same.
+@pytest.mark.parametrize(
+    "store_url", [pytest.param("sqlite", marks=pytest.mark.slow), "redis"], indirect=True
+)
 @pytest.mark.timeout(900)
 def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(
     tmp_path: Path, store_url: str, record_result: Callable[[str, str, str], None]
