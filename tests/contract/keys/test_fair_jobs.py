@@ -25,7 +25,7 @@ MOST_GROWTH = 3
 ROUNDS = 2
 
 
-# Both stores let tenants take turns (test_job_store.py); what is measured beside a real service is one and the same.
+# That both stores let tenants take turns is tested without a service, too.
 @pytest.mark.parametrize(
     "store_url", [pytest.param("sqlite", marks=pytest.mark.slow), "redis"], indirect=True
 )
