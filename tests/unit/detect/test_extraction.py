@@ -7,7 +7,6 @@ from contextlib import suppress
 from unittest.mock import AsyncMock
 
 import docx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,42 +38,34 @@ PAGE = b"""<!doctype html><head><title>no</title><style>p{}</style></head><body>
 <table><tr><td>1<td>2</table>caf&eacute;</body>"""
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "text"),
-    [
+async def test_the_text_of_a_file_is_given(service) -> None:
+    for name, content, text in (
         ("a.txt", "caf\u00e9\r\n".encode(), "caf\u00e9\r\n"),
         ("a.md", b"\xef\xbb\xbf# Title\n", "# Title\n"),
         ("a.txt", "caf\u00e9".encode("utf-16"), "caf\u00e9"),
         ("A.DOCX", word_document(), "Title\nFirst paragraph.\nleft\tright\nLast."),
         ("a.html", PAGE, "A bold title\n\nOne line\nand another\n\na\nb\n\n1\t2\n\ncaf\u00e9"),
         ("a.docx", b"", ""),
-    ],
-)
-async def test_the_text_of_a_file_is_given(service, name: str, content: bytes, text: str) -> None:
-    body = {"filename": name, "content": base64.b64encode(content).decode()}
-    response = await service.post("/v1/extract", body, "verdict")
-    assert response.status_code == 200, response.text
-    assert response.json()["text"] == text
+    ):
+        body = {"filename": name, "content": base64.b64encode(content).decode()}
+        response = await service.post("/v1/extract", body, "verdict")
+        assert response.status_code == 200, (name, response.text)
+        assert response.json()["text"] == text
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
+async def test_a_file_that_cannot_be_read_is_a_problem(service) -> None:
+    for name, content, reason in (
         ("a.odt", b"PK", "txt, md, html, docx or pdf"),
         ("a", b"text", "txt, md, html, docx or pdf"),
         ("a.pdf", b"%PDF", "not a PDF"),
         ("a.docx", b"not a zip", "not a Word document"),
         ("a.html", b"<!-- -->", "not a web page"),
         ("a.txt", b"\xff\x00\xff", "UTF-8"),
-    ],
-)
-async def test_a_file_that_cannot_be_read_is_a_problem(
-    service, name: str, content: bytes, reason: str
-) -> None:
-    body = {"filename": name, "content": base64.b64encode(content).decode()}
-    response = await service.post("/v1/extract", body)
-    assert response.status_code == 422
-    assert reason in response.json()["detail"]
+    ):
+        body = {"filename": name, "content": base64.b64encode(content).decode()}
+        response = await service.post("/v1/extract", body)
+        assert response.status_code == 422, name
+        assert reason in response.json()["detail"]
 
 
 async def test_content_that_is_not_base64_is_named(service) -> None:
