@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ttmark.evaluation.numbered import NumberedWatermark
 from ttmark.shared.watermark import Watermark
 
 
@@ -88,7 +87,6 @@ class Cell:
         max_branches: branch budget; None is no limit.
         prompts: only so many prompts are used, in turn; None uses all.
         pool: number of keys, one of which is drawn for each text; 1: all have the same; None: each its own.
-        numbered: repeated contexts are numbered instead of skipped.
         opening_bits: surprise of a text's tokens before its first mark.
     """
 
@@ -101,7 +99,6 @@ class Cell:
     max_branches: int | None = None
     prompts: int | None = None
     pool: int | None = None
-    numbered: bool = False
     opening_bits: float = 0.0
 
     @property
@@ -116,7 +113,6 @@ class Cell:
             parts.append(f"b{self.max_branches}")
         if self.pool is not None:
             parts.append("onekey" if self.pool == 1 else f"pool{self.pool}")
-        parts += ["numbered"] * self.numbered
         parts += [f"open{self.opening_bits:g}"] * (self.opening_bits > 0)
         if self.prompts is not None:
             parts.append(f"q{self.prompts}")
@@ -136,8 +132,7 @@ class Cell:
         """
         if self.scheme is None:
             raise ValueError("texts without a watermark")
-        kind = NumberedWatermark if self.numbered else Watermark
-        return kind(self.scheme, self.block_size, self.context_width, dict(self.parameters))
+        return Watermark(self.scheme, self.block_size, self.context_width, dict(self.parameters))
 
     def unmarked(self) -> "Cell":
         """The cell of the same length and sampling without a watermark."""

@@ -13,12 +13,10 @@ from ttmark.evaluation.entropy import entropy_bits
 from ttmark.evaluation.intervals import Interval, bootstrap
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import LanguageModel, Level, block_levels
-from ttmark.evaluation.numbered import numbered_direct, numbered_position_scores
 from ttmark.evaluation.run import Completion, rows_per_token
 from ttmark.evaluation.spans import plant
 from ttmark.evaluation.word_edits import EditedRate, edited_rates, found
 from ttmark.shared.watermark import Watermark, detect_direct, detect_localized, key_lanes
-from ttmark.shared.watermark.detectors.localized import localized_evidence, segment_null
 
 BRANCHES = 8
 """Branch budget of a service (docs/adr/0073)."""
@@ -37,7 +35,6 @@ class Profile:
     block_size: int
     context_width: int
     parameters: Parameters = ()
-    numbered: bool = False
 
     def cell(self, setting: SamplingSetting, tokens: int) -> Cell:
         """Texts of the profile, each with a key of its own."""
@@ -49,12 +46,11 @@ class Profile:
             self.context_width,
             self.parameters,
             max_branches=BRANCHES,
-            numbered=self.numbered,
         )
 
     def __str__(self) -> str:
         parts = [self.scheme, *(f"{name} {value:g}" for name, value in self.parameters)]
-        parts += [f"r {self.block_size}", f"H {self.context_width}", *["numbered"] * self.numbered]
+        parts += [f"r {self.block_size}", f"H {self.context_width}"]
         return ", ".join(parts)
 
 
@@ -137,22 +133,14 @@ def _profile_row(
 
 def log10_direct(cell: Cell, seed: int, text: Completion) -> float:
     """log10 p of a text under its own key, from its token ids."""
-    watermark, key, tokens = cell.watermark(), cell.key(seed, text.index), text.tokens()
-    if cell.numbered:
-        return numbered_direct(watermark, key, tokens)[0]
-    return detect_direct(watermark, key, tokens).log10_p
+    return detect_direct(cell.watermark(), cell.key(seed, text.index), text.tokens()).log10_p
 
 
 def log10_planted(cell: Cell, seed: int, text: Completion, around: Sequence[NDArray[np.int64]]) -> float:
     """log10 p of `scan` for a document by people that holds the text."""
-    watermark, key = cell.watermark(), cell.key(seed, text.index)
     places = np.random.default_rng(sampling_seed(seed, "document", text.index))
     tokens = plant(around, [text.tokens()], DOCUMENT + cell.tokens, places).tokens
-    if not cell.numbered:
-        return detect_localized(watermark, key, tokens).log10_p
-    scores = numbered_position_scores(watermark, key, tokens)
-    null = segment_null(watermark, "scan", key, tokens, scores.size)
-    return localized_evidence(watermark, tokens, scores, "scan", 0.0, null).log10_p
+    return detect_localized(cell.watermark(), cell.key(seed, text.index), tokens).log10_p
 
 
 def block_distributions(

@@ -11,11 +11,8 @@ from ttmark.evaluation.cells import Cell, sampling_seed
 from ttmark.evaluation.edits import EDITS, Material
 from ttmark.evaluation.intervals import Interval, wilson
 from ttmark.evaluation.lab import Lab
-from ttmark.evaluation.numbered import numbered_position_scores
 from ttmark.evaluation.run import Completion
 from ttmark.shared.watermark import detect_aligned
-from ttmark.shared.watermark.detectors.aligned import BETA, aligned_null
-from ttmark.shared.watermark.detectors.alignment import aligned_score
 
 WORD_EDITS = ("substitute", "delete", "insert")
 SHARES, FPRS, POOLS = (0.1, 0.25), (1e-2, 1e-5), (1, 4, 16, 64)
@@ -68,16 +65,6 @@ def edited_log10_p(
         for text in texts:
             edited = EDITS[name](tokenizer.decode(text.token_ids), share, material, generator)
             tokens = np.array(tokenizer.encode(edited), dtype=np.int64)
-            row.append(log10_aligned(cell, cell.key(lab.run.seed, text.index), tokens))
+            row.append(detect_aligned(cell.watermark(), cell.key(lab.run.seed, text.index), tokens).log10_p)
         rows.append(row)
     return np.array(rows)
-
-
-def log10_aligned(cell: Cell, key: bytes, tokens: NDArray[np.int64]) -> float:
-    """log10 p of aligned detection."""
-    watermark = cell.watermark()
-    if not cell.numbered:
-        return detect_aligned(watermark, key, tokens).log10_p
-    scores = numbered_position_scores(watermark, key, tokens)
-    null = aligned_null(watermark, key, tokens, scores.size, BETA)
-    return null.log10_p(aligned_score(scores, watermark.block_size, BETA)) if scores.size else 0.0

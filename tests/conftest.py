@@ -13,6 +13,7 @@ from typing import Any
 import openapi_spec_validator
 import pytest
 import structlog
+from fastapi._compat import v2
 from filelock import FileLock
 
 from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
@@ -48,6 +49,33 @@ def sqlite_waits_for_no_disk() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SqliteFile, "_open", without_waiting)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fields_of_routes_are_compiled_once() -> Iterator[None]:
+    """FastAPI compiles a validator for each field of each route of each app: most of what a small test costs.
+
+    Hundreds of tests have an app of their own, with the same routes.
+    """
+    compile_field, compiled = v2.ModelField.__post_init__, dict[tuple[Any, ...], Any]()
+
+    def known_or_compiled(field: v2.ModelField) -> None:
+        made_of = v2.asdict(field.field_info)  # all that the validator depends on
+        key = (made_of["annotation"], *made_of["metadata"], *made_of["attributes"].items(), field.config)
+        try:
+            known = compiled.get(key)
+        except TypeError:  # a part that cannot be hashed
+            return compile_field(field)
+        if known is None:
+            compile_field(field)
+            compiled[key] = field._type_adapter
+        else:
+            field._type_adapter = known
+        return None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(v2.ModelField, "__post_init__", known_or_compiled)
         yield
 
 

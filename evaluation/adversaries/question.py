@@ -1,6 +1,5 @@
 """The question of `/v1/detect`, as an attacker of one text asks it: verdict, p-value, or score by score."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from ttmark.shared.watermark import Watermark, corrected
 from ttmark.shared.watermark.detectors.aligned import BETA
 from ttmark.shared.watermark.detectors.alignment import alignment_path
 from ttmark.shared.watermark.detectors.positions import position_scores
-from ttmark.shared.watermark.likelihood.evidence import LikelihoodEvidence, Sharp, detect_likelihood
+from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 
 Tokens = NDArray[np.int64]
 
@@ -40,13 +39,13 @@ class Question:
         """
         readings = self.readings(text)
         count = len(readings)
-        asked = [self._asked(one, DEFAULT_FPR / count, "always") for one in readings]
+        asked = [
+            detect_likelihood(
+                self.watermark, self.keys, self._tokens(one), rate=DEFAULT_FPR / count, sharp="always"
+            )
+            for one in readings
+        ]
         return corrected(min(one.log10_p for one in asked), count)
-
-    def keys_found(self, text: str, fpr: float) -> int:
-        """How many keys of the pool reach `fpr`, each by itself, as the text was sent; corrected for all."""
-        limit = math.log10(fpr) - math.log10(len(self.keys))
-        return int(np.count_nonzero(self._asked(text, fpr, "where_it_matters").p_of_keys <= limit))
 
     def heat(self, text: str) -> NDArray[np.float64]:
         """The score of the block that holds each token, as `evidence: blocks` shows it; 0 outside [tokens].
@@ -64,9 +63,6 @@ class Question:
 
     def _tokens(self, text: str) -> Tokens:
         return np.array(self.tokenizer.encode(text), dtype=np.int64)
-
-    def _asked(self, text: str, fpr: float, sharp: Sharp) -> LikelihoodEvidence:
-        return detect_likelihood(self.watermark, self.keys, self._tokens(text), rate=fpr, sharp=sharp)
 
 
 def word_heat(question: Question, words: Sequence[str]) -> NDArray[np.float64]:

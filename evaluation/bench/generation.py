@@ -1,7 +1,6 @@
-"""`bench generate`, `support`, `budget`, `rows`: speed of our engine, beside transformers' in one run."""
+"""`bench generate`: speed of our engine, beside transformers' in one run."""
 
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,14 +21,11 @@ from ttmark.gen_service.engine import Engine, EngineSettings
 
 RANDOM_135M = "random-135m"
 ADAPTIVE = "ours, r = 2, b by load"
-BUDGETS = (2, 4, 8, 16, 32)
-SUPPORTS = (1, 2, 4, 8, 16, 32, 50)
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)
 _STEP_ROWS = 2048
 _PATIENCE_SECONDS = 120.0
 _VLLM_SECONDS = 600.0
-_MEASURED_ROWS = 512
 
 Model = Annotated[
     str,
@@ -41,65 +37,14 @@ Tokens = Annotated[int, typer.Option(min=1, help="Tokens of each completion.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineOptions:
-    """A model and how it is run."""
-
-    model: Model
-    dtype: Annotated[str, typer.Option(help="float32 or bfloat16, for all systems.")] = "float32"
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")] = None
-
-    @contextmanager
-    def folder(self) -> Iterator[str]:
-        """The model's folder or hub id; of random weights while they are needed."""
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
-        if self.model != RANDOM_135M:
-            try:
-                yield model_path(self.model)
-            except ValueError as error:
-                raise typer.BadParameter(str(error)) from error
-            return
-        with TemporaryDirectory() as scratch:
-            folder = Path(scratch) / "model"
-            save_random_model(folder, llama_135m(), logit_spread=LIKE_A_LANGUAGE_MODEL)
-            yield str(folder)
-
-    @contextmanager
-    def engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:
-        """Our engine, warm where it is to generate."""
-        with self.started(self.embedded(folder, sequences, adaptive=adaptive)) as engine:
-            yield engine
-
-    @contextmanager
-    def started(self, embedded: Engine) -> Iterator[OurEngine]:
-        """An engine that can be measured, until the end of the context."""
-        engine = OurEngine(embedded)
-        try:
-            yield engine
-        finally:
-            engine.close()
-
-    def embedded(self, folder: str, sequences: int, *, adaptive: bool = False) -> Engine:
-        """The embedded engine, not started; its passes are not reproducible, a service's default."""
-        settings = EngineSettings(
-            dtype=self.dtype,
-            threads=self.threads,
-            max_sequences=sequences,
-            step_rows=_STEP_ROWS,
-            max_waiting=sequences,
-            adaptive_branches=adaptive,
-            reproducible=False,
-            prefix_cache=False,
-        )
-        return Engine.load(folder, settings)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generate(EngineOptions):
+class Generate:
     """Our engine beside transformers."""
 
     name: ClassVar[str] = "generate"
 
+    model: Model
+    dtype: Annotated[str, typer.Option(help="float32 or bfloat16, for all systems.")] = "float32"
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: torch's choice.")] = None
     sequences: Annotated[str, typer.Option(help="Numbers of sequences, with commas.")] = "1,8,32"
     tokens: Tokens = 64
     block_sizes: Annotated[str, typer.Option(help="Block sizes, with commas; 0 is no watermark.")] = "0,1,2,3"
@@ -114,7 +59,14 @@ class Generate(EngineOptions):
     json: Json = None
 
     def run(self) -> None:
-        _report(self._measured(), self.json, ratios=True)
+        seen: list[Measurement] = []
+        for item in self._measured():
+            seen.append(item)
+            typer.echo(f"measured {item.workload.sequences} x {setting(item)} {item.system}", err=True)
+        names = [f"{item.system}, {item.workload.sequences} x {setting(item)}" for item in seen]
+        show([ratio_table(seen)], seen, self.json, names)
+        for item in seen:
+            typer.echo(_line(item))
 
     def _measured(self) -> Iterator[Measurement]:
         """Ours and the peers side by side, one number of sequences and one set of filters after the other.
@@ -127,9 +79,9 @@ class Generate(EngineOptions):
         if self.filters not in _FILTERS:
             raise typer.BadParameter(f"--filters is one of {', '.join(_FILTERS)}")
         with (
-            self.folder() as folder,
-            self.engine(folder, max(counts)) as ours,
-            self.engine(folder, max(counts), adaptive=True) as adaptive,
+            self._folder() as folder,
+            self._engine(folder, max(counts)) as ours,
+            self._engine(folder, max(counts), adaptive=True) as adaptive,
         ):
             peers = Transformers(folder, self.dtype)
             for count in counts:
@@ -152,80 +104,40 @@ class Generate(EngineOptions):
                 batch = Workload(count, self.tokens)
                 yield continuous_batching(folder, self.dtype, self.threads, batch, _PATIENCE_SECONDS)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairOptions(EngineOptions):
-    """Pairs under several filters and branch budgets."""
-
-    sequences: Annotated[int, typer.Option(min=1, help="Completions at the same time.")] = 32
-    tokens: Tokens = 64
-    json: Json = None
-
-    def report(self, filters: Iterable[dict[str, float]], budgets: Sequence[int | None]) -> None:
-        """Measures every budget under each set of filters."""
-        _report(self._measured(filters, budgets), self.json)
-
-    def _measured(
-        self, filters: Iterable[dict[str, float]], budgets: Sequence[int | None]
-    ) -> Iterator[Measurement]:
-        with self.folder() as folder, self.engine(folder, self.sequences) as ours:
-            ours.measure(Workload(self.sequences, 4), 2)
-            for chosen in filters:
-                workload = Workload(self.sequences, self.tokens, filters=dict(chosen))
-                for budget in budgets:
-                    yield ours.measure(workload, 2, max_branches=budget)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Support(PairOptions):
-    """Throughput against the number of candidates m (the paper's Figure 4), with and without a budget."""
-
-    name: ClassVar[str] = "support"
-
-    def run(self) -> None:
-        self.report([{"top_k": float(m), "top_p": 1.0, "temperature": 1.0} for m in SUPPORTS], (None, 8))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget(PairOptions):
-    """Throughput and detection strength of pairs against the branch budget, and without one."""
-
-    name: ClassVar[str] = "budget"
-
-    tokens: Tokens = 200
-
-    def run(self) -> None:
-        self.report((PAPER, STRICT), (*BUDGETS, None))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows(EngineOptions):
-    """What a pass without a prefix costs by its number of rows: where the knee is."""
-
-    name: ClassVar[str] = "rows"
-
-    def run(self) -> None:
-        with self.folder() as folder:
-            engine = self.embedded(folder, 1)
-            engine.start()
+    @contextmanager
+    def _folder(self) -> Iterator[str]:
+        """The model's folder or hub id; of random weights while they are needed."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        if self.model != RANDOM_135M:
             try:
-                curve = engine.cost_curve(_MEASURED_ROWS, time.process_time)
-            finally:
-                engine.stop(0.0)
-        for count, seconds in zip(curve.rows, curve.seconds, strict=True):
-            typer.echo(f"{count:4d} rows {1e3 * seconds:9.2f} ms of CPU time {count / seconds:9.0f} rows/s")
+                yield model_path(self.model)
+            except ValueError as error:
+                raise typer.BadParameter(str(error)) from error
+            return
+        with TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "model"
+            save_random_model(folder, llama_135m(), logit_spread=LIKE_A_LANGUAGE_MODEL)
+            yield str(folder)
 
-
-def _report(measured: Iterable[Measurement], json: Path | None, *, ratios: bool = False) -> None:
-    """Shows the figures, the ratios between them first."""
-    seen: list[Measurement] = []
-    for item in measured:
-        seen.append(item)
-        typer.echo(f"measured {item.workload.sequences} x {setting(item)} {item.system}", err=True)
-    names = [f"{item.system}, {item.workload.sequences} x {setting(item)}" for item in seen]
-    show([ratio_table(seen)] if ratios else [], seen, json, names)
-    for item in seen:
-        typer.echo(_line(item))
+    @contextmanager
+    def _engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:
+        """The embedded engine, started; its passes are not reproducible, a service's default."""
+        settings = EngineSettings(
+            dtype=self.dtype,
+            threads=self.threads,
+            max_sequences=sequences,
+            step_rows=_STEP_ROWS,
+            max_waiting=sequences,
+            adaptive_branches=adaptive,
+            reproducible=False,
+            prefix_cache=False,
+        )
+        engine = OurEngine(Engine.load(folder, settings))
+        try:
+            yield engine
+        finally:
+            engine.close()
 
 
 def _line(item: Measurement) -> str:

@@ -3,18 +3,18 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
 from ttmark.evaluation.bench.workload import Measurement, Stopwatch, Workload
-from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.engine import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.engine_metrics import STEP_PARTS, EngineMetrics
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark, detect_direct
 
+_SCHEME = "synthid"
 _KEY = bytes(range(16))
 
 
@@ -46,18 +46,12 @@ class OurEngine:
         workload: Workload,
         block_size: int,
         *,
-        scheme: str = "synthid",
         max_branches: int | None = None,
-        grammars: Sequence[Grammar] = (),
     ) -> Measurement:
-        """Throughput with blocks of `block_size` tokens, or without a watermark for 0.
-
-        Args:
-            grammars: one for each sequence, or none; with one a completion may end early.
-        """
+        """Throughput with blocks of `block_size` tokens, or without a watermark for 0."""
         before = self._seen()
         watch = Stopwatch()
-        made = asyncio.run(self._generate(workload, block_size, scheme, max_branches, grammars))
+        made = asyncio.run(self._generate(workload, block_size, max_branches))
         completions = [ids for ids, _ in made]
         rates = watch.rates(sum(map(len, completions)))
         spent = self._seen()
@@ -73,7 +67,7 @@ class OurEngine:
         if between := [seconds for _, seconds in made if seconds is not None]:
             details["seconds_per_token"] = sum(between) / len(between)
         if block_size:
-            watermark = Watermark(scheme, block_size)
+            watermark = Watermark(_SCHEME, block_size)
             details["mean_z"] = sum(detect_direct(watermark, _KEY, ids).z for ids in completions) / len(
                 completions
             )
@@ -86,13 +80,11 @@ class OurEngine:
         self,
         workload: Workload,
         block_size: int,
-        scheme: str,
         max_branches: int | None,
-        grammars: Sequence[Grammar],
     ) -> list[tuple[list[int], float | None]]:
         """Tokens of each completion, and seconds for each token after its first piece, if there are some."""
         prompts = workload.prompts(self._engine.tokenizer)
-        marking = Marking("bench", 1, "bench", Watermark(scheme, block_size), _KEY) if block_size else None
+        marking = Marking("bench", 1, "bench", Watermark(_SCHEME, block_size), _KEY) if block_size else None
 
         async def one(index: int, prompt: list[int]) -> tuple[list[int], float | None]:
             filters = workload.filters
@@ -102,11 +94,10 @@ class OurEngine:
                 top_k=int(filters["top_k"]),
                 top_p=filters["top_p"],
                 seed=index,
-                ignore_eos=not grammars,
+                ignore_eos=True,
                 max_branches=max_branches,
             )
-            grammar = grammars[index] if grammars else None
-            request = GenerationRequest(str(index), tuple(prompt), sampling, marking, grammar=grammar)
+            request = GenerationRequest(str(index), tuple(prompt), sampling, marking)
             tokens: list[int] = []
             begun, first = 0.0, 0
             async for delta in self._engine.generate(request):

@@ -9,14 +9,11 @@ import torch
 import typer
 from rich.console import Console
 
-from ttmark.evaluation.bench.context import Context
 from ttmark.evaluation.bench.core import REPEATS, measure_speed
 from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors
 from ttmark.evaluation.bench.figures import show
-from ttmark.evaluation.bench.generation import Budget, Generate, Rows, Support
+from ttmark.evaluation.bench.generation import Generate
 from ttmark.evaluation.bench.in_vllm import InVllm
-from ttmark.evaluation.bench.roofline import Roofline
-from ttmark.evaluation.bench.schemas import Schemas
 from ttmark.evaluation.bench.timing import timing_table
 from ttmark.evaluation.cli.commands import command_of, new_app, one_clear_line
 from ttmark.evaluation.options import Human, Json, chosen_model, model_path
@@ -106,6 +103,6 @@ def bench_app(ours: OurDetectors) -> typer.Typer:
     """The command line; `ours` makes the detection modes that `detect` compares with their peers."""
     app = new_app("Benchmarks side by side with their peers.")
     app.command("detect")(command_of(lambda options: options.run(ours), Detect))
-    for kind in (Generate, Support, Budget, Rows, Schemas, Roofline, Context, InVllm, Core, Compare):
+    for kind in (Generate, InVllm, Core, Compare):
         app.command(kind.name)(command_of(kind.run, kind))
     return app

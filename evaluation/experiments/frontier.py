@@ -26,8 +26,6 @@ PROFILES = (
     Profile("gumbel", 1, 4),
     Profile("gumbel", 1, 2),
 )
-OTHERS = (Profile("gumbel", 2, 1, numbered=True),)
-"""Those that are measured when they are named."""
 REPEATED = {NOW: None, BEFORE: OPENING}
 """Profiles whose completions under one key are counted, and their length; None: that of the texts."""
 
@@ -45,8 +43,7 @@ class Frontier:
         tuple[str, ...],
         typer.Option(
             "--profile",
-            help="Those whose name begins so, say `gumbel` or `gumbel, r 2`; may be repeated; default:"
-            f" all but {'; '.join(map(str, OTHERS))}.",
+            help="Those whose name begins so, say `gumbel` or `gumbel, r 2`; may be repeated; default: all.",
         ),
     ] = ()
     length: Length = 200
@@ -94,7 +91,7 @@ class Frontier:
         """
         if not self.profiles:
             return list(PROFILES)
-        found = [profile for profile in (*PROFILES, *OTHERS) if str(profile).startswith(self.profiles)]
+        found = [profile for profile in PROFILES if str(profile).startswith(self.profiles)]
         if not found:
             raise ValueError(f"no profile is called {' or '.join(self.profiles)}")
         return found

@@ -7,8 +7,6 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cells import Setting
-from ttmark.evaluation.experiments.averaging import Averaging
-from ttmark.evaluation.experiments.cost import Cost
 from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.diversity import Diversity
 from ttmark.evaluation.experiments.edits import Beta, Edits
@@ -19,8 +17,6 @@ from ttmark.evaluation.experiments.localized import Localized
 from ttmark.evaluation.experiments.oracle import Oracle
 from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.quality import Quality
-from ttmark.evaluation.experiments.repeated import Repeated, Widths
-from ttmark.evaluation.experiments.retokenisation import Retokenisation
 from ttmark.evaluation.experiments.runtime import Runtime
 from ttmark.evaluation.experiments.scrubbing import Scrubbing
 from ttmark.evaluation.experiments.stealing import Stealing
@@ -40,18 +36,13 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Beta,
     Localized,
     Quality,
-    Repeated,
-    Widths,
     Diversity,
-    Retokenisation,
     Kinds,
-    Cost,
     Frontier,
     Stealing,
     Peers,
     Scrubbing,
     Oracle,
-    Averaging,
 )
 QUICK_CALIBRATION_TEXTS = 40
 
@@ -95,13 +86,9 @@ class Everything:
         yield Beta(setting=setting, schemes=one, lengths=lengths, texts=8, human=human)
         yield Localized((2_000,), setting=setting, schemes=one, documents=16, human=human)
         yield Quality(setting, paper, length=200, texts=16)
-        yield Repeated(setting, one, completions=16)
-        yield Widths(setting, one, completions=8, context_widths=(2, 4))
         yield Diversity(setting, length=16, prompt_counts=(2,), answers=(8,))
-        yield Retokenisation(length=100, texts=8)
         yield Kinds(setting, (50, 100), texts=(2,))
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
-        yield Cost((setting,), texts=(8,), schemes=one)
         yield Frontier(
             settings=(setting,),
             texts=(8,),
@@ -127,7 +114,6 @@ class Everything:
         )
         yield Scrubbing(setting=setting, length=100, texts=4, reworded=2, defaults_only=True, human=human)
         yield Oracle(setting=setting, length=100, texts=3, budgets=(0, 10), defaults_only=True, human=human)
-        yield Averaging(setting=setting, length=100, prompt_count=2, answers=2)
 
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
@@ -144,17 +130,12 @@ class Everything:
         yield Beta(edits=words[:1], schemes=("synthid",), setting=setting, texts=100, human=human), None
         yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
         yield Quality(chat, length=200, texts=64), None
-        yield Repeated(chat, two, completions=64), None
-        yield Widths(chat, ("gumbel",), (2,), completions=64), None
         yield Diversity(), None
-        yield Retokenisation(texts=50), None
         yield Kinds(texts=(48, 24)), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
-        yield Cost((chat,), texts=(16,), schemes=("gumbel",)), None
         yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None
         yield Stealing(schemes=("mcmark",), control=False, quick=True), None
         yield Peers(texts=48, loss_texts=32, speed_tokens=32, human=human), None
         yield Scrubbing(texts=100, reworded=0, defaults_only=True, human=human), None
         yield Scrubbing(edits=False, reworded=40, defaults_only=True, human=human), "reworded"
         yield Oracle(texts=40, defaults_only=True, human=human), None
-        yield Averaging(), None

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from ttmark.evaluation.cells import Cell, sampling_seed
 from ttmark.evaluation.edits import EDITS, Material
-from ttmark.evaluation.experiments.repeated import distinct_share
 from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import LanguageModel, log_likelihood
@@ -119,7 +118,7 @@ def distinct_answers(run: Run, cell: Cell, completions: int) -> Interval:
     tokens: NDArray[np.int64] = np.stack([text.tokens() for text in texts])
     # Text i continues prompt i, counted round.
     of_prompt = tokens.reshape(completions, prompts, cell.tokens).transpose(1, 0, 2)
-    return mean(np.array([distinct_share(answers) for answers in of_prompt]))
+    return mean(np.array([len(np.unique(answers, axis=0)) / completions for answers in of_prompt]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,36 @@ from ttmark.evaluation.manifest import Manifest, in_words
 from ttmark.evaluation.report.result import Result, groups, table_of
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
-SECTIONS = {kind.name: (kind.title, cleandoc(kind.__doc__ or "")) for kind in EXPERIMENTS} | {
-    "pairs": ("Quality against references", "ROUGE, BLEU and BERTScore of texts (the paper's Table 6).")
+SETTLED = {
+    "repeated": (
+        "Repeated queries",
+        "Many completions of the same prompts under one key: how alike are they?",
+    ),
+    "widths": (
+        "Repeated queries by context width",
+        "The same with other context widths, and so longer or shorter warm-ups.",
+    ),
+    "retokenisation": (
+        "Texts read as other tokens",
+        "Texts that are decoded and encoded again, and what each mode of detection makes of them.",
+    ),
+    "cost": (
+        "Power against cost",
+        "Detection power against rows of forward passes, by scheme, block size, branch budget and layers.",
+    ),
+    "averaging": (
+        "Answers mixed",
+        "What is found of texts mixed from several answers to one prompt, under one key or a pool of 16.",
+    ),
 }
+"""Experiments that are measured no more: their results stay."""
+SETTLED_AT = "5b50d73"
+"""The last commit that can measure them."""
+SECTIONS = (
+    {kind.name: (kind.title, cleandoc(kind.__doc__ or "")) for kind in EXPERIMENTS}
+    | {"pairs": ("Quality against references", "ROUGE, BLEU and BERTScore of texts (the paper's Table 6).")}
+    | SETTLED
+)
 """Of each experiment the heading and a line about it, in the order of the pages."""
 PAGE_OF = {
     **dict.fromkeys(("gains", "direct"), "blocks"),
@@ -116,6 +143,8 @@ def _page(folder: Path, head: tuple[str, str], names: Sequence[str]) -> str:
             if label := path.stem.removeprefix(name).removeprefix("-"):
                 parts.append(f"## Run `{label}`\n")
             parts.append(Result.load(path).markdown())
+        if name in SETTLED:
+            parts.append(f"`ttmark eval {name}` is a command up to commit {SETTLED_AT}.\n")
     return "\n".join(parts)
 
 

@@ -26,24 +26,16 @@ class CostCurve:
     seconds: tuple[float, ...]
 
     @classmethod
-    def measure(
-        cls,
-        run: Callable[[int], object],
-        most_rows: int,
-        clock: Callable[[], float] = time.perf_counter,
-        *,
-        beyond_knee: bool = True,
-    ) -> "CostCurve":
+    def measure(cls, run: Callable[[int], object], most_rows: int) -> "CostCurve":
         """Times `run(rows)` for powers of two up to `most_rows`; the fastest of three runs counts.
 
-        Args:
-            beyond_knee: whether to go on where a pass costs more than twice that of one row.
+        It ends where a pass costs more than twice that of one row.
         """
         seconds: list[float] = []
         rows = tuple(1 << power for power in range(most_rows.bit_length()))
         for count in rows:
-            seconds.append(seconds_of(run, count, clock))
-            if not beyond_knee and seconds[-1] > _SLACK * seconds[0]:
+            seconds.append(seconds_of(run, count))
+            if seconds[-1] > _SLACK * seconds[0]:
                 break
         return cls(rows[: len(seconds)], tuple(seconds))
 
@@ -65,14 +57,12 @@ class CostCurve:
         return max(_FEWEST_BRANCHES, self.knee // max(sequences, 1))
 
 
-def seconds_of(
-    run: Callable[[int], object], rows: int, clock: Callable[[], float] = time.perf_counter
-) -> float:
+def seconds_of(run: Callable[[int], object], rows: int) -> float:
     """The fastest of three times that `run(rows)` takes."""
-    times = [clock()]
+    times = [time.perf_counter()]
     for _ in range(_REPEATS):
         run(rows)
-        times.append(clock())
+        times.append(time.perf_counter())
     return min(after - before for before, after in pairwise(times))
 
 

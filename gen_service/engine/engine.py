@@ -161,10 +161,6 @@ class Engine:
                 pass
         return reading.logprobs.values
 
-    def cost_curve(self, most_rows: int, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
-        """What a pass costs by its rows, measured; for an engine that has nothing in hand."""
-        return CostCurve.measure(self._runner.probe_once, most_rows, clock)
-
     def _submit(self, sequence: CachedSequence) -> DeltaStream:
         mailbox = Mailbox(lambda: self._worker.cancel(sequence))
         self._worker.submit(sequence, mailbox)
@@ -179,7 +175,7 @@ class Engine:
         most = min(self._settings.max_branches or self._settings.step_rows, self._settings.step_rows)
         if not self._settings.adaptive_branches:
             return lambda: most
-        curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows, beyond_knee=False)
+        curve = CostCurve.measure(self._runner.probe_once, self._settings.step_rows)
         return lambda: min(most, curve.branch_budget(len(scheduler.running)))
 
     def _check_length(self, request: GenerationRequest) -> None:

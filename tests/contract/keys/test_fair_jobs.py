@@ -25,6 +25,10 @@ MOST_GROWTH = 3
 ROUNDS = 2
 
 
+# That both stores let tenants take turns is tested without a service, too.
+@pytest.mark.parametrize(
+    "store_url", [pytest.param("sqlite", marks=pytest.mark.slow), "redis"], indirect=True
+)
 @pytest.mark.timeout(900)
 def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(
     tmp_path: Path, store_url: str, record_result: Callable[[str, str, str], None]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.evaluation.report.document import SECTIONS
+from ttmark.evaluation.report.document import SECTIONS, SETTLED
 from ttmark.evaluation.report.result import Result
 
 LIMIT_CPU_SECONDS = 15 * 60
@@ -22,7 +22,7 @@ def test_every_experiment_of_a_quick_run_ends_within_a_quarter_of_an_hour(tmp_pa
     command = [sys.executable, "-m", "ttmark.services", "eval", "all", "--quick", "--threads", "1"]
     subprocess.run([*command, "--out", str(tmp_path)], check=True, stdout=subprocess.DEVNULL)
     assert _cpu_seconds() - before < LIMIT_CPU_SECONDS
-    for experiment in SECTIONS.keys() - NOT_IN_ALL:
+    for experiment in SECTIONS.keys() - NOT_IN_ALL - SETTLED.keys():
         result = Result.load(tmp_path / f"{experiment}.json")
         assert all(table.rows for table in result.tables)
         assert all((tmp_path / f"{figure.name}.png").is_file() for figure in result.figures)

@@ -8,7 +8,6 @@ import pytest
 from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE
 from ttmark.evaluation.adversaries.falsified import falsified
 from ttmark.evaluation.adversaries.meaning import chrf, words_kept
-from ttmark.evaluation.adversaries.mixing import by_sentences, by_words
 from ttmark.evaluation.adversaries.word_classes import WORDS, WordClass, exchanged, word_class
 from ttmark.evaluation.edits import Edit, Material
 from ttmark.services.text_readings import text_readings
@@ -102,10 +101,3 @@ def test_what_is_left_of_a_text() -> None:
     assert words_kept("", "a") == 1.0
     assert chrf(TEXT, TEXT) == pytest.approx(100.0)
     assert chrf(TEXT, TEXT.upper()) < 50 < chrf(TEXT, TEXT.replace("rabbit", "hare"))
-
-
-def test_answers_are_mixed_in_turn() -> None:
-    first, second = "A1. A2. A3.", "B1. B2. B3. B4."
-    assert by_sentences([first]) == first
-    assert by_sentences([first, second]) == "A1. B2. A3. B4."
-    assert by_words(["a b c d e f", "p q r s"], 2) == "a b r s e f"

@@ -1,4 +1,4 @@
-"""`scrubbing`, `oracle` and `averaging` on the simulated model."""
+"""`scrubbing` and `oracle` on the simulated model."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from ttmark.evaluation.adversaries.rewriting import Rewriting, RewritingCell, rewriting
 from ttmark.evaluation.cells import SETTINGS, Cell, Setting
 from ttmark.evaluation.cli.app import eval_app
-from ttmark.evaluation.experiments.averaging import measure_mixed, pool_keys
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.report.result import Result
 from ttmark.evaluation.run import Run
@@ -56,25 +55,6 @@ def test_questions_help_who_asks_them(tmp_path: Path) -> None:
     assert success["removal", "p-value and heat", 40] == success["removal", "verdict", 40] == 1.0
     assert success["forgery", "p-value and heat", 40] == 1.0
     assert success["forgery", "verdict", 40] == success["forgery", "nothing", 40] == 0.0
-
-
-def test_a_mixed_text_is_asked_about_under_every_key_of_the_pool(tmp_path: Path) -> None:
-    lab = open_lab(tmp_path)
-    for pool in (1, 3):
-        cell = Cell("gumbel", 2, SETTING, 60, context_width=2, prompts=2, pool=pool)
-        keys = pool_keys(cell, 0)
-        assert len(keys) == pool
-        assert {cell.key(0, index) for index in range(40)} == set(keys)
-        rows = list(measure_mixed(lab, cell, 2, 2))
-        assert [(row.mix, row.mixed, row.texts) for row in rows] == [
-            ("none", 1, 4),
-            ("sentences in turn", 2, 2),
-            ("20 words in turn", 2, 2),
-            ("5 words in turn", 2, 2),
-        ]
-        assert rows[0].found[0].estimate >= 0.5
-    with pytest.raises(ValueError, match="no pool"):
-        pool_keys(Cell("gumbel", 2, SETTING, 60), 0)
 
 
 def test_sentences_are_reworded_each_by_an_answer_of_its_own(tmp_path: Path) -> None:

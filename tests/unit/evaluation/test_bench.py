@@ -1,4 +1,4 @@
-"""`ttmark bench detect` and what it is made of, and `ttmark bench schemas`."""
+"""`ttmark bench detect` and what it is made of."""
 
 import subprocess
 import sys
@@ -101,21 +101,6 @@ def test_a_name_in_brackets_is_text_on_the_terminal() -> None:
     console.print(Table("[title]", ("[a]",), (("rows[b].share",),), ("[note]",)).rich())
     shown = console.export_text()
     assert all(text in shown for text in ("[title]", "[a]", "rows[b].share", "[note]"))
-
-
-def test_filters_under_schemas_are_measured_beside_those_of_plain_text(tmp_path: Path) -> None:
-    target = tmp_path / "schemas.json"
-    arguments = ["schemas", "--model", "demo", "--threads", "1", "--tokens", "4", "--rounds", "1"]
-    result = CliRunner().invoke(bench_app(bulk_systems), [*arguments, "--json", str(target)])
-    assert result.exit_code == 0, result.output
-    rows = orjson.loads(target.read_bytes())["rows"]
-    assert [(row["text"], row["top_k"]) for row in rows] == [
-        ("schemas", 50),
-        ("schemas", 0),
-        ("plain", 50),
-        ("plain", 0),
-    ]
-    assert all(0 < row["share_of_filters"] < 1 and row["per_cpu_second"] > 0 for row in rows)
 
 
 def test_medians_of_the_rounds_are_compared_with_vllms() -> None:

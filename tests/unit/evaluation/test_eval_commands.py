@@ -44,15 +44,6 @@ def test_edits_are_measured_by_both_detectors_on_the_same_texts(tmp_path: Path) 
         assert row["gain"]["estimate"] == pytest.approx(gain)
 
 
-def test_texts_are_read_again_in_every_mode_of_detection(tmp_path: Path) -> None:
-    result = simulated(tmp_path, "retokenisation", "--texts", "3", "--length", "120", "--scheme", "gumbel")
-    assert result.exit_code == 0, result.output
-    rows = Outcome.load(tmp_path / "retokenisation.json").data
-    assert [row["mode"] for row in rows] == ["direct, phase 0", "direct, any phase", "aligned", "localized"]
-    assert all(row["changed"]["estimate"] == 0.0 and row["of_changed"] is None for row in rows)
-    assert all(row["from_text"] == row["from_tokens"] for row in rows)
-
-
 def test_different_answers_are_counted_prompt_by_prompt_marked_and_not(tmp_path: Path) -> None:
     sizes = ("--length", "4", "--prompt-count", "2", "--answers", "6", "--pool", "1", "--pool", "4")
     result = simulated(tmp_path, "diversity", *sizes)

@@ -21,16 +21,15 @@ SETTING = SamplingSetting(50, 0.95, 1.0)
 def test_profiles_are_compared_on_the_simulated_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gumbel, numbered = Profile("gumbel", 1, 2), Profile("gumbel", 2, 1, numbered=True)
-    monkeypatch.setattr(frontier, "PROFILES", (gumbel, Profile("synthid", 1, 2)))
-    monkeypatch.setattr(frontier, "OTHERS", (numbered,))
+    gumbel, pairs = Profile("gumbel", 1, 2), Profile("gumbel", 2, 1)
+    monkeypatch.setattr(frontier, "PROFILES", (gumbel, Profile("synthid", 1, 2), pairs))
     monkeypatch.setattr(frontier, "REPEATED", {gumbel: None})
     sizes = ("--texts", "2", "--length", "60", "--prompt-count", "2", "--same-key", "3", "--unmarked", "2")
     options = ("--model", "simulated", "--setting", "default", "--out", str(tmp_path))
     result = CliRunner().invoke(eval_app(), ["frontier", "--profile", "gumbel", *sizes, *options])
     assert result.exit_code == 0, result.output
     first, second, *crowds = Result.load(tmp_path / "frontier.json").data
-    assert (first["profile"]["numbered"], second["profile"]["numbered"]) == (False, True)
+    assert (first["profile"]["block_size"], second["profile"]["block_size"]) == (1, 2)
     assert first["kept"]["estimate"] == second["kept"]["estimate"] == 0.0
     assert first["rows"] < second["rows"]
     assert [(crowd["tokens"], crowd["requests"]) for crowd in crowds] == [

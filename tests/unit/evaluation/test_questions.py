@@ -73,12 +73,6 @@ def test_the_question_is_the_detection_services(block_size: int, pool: int) -> N
     assert found[1] > found[0]  # two readings
 
 
-def test_keys_that_are_found_are_counted_each_by_itself() -> None:
-    both = f"{marked(KEYS[0], 100)} {marked(KEYS[1], 100)}"
-    asked = question(keys=KEYS)
-    assert [asked.keys_found(one, 1e-2) for one in (marked(KEYS[0], 100), both, unmarked(3))] == [1, 2, 0]
-
-
 def test_heat_of_a_word_is_the_score_of_the_block_that_its_tokens_stand_in() -> None:
     asked, text = question(), marked(KEYS[0], 40)
     tokens = np.array(SOURCE.tokenizer.encode(text))

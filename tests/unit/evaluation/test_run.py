@@ -50,7 +50,6 @@ def test_cells_that_differ_have_names_that_differ() -> None:
         Cell("synthid", 2, SETTING, 20, max_branches=8),
         Cell("synthid", 2, SETTING, 20, pool=1),
         Cell("synthid", 2, SETTING, 20, pool=16),
-        Cell("synthid", 2, SETTING, 20, numbered=True),
         Cell("synthid", 2, SETTING, 20, prompts=10),
         Cell("synthid", 2, SETTING, 20, opening_bits=6.0),
         Cell("synthid", 2, SamplingSetting(50, 0.95, 0.99), 20),
