@@ -2,7 +2,6 @@
 
 import unicodedata
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from ttmark.shared.schemas.detection import Document, NormalizationReport
 from ttmark.shared.token_spans import byte_spans
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.pauses import aside
+from ttmark.shared.watermark.pauses import MadeOnce, aside
 
 Span = tuple[int, int]
 
@@ -27,7 +26,7 @@ class _Reading:
     text: str
     tokenizer: TextTokenizer | None
 
-    @cached_property
+    @MadeOnce
     def offsets(self) -> list[Span] | None:
         """Read when they are asked for: most answers hold none."""
         if self.tokenizer is None:

@@ -4,11 +4,12 @@ Loops call `pause` every few milliseconds. Neither call changes a result, and wi
 them they do nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
+T = TypeVar("T")
 # Steps of a loop in Python between two calls of `pause`: about two milliseconds.
 STEPS = 8192
 
@@ -21,6 +22,26 @@ class Interrupter(Protocol):
 
     def aside(self) -> AbstractContextManager[None]:
         """Surrounds a call that cannot be interrupted: others may go on meanwhile."""
+
+
+class MadeOnce(Generic[T]):
+    """A property whose value is made when it is first asked for, on the way to which there may be pauses.
+
+    `functools.cached_property` of Python 3.11 makes the values of all instances under one lock: who paused
+    would keep it from those that have the turn, and none would go on.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> T:
+        value: T = self._make(instance)
+        instance.__dict__[self._name] = value  # which is found before this descriptor from now on
+        return value
 
 
 _interrupter: ContextVar[Interrupter | None] = ContextVar("interrupter", default=None)

@@ -8,7 +8,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens
 from ttmark.shared.watermark.foreign.torch_random import Permutation, randperm
-from ttmark.shared.watermark.pauses import aside, pause
+from ttmark.shared.watermark.pauses import MadeOnce, aside, pause
 
 _TABLE_SIZE = 1_000_003
 _SEED_LIMIT = (1 << 64) - 1
@@ -95,7 +95,7 @@ class Kgw(ForeignMark):
         products = np.int64(self.hashing_key) * hashed * hashed[-1]  # wraps, as torch's does
         return int(products.min()) % _SEED_LIMIT & 0xFFFFFFFF
 
-    @cached_property
+    @MadeOnce
     def _table(self) -> NDArray[np.int64]:
         return _hash_table(self.hashing_key)
 

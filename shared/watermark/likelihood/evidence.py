@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
 from ttmark.shared.watermark.likelihood.sharp import NullTail, draw_seed, gate
+from ttmark.shared.watermark.pauses import MadeOnce
 from ttmark.shared.watermark.schemes.base import Parameter
 from ttmark.shared.watermark.tails import corrected
 from ttmark.shared.watermark.watermark import Watermark
@@ -112,7 +113,7 @@ class LikelihoodTest:
         self._least = {"where_it_matters": gate(self._needed), "always": -math.inf, "never": math.inf}[sharp]
         self._secret = secret
 
-    @cached_property
+    @MadeOnce
     def _tail(self) -> NullTail:
         seed = draw_seed(self._secret, self._watermark.null.name, self._chain, self._tokens.tobytes())
         return NullTail.draw(self._passes, self._chain, -self._needed, seed)

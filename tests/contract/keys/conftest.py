@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import redis
 
+from tests.contract.keys.secured_redis import SecuredRedis, start_secured
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.vault.open_store import open_store
@@ -150,6 +151,20 @@ def redis_server(shared_redis: RedisServer) -> RedisServer:
     with shared_redis.client() as client:
         client.flushall()
     return shared_redis
+
+
+@pytest.fixture(scope="module")
+def secured(
+    start_redis: Callable[..., RedisServer],
+    shared_redis: RedisServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> SecuredRedis:
+    """A server with the files of `deploy/redis`: TLS and the three roles."""
+    if shutil.which("openssl") is None:
+        pytest.fail("openssl is missing; install it with: apt-get install openssl", pytrace=False)
+    folder = tmp_path_factory.mktemp("secured")
+    confirms_writes = shared_redis.confirms_writes
+    return start_secured(start_redis, folder, free_port(), confirms_writes=confirms_writes)
 
 
 @pytest.fixture(params=["sqlite", "redis"])

@@ -1,15 +1,11 @@
 """TLS and the three roles of `deploy/redis`, on a server that runs with exactly those files."""
 
 import asyncio
-import os
 import re
 import secrets
-import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ import pytest
 import redis
 from typer.testing import CliRunner, Result
 
+from tests.contract.keys.secured_redis import DEPLOY, SecuredRedis
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
 from ttmark.services.cases import open_case_store
 from ttmark.services.cli.main import app
@@ -34,7 +31,6 @@ from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.open_store import open_store
 from ttmark.shared.vault.store import RecordStore
 
-DEPLOY = Path(__file__).parents[3] / "deploy" / "redis"
 SIGNED_OFF = '1:{"known":{},"reported_at":"2020-01-01T00:00:00Z","serves_until":"2020-01-01T00:00:00Z"}'
 ROLES = ("operator", "gen", "detect")
 SERVICES = ("gen", "detect")
@@ -51,47 +47,6 @@ ALLOWED = {
     | {"zadd", "zrem", "zscore", "zrange", "zrangebyscore", "xadd", "xlen", "xack", "xdel", "xclaim"}
     | {"xautoclaim", "xpending", "xreadgroup", "xgroup|create"},
 }
-
-
-@dataclass
-class SecuredRedis:
-    """The server and the folder that `provision.sh` made."""
-
-    port: int
-    folder: Path
-    confirms_writes: bool
-
-    def url(self, role: str) -> str:
-        url = (self.folder / f"{role}.url").read_text().strip()
-        return url if self.confirms_writes else url.replace("&durability=aof", "")
-
-    def client(self, role: str) -> redis.Redis:
-        password = self.url(role).split(":")[2].split("@")[0]
-        ca = str(self.folder / "ca.crt")
-        return redis.Redis(
-            host="127.0.0.1", port=self.port, ssl=True, ssl_ca_certs=ca, username=role, password=password
-        )
-
-
-@pytest.fixture(scope="module")
-def secured(
-    start_redis: Callable[..., Any], shared_redis: Any, tmp_path_factory: pytest.TempPathFactory
-) -> SecuredRedis:
-    if shutil.which("openssl") is None:
-        pytest.fail("openssl is missing; install it with: apt-get install openssl", pytrace=False)
-    folder = tmp_path_factory.mktemp("secured")
-    port = shared_redis.port + 1
-    subprocess.run(
-        [DEPLOY / "provision.sh", folder, "127.0.0.1"], check=True, env=os.environ | {"PORT": str(port)}
-    )
-    if not shared_redis.confirms_writes:
-        users = folder / "server" / "users.acl"
-        users.write_text(re.sub(r" \+(waitaof|client\|setinfo)", "", users.read_text()))
-    config = (DEPLOY / "redis.conf").read_text().replace("/etc/redis/secrets", str(folder / "server"))
-    config = config.replace("dir /data", f"dir {folder}")
-    (folder / "redis.conf").write_text(config)
-    start_redis(str(folder / "redis.conf"), folder=folder, port=port, tls=True)
-    return SecuredRedis(port, folder, shared_redis.confirms_writes)
 
 
 @pytest.fixture

@@ -5,10 +5,13 @@ import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
-from ttmark.shared.watermark.pauses import aside, pause
+from ttmark.shared.watermark import Watermark
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
+from ttmark.shared.watermark.pauses import MadeOnce, aside, pause
 
 PATIENCE = 30.0
 
@@ -212,3 +215,41 @@ async def test_work_in_the_background_has_every_turn_that_nobody_else_wants() ->
     queue = queue_of_one()
     assert await asyncio.wait_for(queue.run("a", 1, lambda: 7, background=True), PATIENCE) == 7
     assert queue.depth == 0
+
+
+class Slow:
+    """Makes a value with pauses on the way."""
+
+    @MadeOnce
+    def value(self) -> int:
+        for _ in range(9):
+            pause()
+            with aside():
+                pass
+        return 7
+
+
+def test_a_value_is_made_once() -> None:
+    slow = Slow()
+    assert slow.value == 7
+    assert vars(slow) == {"value": 7}
+
+
+async def test_jobs_that_pause_while_they_make_a_value_keep_no_other_from_making_its_own() -> None:
+    queue = queue_of_one()
+    answers = await asyncio.wait_for(
+        asyncio.gather(*(queue.run("a", 1, lambda: Slow().value) for _ in range(4))), PATIENCE
+    )
+    assert answers == [7] * 4
+
+
+async def test_marked_texts_that_are_examined_at_the_same_time_are_all_answered() -> None:
+    """Each draws for its p-value, with pauses."""
+    queue, watermark = queue_of_one(), Watermark("gumbel", 2)
+
+    def examine() -> int:
+        tokens = np.random.default_rng(1).integers(0, 1_000, 300)
+        return LikelihoodTest(watermark, tokens, sharp="always").under([bytes(range(16))]).draws
+
+    draws = await asyncio.wait_for(asyncio.gather(*(queue.run("a", 1, examine) for _ in range(4))), PATIENCE)
+    assert min(draws) > 0

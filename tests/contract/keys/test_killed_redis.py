@@ -1,0 +1,107 @@
+"""A Redis with the files of `deploy/redis` is killed or paused: what was written stays, and jobs end."""
+
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+import redis
+
+from tests.contract.keys.secured_redis import SecuredRedis
+from tests.harness.job_tenants import JobAsker, provision
+from tests.integration.detect.service_figures import free_port, running, service_environment
+from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
+from ttmark.evaluation.inputs import read_human_texts
+from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
+from ttmark.services.cases import open_case_store
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.open_store import open_store
+
+DOCUMENTS = 40
+LEASE_SECONDS = 2
+AWAY_SECONDS = 2.0
+
+
+async def test_what_the_roles_wrote_outlasts_a_kill_of_the_server(
+    secured: SecuredRedis,
+) -> None:
+    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
+    kek = KeyEncryptionKey(bytes(32))
+    kept = []
+    for _ in range(2):  # the second time a transaction is the first thing that the server writes
+        key_id, case = f"k{secrets.token_hex(4)}", KeptCase(secrets.token_hex(4), "t", b"sealed", 9.0)
+        store, cases = open_store(secured.url("operator")), open_case_store(secured.url("detect"))
+        await KeyRing(store, kek).create(key_id, tenant="t", profile=profile)
+        token, _ = await TokenRegistry(store, kek).create(tenant="t", scopes=[Scope.DETECT])
+        await cases.keep(case, CaseRoom(10_000, 10_000))
+        kept.append((key_id, token, case))
+        secured.server.kill()
+        secured.server.start()
+        for known_key, known_token, known_case in kept:
+            assert known_key in [key.key_id for key in await KeyRing(store, kek).list()]
+            await TokenRegistry(store, kek).authenticate(known_token)
+            assert await cases.get("t", known_case.case_id) == known_case
+        await store.close()
+        await cases.close()
+
+
+@pytest.fixture(scope="module")
+def asker(secured: SecuredRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JobAsker]:
+    """Makes jobs at a detection service over that Redis."""
+    folder = tmp_path_factory.mktemp("service")
+    tokens = asyncio.run(provision(folder, secured.url("operator")))
+    port = free_port()
+    environment = service_environment(folder, port) | {
+        "TTMARK_STORE_URL": secured.url("detect"),
+        "TTMARK_STATE": str(folder),
+        "TTMARK_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
+    }
+    with (
+        running([sys.executable, "-m", "ttmark.services", "serve", "detect"], port, environment),
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        yield JobAsker(client, tokens["dear"])
+
+
+def is_claimed(secured: SecuredRedis) -> bool:
+    """Whether a worker has a part."""
+    with secured.client("detect") as client:
+        try:
+            return client.xpending("{ttmark}:jobs:parts:dear", "workers")["pending"] > 0
+        except redis.ResponseError:  # no part yet
+            return False
+
+
+def until(condition: Callable[[], bool], seconds: float = 40) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("fault", ["killed", "paused"])
+def test_a_job_comes_to_its_end_though_redis_was_away(
+    secured: SecuredRedis, asker: JobAsker, fault: str
+) -> None:
+    text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))[:1_000]
+    job = asker.make("combined", [text] * DOCUMENTS)
+    until(lambda: is_claimed(secured))
+    if fault == "killed":
+        secured.server.kill()
+        time.sleep(AWAY_SECONDS)
+        secured.server.start()
+    else:
+        secured.server.pause()
+        time.sleep(AWAY_SECONDS)
+        secured.server.resume()
+    until(lambda: asker.status(job)["status"] == "finished")
+    done = asker.status(job)
+    assert (done["answered"], done["failed"]) == (DOCUMENTS, 0)
