@@ -10,7 +10,7 @@ from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.chat_format import ChatFormat
 from ttmark.gen_service.api.completion_format import CompletionFormat
 from ttmark.gen_service.api.event_schema import event_content
-from ttmark.gen_service.api.json_route import JsonRoute
+from ttmark.gen_service.api.json_route import IgnoringRoute, JsonRoute
 from ttmark.gen_service.api.models import describe
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
@@ -89,7 +89,8 @@ def generation_router(
     backend: GenerationBackend, pipeline: Pipeline, verifier: Verifier, reader: Reader
 ) -> APIRouter:
     """All routes that need a token."""
-    router = APIRouter(prefix="/v1", tags=["generation"], route_class=JsonRoute)
+    route = IgnoringRoute if backend.ignore_unknown_fields else JsonRoute
+    router = APIRouter(prefix="/v1", tags=["generation"], route_class=route)
 
     @router.post("/completions", response_model=CompletionResponse, responses=COMPLETION_RESPONSES)
     async def completions(body: CompletionRequest, caller: Caller, request: Request) -> Response:

@@ -6,7 +6,16 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 from pydantic_core import PydanticCustomError
 
 from ttmark.shared.schemas.completions import FinishReason
-from ttmark.shared.schemas.fields import NotTaken, OnlyFalse, WholeNumber, is_none, not_supported, says
+from ttmark.shared.schemas.fields import (
+    Ignored,
+    NotTaken,
+    OnlyFalse,
+    OnlyTrue,
+    WholeNumber,
+    is_none,
+    not_supported,
+    says,
+)
 from ttmark.shared.schemas.request_part import RequestPart
 from ttmark.shared.schemas.sampling import ChoiceFields, Usage
 from ttmark.shared.schemas.tools import CallDelta, MadeCall, ToolCall, ToolChoice, Tools
@@ -22,6 +31,8 @@ class TextPart(RequestPart):
 
     type: Literal["text"]
     text: str
+    cache_control: Ignored = None
+    prompt_cache_breakpoint: Ignored = None
 
 
 _TOLD: list[JsonValue] = [
@@ -59,6 +70,13 @@ class ChatMessage(RequestPart):
         str | Annotated[list[TextPart], Field(fail_fast=True)] | None,
         says("must be a string or a list of text parts; nothing else is supported"),
     ] = Field(default=None, validate_default=True, description="May be null beside `tool_calls` alone.")
+    function_call: NotTaken = None
+    audio: NotTaken = None
+    name: Ignored = None
+    refusal: Ignored = None
+    annotations: Ignored = None
+    reasoning: Ignored = None
+    reasoning_content: Ignored = None
 
     @field_validator("tool_call_id")
     @classmethod
@@ -160,10 +178,12 @@ class ChatRequest(ChoiceFields):
     function_call: Annotated[Literal["none", "auto"] | None, not_supported("none and auto")] = None
     reasoning_effort: Annotated[Literal["none"] | None, not_supported("none")] = None
     verbosity: Annotated[Literal["medium"] | None, not_supported("medium")] = None
-    store: OnlyFalse = None
     audio: NotTaken = None
     moderation: NotTaken = None
     web_search_options: NotTaken = None
+    add_generation_prompt: OnlyTrue = None
+    continue_final_message: OnlyFalse = None
+    prediction: Ignored = None
 
 
 class ChatTopLogprob(BaseModel):

@@ -4,7 +4,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ttmark.shared.schemas.fields import NonEmptyText, WholeNumber, says
+from ttmark.shared.schemas.fields import (
+    Ignored,
+    NonEmptyText,
+    OnlyFalse,
+    OnlyTrue,
+    WholeNumber,
+    says,
+)
 from ttmark.shared.schemas.request_part import RequestPart
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
@@ -32,6 +39,8 @@ class StreamOptions(RequestPart):
     """What a stream contains besides the text."""
 
     include_usage: bool | None = Field(default=None, description="Ends the stream with token counts.")
+    continuous_usage_stats: OnlyFalse = None
+    include_obfuscation: Ignored = None
 
 
 class SamplingFields(RequestPart):
@@ -73,6 +82,19 @@ class SamplingFields(RequestPart):
         default=None, description="Adds `token_ids` and `prompt_token_ids` to each choice."
     )
     watermark: WatermarkOptions | None = None
+    store: OnlyFalse = None
+    skip_special_tokens: OnlyTrue = None
+    spaces_between_special_tokens: OnlyTrue = None
+    include_stop_str_in_output: OnlyFalse = None
+    metadata: Ignored = None
+    prompt_cache_key: Ignored = None
+    prompt_cache_options: Ignored = None
+    prompt_cache_retention: Ignored = None
+    safety_identifier: Ignored = None
+    service_tier: Ignored = None
+    request_id: Ignored = None
+    priority: Ignored = None
+    cache_salt: Ignored = None
 
 
 class ChoiceFields(SamplingFields):

@@ -154,7 +154,9 @@ def build_service(
 ) -> Service:
     """A service over a generator, not listening yet; `given` are rules of the backend, and limits."""
     rules = {
-        name: given.pop(name) for name in ("labels", "manifests", "opening_bits", "policy") if name in given
+        name: given.pop(name)
+        for name in ("ignore_unknown_fields", "labels", "manifests", "opening_bits", "policy")
+        if name in given
     }
     registry = CollectorRegistry()
     audit: list[AuditEvent] = []
