@@ -214,11 +214,38 @@ def test_a_malformed_body_is_a_400(fake: Any, path: str, body: bytes) -> None:
 
 
 def test_numbers_appear_in_the_message_about_the_context_length(fake: Any) -> None:
-    response = fake.http().post("/v1/completions", json=GOOD_COMPLETION | {"max_tokens": 253})
-    message = response.json()["error"]["message"]
-    assert "4 tokens" in message
-    assert "253" in message
-    assert "256" in message
+    asked = GOOD_COMPLETION | {"max_tokens": 255}
+    message = fake.http().post("/v1/completions", json=asked).json()["error"]["message"]
+    assert message == (
+        "This model's maximum context length is 256 tokens. The prompt has 4 tokens and max_tokens is 255, "
+        "together 3 tokens over."
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "said"),
+    [
+        ("/v1/completions", {"max_tokens": 253}, "together 1 token over."),
+        ("/v1/completions", {"prompt": [1] * 260}, "The prompt has 260 tokens, 4 tokens over."),
+        ("/v1/chat/completions", {"max_tokens": 256}, "tokens over."),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "x" * 256}], "max_tokens": None},
+            "tokens over what leaves room for an answer.",
+        ),
+        ("/v1/responses", {"max_output_tokens": 256}, "tokens over."),
+    ],
+)
+def test_a_full_context_is_said_before_a_stream_begins_with_the_tokens_over(
+    service: Any, path: str, change: dict[str, Any], said: str
+) -> None:
+    good = {"/v1/completions": GOOD_COMPLETION, "/v1/responses": GOOD_RESPONSE}.get(path, GOOD_CHAT)
+    answer = service.http().post(path, json=good | change | {"stream": True})
+    assert answer.headers["Content-Type"] == "application/json"
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "context_length_exceeded")
+    assert error["message"].startswith("This model's maximum context length is 256 tokens. ")
+    assert error["message"].endswith(said)
 
 
 def test_a_body_over_the_limit_is_a_413(fake: Any) -> None:
