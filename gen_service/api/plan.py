@@ -81,9 +81,9 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     if body.echo and body.logprobs is not None:
         raise BadRequest("logprobs: not available together with echo.", param="logprobs")
     _check_count(len(body.prompts), body.choices, backend.limits.max_completions)
+    field, form = asked_form(body)
     prompts = await completion_prompts(body, model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
-    field, form = asked_form(body)
     grammar = await response_grammar(form, None, model, ignore_eos=bool(body.ignore_eos), field=field)
     return _plan(
         "cmpl-",
@@ -109,6 +109,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
     tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, model)
+    field, form = asked_form(body, tools)
     prompt = await chat_prompt(
         body.messages,
         model,
@@ -120,7 +121,6 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     room = _room(prompt, model, "messages")
     max_tokens = body.max_completion_tokens or body.max_tokens or model.sampling.answer_tokens(room)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    field, form = asked_form(body)
     grammar = await response_grammar(form, tools, model, ignore_eos=bool(body.ignore_eos), field=field)
     plan = _plan(
         "chatcmpl-",

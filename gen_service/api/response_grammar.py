@@ -33,18 +33,16 @@ async def response_grammar(
     """The grammar of a request; None where it asks for text. Compiled in a thread of the model's own.
 
     Args:
-        asked: the form of the answer, which the request calls `field`.
+        asked: the form of the answer, which the request calls `field`; JSON or text where there are tools.
         tools: that it may call.
 
     Raises:
-        BadRequest: what is asked for cannot be kept to, or `ignore_eos` or tools contradict it.
+        BadRequest: what is asked for cannot be kept to, or `ignore_eos` contradicts it.
         UnsupportedFeature: the model cannot be held to a grammar.
     """
     schema, source = _schema(asked), _source(asked)
     if tools is None and source is None:
         return None
-    if tools is not None and source is not None and schema is None:
-        raise BadRequest(f"{field}: not available together with tools.", param=field)
     field = field if tools is None else "tools"
     if ignore_eos:
         raise BadRequest(f"ignore_eos: not available together with {field}.", param="ignore_eos")

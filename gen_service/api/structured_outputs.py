@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from ttmark.gen_service.api.tools import ToolUse
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.chat import (
     ChatRequest,
@@ -21,16 +22,20 @@ from ttmark.shared.schemas.sampling import ChoiceFields
 Asked = tuple[str, ResponseFormat | None]
 
 
-def asked_form(body: ChoiceFields) -> Asked:
+def asked_form(body: ChoiceFields, tools: ToolUse | None = None) -> Asked:
     """The field that asks for a form, and the form; None where any text will do.
 
     Raises:
-        BadRequest: two fields ask for one, or what one holds is no schema.
+        BadRequest: two fields ask for one, what one holds is no schema, or tools may be called beside another
+            form than JSON.
     """
     first, *others = [*_asked(body), ("response_format", None)]
     if len(others) > 1:
         field = others[0][0]
         raise BadRequest(f"{field}: not available together with {first[0]}.", param=field)
+    field, form = first
+    if tools is not None and isinstance(form, RegexFormat | ChoiceFormat | GrammarFormat):
+        raise BadRequest(f"{field}: not available together with tools.", param=field)
     return first
 
 
