@@ -99,7 +99,7 @@ BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"max_completion_tokens": 0}, (400, INVALID, "max_completion_tokens")),
     ({"tools": [{"type": "function"}]}, (400, INVALID, "tools[0].function")),
     ({"functions": [{}]}, (400, INVALID, "functions")),
-    ({"response_format": {"type": "grammar"}}, (400, INVALID, "response_format")),
+    ({"response_format": {"type": "gramar"}}, (400, INVALID, "response_format")),
     ({"modalities": ["audio"]}, (400, INVALID, "modalities")),
     ({"tool_choice": "required"}, (400, INVALID, "tool_choice")),
     (
