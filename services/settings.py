@@ -200,6 +200,12 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         description="What holds where a request names no temperature, top-p, top-k, min-p or repetition "
         "penalty: `model`: what the model's `generation_config.json` says; `openai`: temperature 1 alone.",
     )
+    unknown_fields: Literal["refuse", "ignore"] = Field(
+        default="refuse",
+        description="What becomes of a field that nobody knows: `refuse`: the request gets a 400 that names "
+        "it; `ignore`: the answer lists it in the header `Warning`. In `watermark` they are refused in any "
+        "case.",
+    )
     playground: bool = Field(
         default=False,
         description="Serve a page at `/playground` on which people with an access token watch a text being "

@@ -7,6 +7,7 @@ from ttmark.shared.schemas.watermark_block import Detectability, WatermarkBlock
 
 STATUS = "X-TTMark-Status"
 DETECTABILITY = "X-TTMark-Detectability"
+WARNING = "Warning"
 PENDING = "pending"
 """Of a stream that is to be marked: what came of it is in its last event."""
 
@@ -33,6 +34,10 @@ def described_headers() -> dict[str, Any]:
         DETECTABILITY: {
             "description": "`detectability` of the `watermark` block, where that has one; not of a stream.",
             "schema": {"enum": ["strong", "weak", "none"]},
+        },
+        WARNING: {
+            "description": "The fields of the request that nobody knows, where the service ignores them.",
+            "schema": {"type": "string"},
         },
     }
 

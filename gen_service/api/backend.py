@@ -103,6 +103,7 @@ class GenerationBackend:
         manifests: which completions end in a signed manifest.
         labels: the visible label of completions.
         opening_bits: surprise of a completion's tokens before its first mark.
+        ignore_unknown_fields: answers requests that have fields which nobody knows.
         draw_secret: seeds the draws of a verification's p-values; no watermark key.
     """
 
@@ -115,6 +116,7 @@ class GenerationBackend:
     manifests: ManifestRule = field(default_factory=ManifestRule)
     labels: LabelRule = field(default_factory=LabelRule)
     opening_bits: float = 0.0
+    ignore_unknown_fields: bool = False
     draw_secret: bytes = b""
 
     def model(self, model_id: str) -> ServedModel:

@@ -1,6 +1,7 @@
 """From a conversation to the text that the model continues, by the tokenizer's own template."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import TemplateError
@@ -15,6 +16,7 @@ _STEPS = 1_000_000
 # Of the prompt's limit: a template joins and copies what it writes several times.
 _COPIES = 16
 _MOST_CHARACTERS = 1_000_000
+_OURS = frozenset({"messages", "tools", "add_generation_prompt"})
 
 
 class ChatTemplate:
@@ -43,22 +45,32 @@ class ChatTemplate:
         field: str = "messages",
         most: int = _MOST_CHARACTERS,
         tools: Sequence[Mapping[str, Any]] = (),
+        variables: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        opens_answer: bool = True,
     ) -> str:
-        """The prompt: the conversation and the opening of the assistant's next message.
+        """The prompt: the conversation and, if it `opens_answer`, the opening of the next message.
 
         Args:
             field: what the request calls the conversation.
             most: characters that the prompt may have.
             tools: as OpenAI's chat API writes them.
+            variables: further ones of the template.
 
         Raises:
-            BadRequest: the template refuses this conversation, for instance its order of roles, or does too
-                much on it.
+            BadRequest: a variable is not the caller's to set; the template refuses this conversation, for
+                instance its order of roles, or does too much on it.
             ContextLengthExceeded: the prompt is longer than `most`.
         """
+        if taken := [name for name in variables if name in self._special_tokens or name in _OURS]:
+            raise BadRequest(
+                f"chat_template_kwargs: {taken[0]} is set by the service.", param="chat_template_kwargs"
+            )
         try:
             with self._environment.spending(_STEPS + _COPIES * most):
-                return self._written(messages, field, most, tools)
+                return self._written(
+                    messages, field, most, tools, {**variables, "add_generation_prompt": opens_answer}
+                )
         except ContextLengthExceeded:
             raise
         except TemplateTooLarge as error:
@@ -78,15 +90,14 @@ class ChatTemplate:
         field: str,
         most: int,
         tools: Sequence[Mapping[str, Any]],
+        variables: Mapping[str, Any],
     ) -> str:
         pieces: list[str] = []
         written = 0
         taught = self.tool_format.taught
         told = turns(messages) if taught else turns_in_words(messages, tools)
         shown = {"tools": list(tools)} if tools and taught else {}
-        for piece in self._template.generate(
-            messages=told, add_generation_prompt=True, **shown, **self._special_tokens
-        ):
+        for piece in self._template.generate(messages=told, **shown, **self._special_tokens, **variables):
             written += len(piece)
             if written > most:
                 raise ContextLengthExceeded(

@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal
 
 from tokenizers import Tokenizer
@@ -60,6 +61,9 @@ class ConversationEncoder:
         field: str,
         most: int,
         tools: Sequence[Mapping[str, Any]] = (),
+        variables: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        opens_answer: bool = True,
     ) -> tuple[str, tuple[int, ...]]:
         """The prompt, as text and as token ids.
 
@@ -67,6 +71,8 @@ class ConversationEncoder:
             field: what the request calls the conversation.
             most: characters that the prompt may have.
             tools: as OpenAI's chat API writes them.
+            variables: further ones of the template.
+            opens_answer: whether the opening of the assistant's next message ends it.
 
         Raises:
             BadRequest: the template refuses the conversation; a message holds a control token and the rule
@@ -74,10 +80,12 @@ class ConversationEncoder:
             ContextLengthExceeded: the prompt has more characters.
         """
         if self._rule == "control" or not self._control_ids:
-            text = self._template.render(messages, field, most, tools)
+            text = self._template.render(messages, field, most, tools, variables, opens_answer=opens_answer)
             return text, tuple(self._backend.encode(text, add_special_tokens=False).ids)
         shown = [self._quoted_value(tool, "tools") for tool in tools]
-        rendered = self._template.render([self._quote(each, field) for each in messages], field, most, shown)
+        given = self._quoted_value(variables, "chat_template_kwargs")
+        quoted = [self._quote(each, field) for each in messages]
+        rendered = self._template.render(quoted, field, most, shown, given, opens_answer=opens_answer)
         named = self._control.sub(lambda match: self._names[match[0]], rendered)
         plain = self._quoted.sub(lambda match: self._texts[match[0]], named)
         read = self._twin.encode(plain, add_special_tokens=False).ids

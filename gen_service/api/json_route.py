@@ -1,12 +1,20 @@
-"""Routes that take the body as `JsonBodyMiddleware` has parsed it, instead of parsing it again."""
+"""Routes that take the body as `JsonBodyMiddleware` has parsed it, and name fields that nobody knows."""
 
-from collections.abc import Callable, Coroutine
+import re
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
+from ttmark.gen_service.api.answer_headers import WARNING
 from ttmark.shared.http.json_body import PARSED_JSON
+from ttmark.shared.http.service_errors import BadRequest
+from ttmark.shared.schemas.unknown_fields import unknown_fields
+
+Handle = Callable[[Request], Coroutine[Any, Any, Response]]
+_MOST_NAMED = 20
 
 
 class _ParsedRequest(Request):
@@ -15,13 +23,57 @@ class _ParsedRequest(Request):
 
 
 class JsonRoute(APIRoute):
-    """For `APIRouter(route_class=JsonRoute)`."""
+    """For `APIRouter(route_class=JsonRoute)`: a body with an unknown field is refused."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handle:
         """The framework's handler, given a request that knows its body already."""
         handle = super().get_route_handler()
 
         async def handle_parsed(request: Request) -> Response:
             return await handle(_ParsedRequest(request.scope, request.receive))
 
-        return handle_parsed
+        if self.body_field is None:
+            return handle_parsed
+        return self.named(handle_parsed, self.body_field.field_info.annotation)
+
+    def named(self, handle: Handle, body: Any) -> Handle:
+        """A handler that names an unknown field of a `body` before anything else that is wrong with it."""
+
+        async def refuse_by_name(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError:
+                parsed = request.scope["state"].get(PARSED_JSON)
+                unknown = next(unknown_fields(body, parsed), None)
+                if unknown is None:
+                    raise
+                raise BadRequest(unknown.message, param=unknown.path) from None
+
+        return refuse_by_name
+
+
+class IgnoringRoute(JsonRoute):
+    """Leaves unknown fields aside and lists them in a header; those in parts of our own are refused."""
+
+    def named(self, handle: Handle, body: Any) -> Handle:
+        """A handler that takes the fields out of the body first."""
+        refuse = super().named(handle, body)
+
+        async def ignore_by_name(request: Request) -> Response:
+            parsed = request.scope["state"].get(PARSED_JSON)
+            ignored = [unknown for unknown in unknown_fields(body, parsed) if not unknown.closed]
+            for unknown in ignored:
+                del unknown.holder[unknown.name]
+            response = await refuse(request)
+            if ignored:
+                response.headers[WARNING] = _warning([unknown.path for unknown in ignored])
+            return response
+
+        return ignore_by_name
+
+
+def _warning(paths: Sequence[str]) -> str:
+    """A warning as RFC 7234 writes it; what a header cannot hold is a question mark."""
+    named = [re.sub(r"[^\w.\[\]-]", "?", path, flags=re.ASCII) for path in paths[:_MOST_NAMED]]
+    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    return f'299 - "Ignored: {", ".join(named)}{more}"'

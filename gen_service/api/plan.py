@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
+from ttmark.gen_service.api.bad_words import bad_word_ids
 from ttmark.gen_service.api.key_selection import check_carried, choose_marking
 from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.gen_service.api.marking_policy import Traffic
 from ttmark.gen_service.api.pool import markings
-from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
+from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
 from ttmark.gen_service.api.response_grammar import response_grammar
 from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
+from ttmark.gen_service.api.structured_outputs import asked_form
 from ttmark.gen_service.api.tools import ToolUse, tool_use
 from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.engine import GenerationRequest
@@ -79,10 +81,21 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     if body.echo and body.logprobs is not None:
         raise BadRequest("logprobs: not available together with echo.", param="logprobs")
     _check_count(len(body.prompts), body.choices, backend.limits.max_completions)
+    field, form = asked_form(body)
     prompts = await completion_prompts(body, model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
+    grammar = await response_grammar(form, None, model, ignore_eos=bool(body.ignore_eos), field=field)
     return _plan(
-        "cmpl-", body, model, marking, prompts, max_tokens, body.logprobs, caller=caller, backend=backend
+        "cmpl-",
+        body,
+        model,
+        marking,
+        prompts,
+        max_tokens,
+        body.logprobs,
+        grammar,
+        caller=caller,
+        backend=backend,
     )
 
 
@@ -96,17 +109,19 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
     tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, model)
+    field, form = asked_form(body, tools)
     prompt = await chat_prompt(
         body.messages,
         model,
         field="messages",
         label=backend.labels.label,
         tools=tools.shown if tools else (),
+        variables=body.chat_template_kwargs or {},
     )
     room = _room(prompt, model, "messages")
     max_tokens = body.max_completion_tokens or body.max_tokens or model.sampling.answer_tokens(room)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    grammar = await response_grammar(body.response_format, tools, model, ignore_eos=bool(body.ignore_eos))
+    grammar = await response_grammar(form, tools, model, ignore_eos=bool(body.ignore_eos), field=field)
     plan = _plan(
         "chatcmpl-",
         body,
@@ -167,12 +182,22 @@ def _check_count(prompts: int, choices: int, limit: int) -> None:
         )
 
 
+def _check_beside_grammar(body: SamplingFields) -> None:
+    """Refuses what could forbid all that a grammar allows."""
+    for field in ("min_tokens", "bad_words"):
+        if getattr(body, field):
+            raise BadRequest(
+                f"{field}: not available together with tools or a form of the answer.", param=field
+            )
+
+
 def _room(prompt: Prompt, model: ServedModel, field: str) -> int:
     room = model.generator.context_length - len(prompt.token_ids)
     if room < 1:
         raise ContextLengthExceeded(
-            f"The messages have {len(prompt.token_ids)} tokens, which leaves no room in the model's context "
-            f"length of {model.generator.context_length} tokens.",
+            f"{context_limit(model.generator.context_length)} The messages have "
+            f"{counted(len(prompt.token_ids), 'token')}, {counted(1 - room, 'token')} over what leaves room "
+            "for an answer.",
             param=field,
         )
     return room
@@ -203,7 +228,11 @@ def _plan(
         max_tokens=max_tokens,
         logprobs=logprobs,
         vocab_size=model.generator.vocab_size,
+        ends=model.generator.eos_token_ids,
+        bad_words=bad_word_ids(body.bad_words or (), model.generator.tokenizer),
     )
+    if grammar is not None:
+        _check_beside_grammar(body)
     traffic = Traffic(
         caller=caller,
         options=body.watermark or WatermarkOptions(),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -63,11 +64,14 @@ async def chat_prompt(
     field: str,
     label: Label | None,
     tools: Sequence[Mapping[str, Any]] = (),
+    variables: Mapping[str, Any] = MappingProxyType({}),
+    opens_answer: bool = True,
 ) -> Prompt:
     """The conversation as the model's chat template writes it; the template sets special tokens itself.
 
     `field` is what the request calls it; `label` stands in earlier answers, and is none of the model's words.
-    The template shows the `tools` to the model.
+    The template shows the `tools` to the model, and reads the `variables`. With
+    `opens_answer` the opening of an answer ends it.
 
     Raises:
         UnsupportedFeature: the tokenizer has no chat template.
@@ -79,11 +83,13 @@ async def chat_prompt(
         raise UnsupportedFeature(
             "The model's tokenizer has no chat template; use /v1/completions.", param=field
         )
-    shown = len(json.dumps(list(tools), ensure_ascii=False)) if tools else 0
+    shown = len(json.dumps([*tools, dict(variables)], ensure_ascii=False)) if tools or variables else 0
     if sum(map(_characters, messages)) + shown > model.most_characters:
         raise _too_many_characters("The messages have", model, field)
-    encode = partial(model.conversations.encode, messages, field, model.most_characters, tools)
-    text, token_ids = await run_in_threadpool(encode)
+    encode, most = model.conversations.encode, model.most_characters
+    text, token_ids = await run_in_threadpool(
+        encode, messages, field, most, tools, variables, opens_answer=opens_answer
+    )
     return _prompt(text, token_ids)
 
 
@@ -102,7 +108,8 @@ def check_text(text: str | list[int], model: ServedModel, field: str) -> None:
     limit = generator.context_length
     if len(text) > limit:
         raise ContextLengthExceeded(
-            f"{subject} {len(text)} tokens, more than the model's context length of {limit} tokens.",
+            f"{context_limit(limit)} {subject} {len(text)} tokens, "
+            f"{counted(len(text) - limit, 'token')} over.",
             param=field,
         )
     if max(text) >= generator.vocab_size:
@@ -111,10 +118,15 @@ def check_text(text: str | list[int], model: ServedModel, field: str) -> None:
         )
 
 
+def context_limit(tokens: int) -> str:
+    """How each message about a full context begins: as OpenAI's does, by which clients know it."""
+    return f"This model's maximum context length is {tokens} tokens."
+
+
 def _too_many_characters(subject: str, model: ServedModel, field: str) -> ContextLengthExceeded:
     return ContextLengthExceeded(
-        f"{subject} more than {model.most_characters} characters, which is more than the model's context "
-        f"length of {model.generator.context_length} tokens can hold.",
+        f"{context_limit(model.generator.context_length)} {subject} more than "
+        f"{model.most_characters} characters, which are more than it can hold.",
         param=field,
     )
 
@@ -125,10 +137,11 @@ def check_room(prompt_tokens: int, max_tokens: int, context_length: int, field: 
     Raises:
         ContextLengthExceeded: naming the numbers.
     """
-    if prompt_tokens + max_tokens > context_length:
+    over = prompt_tokens + max_tokens - context_length
+    if over > 0:
         raise ContextLengthExceeded(
-            f"The prompt has {counted(prompt_tokens, 'token')} and {field} is {max_tokens}, together more "
-            f"than the model's context length of {context_length} tokens.",
+            f"{context_limit(context_length)} The prompt has {counted(prompt_tokens, 'token')} and {field} "
+            f"is {max_tokens}, together {counted(over, 'token')} over.",
             param=field,
         )
 

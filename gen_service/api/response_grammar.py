@@ -10,7 +10,14 @@ from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.decoding.grammar_source import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, SchemaRefused, TokenizerUnsuitable
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
-from ttmark.shared.schemas.chat import JsonObjectFormat, JsonSchemaFormat, ResponseFormat
+from ttmark.shared.schemas.chat import (
+    ChoiceFormat,
+    GrammarFormat,
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    RegexFormat,
+    ResponseFormat,
+)
 
 COMPILE_SECONDS = 5.0
 
@@ -26,27 +33,29 @@ async def response_grammar(
     """The grammar of a request; None where it asks for text. Compiled in a thread of the model's own.
 
     Args:
-        asked: the form of the answer, which the request calls `field`.
+        asked: the form of the answer, which the request calls `field`; JSON or text where there are tools.
         tools: that it may call.
 
     Raises:
-        BadRequest: the schema cannot be kept to, or `ignore_eos` contradicts it.
+        BadRequest: what is asked for cannot be kept to, or `ignore_eos` contradicts it.
         UnsupportedFeature: the model cannot be held to a grammar.
     """
-    schema = _schema(asked)
-    if tools is None and schema is None:
+    schema, source = _schema(asked), _source(asked)
+    if tools is None and source is None:
         return None
     field = field if tools is None else "tools"
     if ignore_eos:
         raise BadRequest(f"ignore_eos: not available together with {field}.", param="ignore_eos")
     try:
-        source = tools.source(schema) if tools else GrammarSource.of_schema(schema or {})
+        if tools is not None:
+            source = tools.source(schema)
         compiled = asyncio.wrap_future(model.grammars.submit(source))
         return await asyncio.wait_for(compiled, COMPILE_SECONDS)
     except SchemaRefused as error:
         raise BadRequest(f"{field}: {error}.", param=field) from error
     except TimeoutError:
-        message = f"{field}: the schema could not be prepared within {COMPILE_SECONDS:.0f} s."
+        what = "grammar" if schema is None and tools is None else "schema"
+        message = f"{field}: the {what} could not be prepared within {COMPILE_SECONDS:.0f} s."
         raise BadRequest(message, param=field) from None
     except TokenizerUnsuitable as error:
         raise UnsupportedFeature(f"{field}: {error}.", param=field) from error
@@ -60,3 +69,15 @@ def _schema(asked: ResponseFormat | None) -> Mapping[str, Any] | None:
             return named.json_schema
         case _:
             return None
+
+
+def _source(asked: ResponseFormat | None) -> GrammarSource | None:
+    match asked:
+        case RegexFormat(regex=regex):
+            return GrammarSource("regex", regex)
+        case ChoiceFormat(choice=texts):
+            return GrammarSource.of_choice(texts)
+        case GrammarFormat(grammar=grammar):
+            return GrammarSource("grammar", grammar)
+    schema = _schema(asked)
+    return None if schema is None else GrammarSource.of_schema(schema)

@@ -10,12 +10,13 @@ from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.chat_format import ChatFormat
 from ttmark.gen_service.api.completion_format import CompletionFormat
 from ttmark.gen_service.api.event_schema import event_content
-from ttmark.gen_service.api.json_route import JsonRoute
+from ttmark.gen_service.api.json_route import IgnoringRoute, JsonRoute
 from ttmark.gen_service.api.models import describe
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
 from ttmark.gen_service.api.readings import Reader
 from ttmark.gen_service.api.responses_format import ResponsesFormat
+from ttmark.gen_service.api.tokenize import tokenizer_router
 from ttmark.gen_service.api.verification import Verifier
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
@@ -78,18 +79,21 @@ RESPONSES_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 EVENT_PAYLOADS: tuple[type[BaseModel], ...] = (CompletionResponse, ChatChunk, ErrorEnvelope, *RESPONSE_EVENTS)
 
-BODY_SCOPES = dict.fromkeys(("/v1/completions", "/v1/chat/completions", "/v1/responses"), Scope.GENERATE) | {
+_GENERATE = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/tokenize", "/detokenize")
+BODY_SCOPES = dict.fromkeys(_GENERATE, Scope.GENERATE) | {
     "/v1/watermark/verify": Scope.DETECT_EVIDENCE,
     "/v1/readings": Scope.READ,
 }
-"""What callers need before their body is read."""
+"""What callers need before their body is read; no other paths outside of `/v1/` need a token."""
 
 
 def generation_router(
     backend: GenerationBackend, pipeline: Pipeline, verifier: Verifier, reader: Reader
 ) -> APIRouter:
     """All routes that need a token."""
-    router = APIRouter(prefix="/v1", tags=["generation"], route_class=JsonRoute)
+    route = IgnoringRoute if backend.ignore_unknown_fields else JsonRoute
+    whole = APIRouter()
+    router = APIRouter(prefix="/v1", tags=["generation"], route_class=route)
 
     @router.post("/completions", response_model=CompletionResponse, responses=COMPLETION_RESPONSES)
     async def completions(body: CompletionRequest, caller: Caller, request: Request) -> Response:
@@ -126,4 +130,6 @@ def generation_router(
         """One model."""
         return describe(model_id, backend.model(model_id), caller.tenant, backend)
 
-    return router
+    whole.include_router(router)
+    whole.include_router(tokenizer_router(backend, route, ERRORS))
+    return whole

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.prompts import chat_prompt, check_text, plain_prompt
+from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompt
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.counted import counted
@@ -92,10 +92,11 @@ async def plan_verification(
 
 def _check(plan: VerificationPlan, field: str, most_blocks: int) -> None:
     tokens, limit = len(plan.text_ids), plan.model.generator.context_length
-    if len(plan.prompt_ids) + tokens > limit:
+    over = len(plan.prompt_ids) + tokens - limit
+    if over > 0:
         raise ContextLengthExceeded(
-            f"The text has {tokens} tokens and what it continues {len(plan.prompt_ids)}, together more than "
-            f"the model's context length of {limit} tokens.",
+            f"{context_limit(limit)} The text has {tokens} and what it "
+            f"continues {len(plan.prompt_ids)}, together {counted(over, 'token')} over.",
             param=field,
         )
     if tokens < plan.tokens_needed:
@@ -137,7 +138,9 @@ def _keys(
 
 async def _prompt(body: VerificationRequest, model: ServedModel, label: Label | None) -> tuple[int, ...]:
     if body.messages is not None:
-        return (await chat_prompt(body.messages, model, field="messages", label=label)).token_ids
+        variables = body.chat_template_kwargs or {}
+        prompt = await chat_prompt(body.messages, model, field="messages", label=label, variables=variables)
+        return prompt.token_ids
     if body.prompt is not None:
         return (await plain_prompt(body.prompt, model)).token_ids
     return ()

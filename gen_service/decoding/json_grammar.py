@@ -6,6 +6,7 @@ it, the time until it is ready, and the time of each mask (`GrammarState`).
 
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
@@ -15,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from llguidance.gbnf_to_lark import any_to_lark
 
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
 from ttmark.gen_service.decoding.grammar_source import GrammarSource
@@ -30,6 +32,7 @@ MAX_PROPERTIES = 1_000  # optional ones take time by the square of their number
 MAX_PATTERN_PROPERTIES = 16  # each is compared with each
 MAX_ALTERNATIVES = 300  # recursive ones take time by the square of their number, at each token
 MAX_GRAMMAR_BYTES = 2 * MAX_SCHEMA_BYTES
+_DIRECTIVE = re.compile(r"%\s*(json|regex|lark|llguidance)\b")
 _KEPT = 16
 _REHEARSALS = 2
 _REHEARSED_TOKENS = 24
@@ -46,7 +49,9 @@ _OPTIONS: dict[str, Any] = {
 }
 _LIBRARY: Mapping[str, Callable[[str], str]] = {
     "json_schema": lambda text: LLMatcher.grammar_from_json_schema(text, overrides=cast(Any, _OPTIONS)),
+    "regex": LLMatcher.grammar_from_regex,
     "lark": LLMatcher.grammar_from_lark,
+    "grammar": lambda text: LLMatcher.grammar_from_lark(_lark(text)),
 }
 
 
@@ -132,6 +137,22 @@ def guided(schema: Mapping[str, Any], *, lenient: bool = False) -> str:
         lenient: leaves keywords aside that cannot be kept to.
     """
     return json.dumps({**schema, "x-guidance": _OPTIONS | {"lenient": lenient}}, ensure_ascii=False)
+
+
+def _lark(text: str) -> str:
+    """A stranger's grammar in Lark.
+
+    Raises:
+        ValueError: it cannot be read, or could go around the limits of schemas.
+    """
+    if _DIRECTIVE.search(text):
+        raise ValueError("%json, %regex and %llguidance are not available")
+    try:
+        return any_to_lark(text)
+    except RecursionError:
+        raise ValueError("the grammar is nested too deeply") from None
+    except Exception as error:  # what it raises is not documented
+        raise ValueError(str(error)) from error
 
 
 def _limits() -> LLParserLimits:

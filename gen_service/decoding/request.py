@@ -17,11 +17,14 @@ FinishReason = Literal["stop", "length"]
 class SamplingParams:
     """Decoding parameters of one request, with the meaning that transformers' processors give them.
 
-    Order: logit_bias, penalties (`LogitAdjustments`) and grammar, temperature, top-k, top-p, min-p; the
-    watermark comes last.
+    Order: logit_bias, penalties (`LogitAdjustments`), bans (`Bans`) and grammar, temperature, top-k, top-p,
+    min-p; the watermark comes last.
 
     Attributes:
         top_k: 0 keeps every token.
+        min_tokens: tokens before the text may end, by an end of text, `stop_token_ids` or `stop`.
+        stop_token_ids: tokens that end the text beside the model's own, `ignore_eos` or not.
+        bad_words: token sequences that the completion may not have.
         seed: the same seed gives the same completion; None draws one.
         logprobs: how many alternatives to report beside each token; None reports nothing.
         max_branches: lowers the engine's branch budget for this request.
@@ -36,6 +39,9 @@ class SamplingParams:
     top_p: float = 1.0
     min_p: float = 0.0
     stop: tuple[str, ...] = ()
+    min_tokens: int = 0
+    stop_token_ids: tuple[int, ...] = ()
+    bad_words: tuple[tuple[int, ...], ...] = ()
     seed: int | None = None
     ignore_eos: bool = False
     presence_penalty: float = 0.0
@@ -52,6 +58,8 @@ class SamplingParams:
         _require(0.0 < self.top_p <= 1.0, "top_p must be above 0 and at most 1")
         _require(0.0 <= self.min_p <= 1.0, "min_p must be between 0 and 1")
         _require(all(self.stop), "stop must not hold an empty string")
+        _require(0 <= self.min_tokens <= self.max_tokens, "min_tokens must be between 0 and the most tokens")
+        _require(all(self.bad_words), "bad_words must not hold a word without tokens")
         _require(abs(self.presence_penalty) <= 2.0, "presence_penalty must be between -2 and 2")
         _require(abs(self.frequency_penalty) <= 2.0, "frequency_penalty must be between -2 and 2")
         _require(1.0 <= self.repetition_penalty <= 2.0, "repetition_penalty must be between 1 and 2")
@@ -95,7 +103,8 @@ class GenerationRequest:
             depend on how a prompt was computed computes the whole of it.
 
     Raises:
-        ValueError: the prompt is empty, or `ignore_eos` is set together with a grammar.
+        ValueError: the prompt is empty, or a grammar stands together with `ignore_eos`, `min_tokens` or
+            `bad_words`, beside which it could leave nothing to go on with.
     """
 
     request_id: str
@@ -115,6 +124,11 @@ class GenerationRequest:
             self.grammar is None or not self.sampling.ignore_eos,
             "ignore_eos cannot go past the end of a grammar",
         )
+        for name in ("min_tokens", "bad_words"):
+            _require(
+                self.grammar is None or not getattr(self.sampling, name),
+                f"{name} could forbid all that a grammar allows",
+            )
 
 
 @dataclass(frozen=True, slots=True)

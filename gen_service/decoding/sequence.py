@@ -7,6 +7,7 @@ from collections.abc import Sequence as Tokens
 
 import torch
 
+from ttmark.gen_service.decoding.bans import Bans
 from ttmark.gen_service.decoding.block import Block, PlainBlock, TandemBlock
 from ttmark.gen_service.decoding.block_builder import BlockBuilder
 from ttmark.gen_service.decoding.filter_params import FilterParams
@@ -43,7 +44,7 @@ class Sequence:
         self.tokens = list(request.prompt_ids)
         self.prompt_length = len(request.prompt_ids)
         self.token_limit = self.prompt_length + params.max_tokens
-        self.ends = frozenset() if params.ignore_eos else frozenset(eos_token_ids)
+        self.ends = frozenset(() if params.ignore_eos else eos_token_ids) | set(params.stop_token_ids)
         self.filters = FilterParams(params.temperature, params.top_k, params.top_p, params.min_p)
         self.block: Block | None = None
         self.group_ends: list[int] = []
@@ -56,6 +57,7 @@ class Sequence:
             params.presence_penalty, params.frequency_penalty, params.logit_bias, params.repetition_penalty
         )
         self._counts = TokenCounts(request.prompt_ids if self._adjustments.repetition != 1.0 else ())
+        self._bans = Bans(params.min_tokens, self.ends, params.bad_words)
         self._grammar = request.grammar.begin() if request.grammar else None
         self._text = TextStream(tokenizer, params.stop)
         self._blocks = 0
@@ -75,6 +77,11 @@ class Sequence:
         """Tokens that may still be sampled."""
         return self.token_limit - len(self.tokens)
 
+    @property
+    def _may_stop(self) -> bool:
+        """Whether a stop string that the last token completes ends the text."""
+        return self.completion_length > self.params.min_tokens
+
     def open_block(self, max_branches: int) -> Block:
         """The block in the making, or a new one: watermarked, or plain for a reason that is counted.
 
@@ -91,18 +98,21 @@ class Sequence:
             self.block = None
 
     def adjust(self, block: Block, logits: torch.Tensor) -> torch.Tensor | None:
-        """Applies bias, penalties and grammar to the `logits` [paths, vocab] of the block's paths, in place.
+        """Applies bias, penalties, bans and grammar to the block's `logits` [paths, vocab], in place.
 
         Returns:
             The model's own logits, if the block is to be watermarked and they were changed.
         """
-        changes = self._adjustments.active or self._grammar is not None
-        own = logits.clone() if changes and isinstance(block, TandemBlock) else None
         paths = block.paths
+        bans = self._bans.active(self.completion_length)
+        changes = self._adjustments.active or bans or self._grammar is not None
+        own = logits.clone() if changes and isinstance(block, TandemBlock) else None
         if self.params.logprobs is not None:
             block.model_logits.update(zip(paths, logits.clone(), strict=True))
         if self._adjustments.active:
             self._adjustments.apply(logits, self._counts, paths)
+        if bans:
+            self._bans.apply(logits, self.completion, paths)
         if self._grammar is not None:
             self._grammar.mask(logits, paths, own)
         return own
@@ -180,7 +190,7 @@ class Sequence:
             if token in self.ends:
                 self.finish_reason = "stop"
             else:
-                text += self._text.push(token)
+                text += self._text.push(token, stops=self._may_stop)
             if self._text.stopped:
                 self.finish_reason = "stop"
             if self.finish_reason is None and self.left == 0:
@@ -191,7 +201,7 @@ class Sequence:
         if self._grammar is not None and self.finish_reason is None:
             self._grammar.advance(new)
         if self.finish_reason:
-            text += self._text.finish()
+            text += self._text.finish(stops=self._may_stop)
             if self._text.stopped:
                 self.finish_reason = "stop"
         return taken, text

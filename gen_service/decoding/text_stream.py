@@ -12,8 +12,9 @@ _MOST_TOKENS = 32
 class TextStream:
     """Incremental detokenisation of one completion, in time that is linear in its tokens.
 
-    The pieces add up to `tokenizer.decode` of all tokens, cut before the first stop string. Text is held back
-    while it ends inside a character, or in what may become a stop string.
+    The pieces add up to `tokenizer.decode` of all tokens, cut before the first stop string that a token
+    completes; where that has no `stops` it counts for nothing. Text is held back while it ends inside a
+    character, or in what may become a stop string.
     """
 
     def __init__(self, tokenizer: TextTokenizer, stop: Sequence[str]) -> None:
@@ -25,14 +26,14 @@ class TextStream:
         self._sent = 0  # characters of their text that have been released
         self._held = ""
 
-    def push(self, token: int) -> str:
+    def push(self, token: int, *, stops: bool = True) -> str:
         """Text that the token makes certain; sets `stopped` if a stop string is complete."""
         self._ids.append(token)
-        return self._release(self._decode_new(final=False), final=False)
+        return self._release(self._decode_new(final=False), final=False, stops=stops)
 
-    def finish(self) -> str:
+    def finish(self, *, stops: bool = True) -> str:
         """What was held back, at the end of the completion."""
-        return self._release(self._decode_new(final=True), final=True)
+        return self._release(self._decode_new(final=True), final=True, stops=stops)
 
     def _decode_new(self, *, final: bool) -> str:
         text = self._tokenizer.decode(self._ids)
@@ -56,9 +57,9 @@ class TextStream:
                 self._sent -= len(before)
                 return
 
-    def _release(self, new: str, *, final: bool) -> str:
+    def _release(self, new: str, *, final: bool, stops: bool) -> str:
         text = self._held + new
-        cuts = [at for at in (text.find(stop) for stop in self._stop) if at >= 0]
+        cuts = [at for at in (text.find(stop) for stop in self._stop) if at >= 0] if stops else []
         if self.stopped or cuts:
             self.stopped, self._held = True, ""
             return text[: min(cuts)] if cuts else ""

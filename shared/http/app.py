@@ -62,7 +62,7 @@ class AppOptions:
         exposed_headers: that such pages may read, besides those of every answer.
         audit: hears of each use of a key.
         run_long: parses long bodies off the event loop. None parses them on it.
-        body_scopes: what callers need, by path, before their body is read.
+        body_scopes: what callers need, by path, before their body is read; these paths need a token.
         guests: who is let in without a token, and where. None: nobody.
     """
 
@@ -111,6 +111,7 @@ def create_app(
                 admit=options.admit,
                 render=render,
                 guests=options.guests,
+                paths=options.body_scopes,
             ),
             Middleware(
                 JsonBodyMiddleware,

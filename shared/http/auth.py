@@ -1,6 +1,6 @@
-"""Bearer tokens: every path under the protected prefix needs one, and each route names the scope it needs."""
+"""Bearer tokens: paths under the protected prefix and named ones need one; each route names its scope."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Annotated
 
@@ -33,8 +33,8 @@ _LONGEST_TOKEN = 512
 class BearerMiddleware:
     """Authenticates, and counts against the token's limits, before the body is read.
 
-    Outside the prefix nothing is asked. Where there are `guests`, who sends no Authorization header to their
-    route is let in under their token.
+    Outside the prefix and the further `paths` nothing is asked. Where there are `guests`, who sends no
+    Authorization header to their route is let in under their token.
 
     The principal is in the scope's state afterwards, its token id and tenant in the log context.
     """
@@ -46,8 +46,10 @@ class BearerMiddleware:
         admit: Admit | None,
         render: ErrorRenderer,
         guests: Guests | None = None,
+        paths: Collection[str] = (),
     ) -> None:
         self.app = app
+        self.paths = frozenset(paths)
         self.guests = guests
         self.authenticate = authenticate
         self.admit = admit
@@ -55,7 +57,7 @@ class BearerMiddleware:
         self.log = structlog.get_logger("ttmark.auth")
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(PROTECTED_PREFIX):
+        if scope["type"] != "http" or not self._protects(scope["path"]):
             await self.app(scope, receive, send)
             return
         try:
@@ -66,6 +68,9 @@ class BearerMiddleware:
         scope["state"]["principal"] = principal
         with structlog.contextvars.bound_contextvars(token_id=principal.token_id, tenant=principal.tenant):
             await self.app(scope, receive, send)
+
+    def _protects(self, path: str) -> bool:
+        return path.startswith(PROTECTED_PREFIX) or path in self.paths
 
     async def _principal(self, scope: AsgiScope) -> Principal:
         headers = Headers(scope=scope)

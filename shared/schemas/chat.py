@@ -6,15 +6,32 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, fi
 from pydantic_core import PydanticCustomError
 
 from ttmark.shared.schemas.completions import FinishReason
-from ttmark.shared.schemas.fields import NotTaken, OnlyFalse, WholeNumber, is_none, not_supported, says
+from ttmark.shared.schemas.fields import (
+    Ignored,
+    NotTaken,
+    OnlyFalse,
+    OnlyTrue,
+    WholeNumber,
+    is_none,
+    not_supported,
+    says,
+)
 from ttmark.shared.schemas.request_part import RequestPart
 from ttmark.shared.schemas.sampling import ChoiceFields, Usage
+from ttmark.shared.schemas.structured_outputs import Choice, LarkGrammar, Regex
 from ttmark.shared.schemas.tools import CallDelta, MadeCall, ToolCall, ToolChoice, Tools
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 MAX_CHAT_LOGPROBS = 20
 ChatFinishReason = FinishReason | Literal["tool_calls"]
 USE_TOOLS = not_supported("tools and tool_choice")
+OF_THE_TEMPLATE = "Further variables of the model's chat template, such as `enable_thinking`."
+TemplateVariables = Annotated[
+    dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], JsonValue],
+    # As for `logit_bias`.
+    Field(max_length=32, json_schema_extra={"additionalProperties": False}),
+    says("must map at most 32 names to values"),
+]
 
 
 class TextPart(RequestPart):
@@ -22,6 +39,8 @@ class TextPart(RequestPart):
 
     type: Literal["text"]
     text: str
+    cache_control: Ignored = None
+    prompt_cache_breakpoint: Ignored = None
 
 
 _TOLD: list[JsonValue] = [
@@ -59,6 +78,13 @@ class ChatMessage(RequestPart):
         str | Annotated[list[TextPart], Field(fail_fast=True)] | None,
         says("must be a string or a list of text parts; nothing else is supported"),
     ] = Field(default=None, validate_default=True, description="May be null beside `tool_calls` alone.")
+    function_call: NotTaken = None
+    audio: NotTaken = None
+    name: Ignored = None
+    refusal: Ignored = None
+    annotations: Ignored = None
+    reasoning: Ignored = None
+    reasoning_content: Ignored = None
 
     @field_validator("tool_call_id")
     @classmethod
@@ -110,7 +136,31 @@ class JsonSchemaFormat(RequestPart):
     json_schema: NamedSchema
 
 
-ResponseFormat = Annotated[TextFormat | JsonObjectFormat | JsonSchemaFormat, Field(discriminator="type")]
+class RegexFormat(RequestPart):
+    """The answer as a whole matches a regular expression."""
+
+    type: Literal["regex"]
+    regex: Regex
+
+
+class ChoiceFormat(RequestPart):
+    """The answer is one of some texts."""
+
+    type: Literal["choice"]
+    choice: Choice
+
+
+class GrammarFormat(RequestPart):
+    """The answer is a text of a grammar."""
+
+    type: Literal["grammar"]
+    grammar: LarkGrammar
+
+
+ResponseFormat = Annotated[
+    TextFormat | JsonObjectFormat | JsonSchemaFormat | RegexFormat | ChoiceFormat | GrammarFormat,
+    Field(discriminator="type"),
+]
 
 
 _IS_TEXT: JsonValue = {
@@ -126,7 +176,13 @@ _TOGETHER: list[JsonValue] = [
     {
         "anyOf": [
             {"properties": {"response_format": _IS_TEXT}},
-            {"properties": {"ignore_eos": {"enum": [False, None]}}},
+            {
+                "properties": {
+                    "ignore_eos": {"enum": [False, None]},
+                    "min_tokens": {"enum": [0, None]},
+                    "bad_words": {"anyOf": [{"type": "null"}, {"maxItems": 0}]},
+                }
+            },
         ]
     },
 ]
@@ -160,10 +216,13 @@ class ChatRequest(ChoiceFields):
     function_call: Annotated[Literal["none", "auto"] | None, not_supported("none and auto")] = None
     reasoning_effort: Annotated[Literal["none"] | None, not_supported("none")] = None
     verbosity: Annotated[Literal["medium"] | None, not_supported("medium")] = None
-    store: OnlyFalse = None
     audio: NotTaken = None
     moderation: NotTaken = None
     web_search_options: NotTaken = None
+    chat_template_kwargs: TemplateVariables | None = Field(default=None, description=OF_THE_TEMPLATE)
+    add_generation_prompt: OnlyTrue = None
+    continue_final_message: OnlyFalse = None
+    prediction: Ignored = None
 
 
 class ChatTopLogprob(BaseModel):

@@ -66,3 +66,6 @@ def not_supported(only: str = "") -> WrapValidator:
 
 NotTaken = Annotated[None, not_supported()]
 OnlyFalse = Annotated[Literal[False] | None, NoNumber, not_supported("false")]
+OnlyTrue = Annotated[Literal[True] | None, NoNumber, not_supported("true")]
+Ignored = Annotated[Any, Field(description="Accepted and not looked at.")]
+"""For fields of other services' APIs that can have no effect on the text."""

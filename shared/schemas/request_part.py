@@ -4,6 +4,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class RequestPart(BaseModel):
-    """No string stands for a number; fields that are not known are left aside."""
+    """No string stands for a number; a field that is not known is an error, unless it is taken out first."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ClosedPart(RequestPart):
+    """A part of our own, out of which nothing is taken: a misspelt field must not be taken for silence."""

@@ -2,10 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.fields import (
+    Ignored,
     NonEmptyText,
     NoTruthValue,
     NotTaken,
@@ -15,7 +16,7 @@ from ttmark.shared.schemas.fields import (
     says,
 )
 from ttmark.shared.schemas.request_part import RequestPart
-from ttmark.shared.schemas.sampling import SamplingFields
+from ttmark.shared.schemas.sampling import SamplingFields, StreamOptions
 
 MAX_METADATA = 16
 
@@ -25,6 +26,9 @@ class InputPart(RequestPart):
 
     type: Literal["input_text", "output_text"]
     text: str
+    annotations: Ignored = None
+    logprobs: Ignored = None
+    prompt_cache_breakpoint: Ignored = None
 
 
 class InputMessage(RequestPart):
@@ -33,6 +37,11 @@ class InputMessage(RequestPart):
     type: Literal["message"] = "message"
     role: Literal["system", "developer", "user", "assistant"]
     content: str | Annotated[list[InputPart], Field(fail_fast=True)]
+    id: Ignored = None
+    status: Ignored = None
+    phase: Ignored = None
+    token_ids: Ignored = None
+    prompt_token_ids: Ignored = None
 
     @property
     def text(self) -> str:
@@ -43,7 +52,7 @@ class InputMessage(RequestPart):
 class TextOptions(RequestPart):
     """How the text is written: as text."""
 
-    class Format(BaseModel):
+    class Format(RequestPart):
         """The only format."""
 
         type: Literal["text"]
@@ -56,6 +65,10 @@ class ReasoningOptions(RequestPart):
     """How much the model reasons before it answers: it does not."""
 
     effort: Annotated[Literal["none"] | None, not_supported("none")] = None
+    summary: Ignored = None
+    generate_summary: Ignored = None
+    context: Ignored = None
+    mode: Ignored = None
 
 
 Input = Annotated[
@@ -87,7 +100,6 @@ class ResponsesRequest(SamplingFields):
     metadata: Metadata | None = Field(default=None, description="Comes back in the response.")
     text: TextOptions | None = None
     reasoning: ReasoningOptions | None = None
-    store: OnlyFalse = None
     background: OnlyFalse = None
     truncation: Annotated[Literal["disabled"] | None, not_supported("disabled")] = None
     tools: Annotated[Nothing | None, not_supported()] = None
@@ -100,6 +112,10 @@ class ResponsesRequest(SamplingFields):
     prompt: NotTaken = None
     moderation: NotTaken = None
     access_programs: NotTaken = None
+    image: Ignored = None
+    max_tool_calls: Ignored = None
+    parallel_tool_calls: Ignored = None
+    stream_options: StreamOptions | None = Field(default=None, description="Accepted and not looked at.")
 
     @property
     def messages(self) -> list[ChatMessage]:

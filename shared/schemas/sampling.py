@@ -4,13 +4,27 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ttmark.shared.schemas.fields import NonEmptyText, WholeNumber, says
+from ttmark.shared.schemas.fields import (
+    Ignored,
+    NonEmptyText,
+    NotTaken,
+    OnlyFalse,
+    OnlyTrue,
+    TokenId,
+    WholeNumber,
+    WholeNumbers,
+    says,
+)
 from ttmark.shared.schemas.request_part import RequestPart
+from ttmark.shared.schemas.structured_outputs import Choice, LarkGrammar, Regex, Schema, StructuredOutputs
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
 
 MAX_CHOICES = 16
 MAX_STOPS = 4
 MAX_LOGIT_BIASES = 1024
+MAX_STOP_TOKENS = 128
+MAX_BAD_WORDS = 128
+MAX_BAD_WORD = 200
 BY_DEFAULT = "By default the model's own: `sampling` of GET /v1/models."
 
 Stop = Annotated[
@@ -32,6 +46,8 @@ class StreamOptions(RequestPart):
     """What a stream contains besides the text."""
 
     include_usage: bool | None = Field(default=None, description="Ends the stream with token counts.")
+    continuous_usage_stats: OnlyFalse = None
+    include_obfuscation: Ignored = None
 
 
 class SamplingFields(RequestPart):
@@ -47,6 +63,23 @@ class SamplingFields(RequestPart):
     )
     min_p: float | None = Field(default=None, ge=0, le=1, description=f"0: off. {BY_DEFAULT}")
     stop: Stop = Field(default=None, description="Strings that end a completion; not part of it.")
+    stop_token_ids: (
+        Annotated[list[TokenId], Field(max_length=MAX_STOP_TOKENS, fail_fast=True), WholeNumbers] | None
+    ) = Field(default=None, description="Tokens that end a completion, with `ignore_eos` too.")
+    min_tokens: Annotated[int, Field(ge=0, le=2**31 - 1), WholeNumber] | None = Field(
+        default=None, description="Tokens of a completion before anything ends it."
+    )
+    bad_words: (
+        Annotated[
+            list[Annotated[str, Field(max_length=MAX_BAD_WORD, pattern="[^ ]")]],
+            Field(max_length=MAX_BAD_WORDS, fail_fast=True),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Words that a completion may not have: the tokens that spell one, after a blank or not, "
+        "do not come one after the other.",
+    )
     seed: Annotated[int, WholeNumber] | None = Field(
         default=None,
         description="The same seed, modulo 2^63, gives the same completion; beside other requests only with "
@@ -73,6 +106,19 @@ class SamplingFields(RequestPart):
         default=None, description="Adds `token_ids` and `prompt_token_ids` to each choice."
     )
     watermark: WatermarkOptions | None = None
+    store: OnlyFalse = None
+    skip_special_tokens: OnlyTrue = None
+    spaces_between_special_tokens: OnlyTrue = None
+    include_stop_str_in_output: OnlyFalse = None
+    metadata: Ignored = None
+    prompt_cache_key: Ignored = None
+    prompt_cache_options: Ignored = None
+    prompt_cache_retention: Ignored = None
+    safety_identifier: Ignored = None
+    service_tier: Ignored = None
+    request_id: Ignored = None
+    priority: Ignored = None
+    cache_salt: Ignored = None
 
 
 class ChoiceFields(SamplingFields):
@@ -82,6 +128,13 @@ class ChoiceFields(SamplingFields):
         default=None, description="Completions of each prompt."
     )
     stream_options: StreamOptions | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: Schema | None = None
+    guided_regex: Regex | None = None
+    guided_choice: Choice | None = None
+    guided_grammar: LarkGrammar | None = None
+    guided_whitespace_pattern: NotTaken = None
+    guided_decoding_backend: Ignored = None
 
     @property
     def choices(self) -> int:

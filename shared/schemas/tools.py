@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.fields import is_none, says
+from ttmark.shared.schemas.fields import Ignored, is_none, says
 from ttmark.shared.schemas.request_part import RequestPart
 
 MAX_TOOLS = 128
@@ -66,6 +66,7 @@ class ToolCall(RequestPart):
     id: str
     type: Literal["function"] = "function"
     function: CalledFunction
+    index: Ignored = None
 
 
 class MadeFunction(BaseModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
-from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
 from ttmark.shared.schemas.detected import DetectedKey
 from ttmark.shared.schemas.detection import DEFAULT_FPR, EXACTLY_ONE_CONTENT, KeyId
 from ttmark.shared.schemas.fields import NonEmptyText, TokenIds, WholeNumber
@@ -30,6 +30,7 @@ class VerificationRequest(StrictModel):
     messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)] | None = Field(
         default=None, description="The conversation that the text answers; instead of `prompt`."
     )
+    chat_template_kwargs: TemplateVariables | None = Field(default=None, description=OF_THE_TEMPLATE)
     temperature: float | None = Field(
         default=None,
         gt=0,

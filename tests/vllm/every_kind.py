@@ -35,6 +35,9 @@ class Maker:
             presence_penalty=0.5 if number % 5 == 4 else 0.0,
             repetition_penalty=1.3 if number % 5 == 3 else 1.0,
             logit_bias={7: 2.0} if number % 6 == 5 else {},
+            min_tokens=9 if not held and number % 7 == 5 else 0,
+            stop_token_ids=(5, 9) if number % 7 >= 5 else (),
+            bad_words=((7,), (3, 4)) if not held and number % 8 == 7 else (),
             logprobs=2 if number % 9 == 8 else None,
             max_branches=choose.choice([None, 3]),
         )

@@ -30,7 +30,7 @@ TEMPLATE = (
     "{% for message in messages %}"
     "{% if loop.index0 and message.role == 'system' %}{{ raise_exception('system comes first') }}{% endif %}"
     "<{{ message.role }}>{{ message.content }}\n"
-    "{% endfor %}<assistant>"
+    "{% endfor %}{% if mood %}<mood>{{ mood }}{% endif %}<assistant>"
 )
 TEMPERED = SamplingDefaults(
     temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.2, max_new_tokens=9
@@ -154,7 +154,9 @@ def build_service(
 ) -> Service:
     """A service over a generator, not listening yet; `given` are rules of the backend, and limits."""
     rules = {
-        name: given.pop(name) for name in ("labels", "manifests", "opening_bits", "policy") if name in given
+        name: given.pop(name)
+        for name in ("ignore_unknown_fields", "labels", "manifests", "opening_bits", "policy")
+        if name in given
     }
     registry = CollectorRegistry()
     audit: list[AuditEvent] = []

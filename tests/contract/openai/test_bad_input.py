@@ -99,7 +99,7 @@ BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"max_completion_tokens": 0}, (400, INVALID, "max_completion_tokens")),
     ({"tools": [{"type": "function"}]}, (400, INVALID, "tools[0].function")),
     ({"functions": [{}]}, (400, INVALID, "functions")),
-    ({"response_format": {"type": "grammar"}}, (400, INVALID, "response_format")),
+    ({"response_format": {"type": "gramar"}}, (400, INVALID, "response_format")),
     ({"modalities": ["audio"]}, (400, INVALID, "modalities")),
     ({"tool_choice": "required"}, (400, INVALID, "tool_choice")),
     (
@@ -199,15 +199,10 @@ def test_a_bad_request_for_a_response_is_refused_by_field(
     _check(service.http().post("/v1/responses", json=GOOD_RESPONSE | change), expected)
 
 
-def test_an_unknown_field_of_the_watermark_is_told_with_the_nearest(service: Any) -> None:
-    http = service.http()
-    for given, nearest in (("enable", "enabled"), ("keyid", "key_id"), ("show_block", "show_blocks")):
-        answer = http.post("/v1/completions", json=GOOD_COMPLETION | {"watermark": {given: False}})
-        message = answer.json()["error"]["message"]
-        assert message == f"watermark.{given}: there is no such field; did you mean {nearest}?"
+def test_an_unknown_field_of_no_characters_is_a_400(service: Any) -> None:
     body = b'{"model": "tiny", "prompt": "a", "watermark": {"\\ud800": 1}}'
-    answer = http.post("/v1/completions", content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 400
+    headers = {"Content-Type": "application/json"}
+    assert service.http().post("/v1/completions", content=body, headers=headers).status_code == 400
 
 
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
@@ -219,11 +214,38 @@ def test_a_malformed_body_is_a_400(fake: Any, path: str, body: bytes) -> None:
 
 
 def test_numbers_appear_in_the_message_about_the_context_length(fake: Any) -> None:
-    response = fake.http().post("/v1/completions", json=GOOD_COMPLETION | {"max_tokens": 253})
-    message = response.json()["error"]["message"]
-    assert "4 tokens" in message
-    assert "253" in message
-    assert "256" in message
+    asked = GOOD_COMPLETION | {"max_tokens": 255}
+    message = fake.http().post("/v1/completions", json=asked).json()["error"]["message"]
+    assert message == (
+        "This model's maximum context length is 256 tokens. The prompt has 4 tokens and max_tokens is 255, "
+        "together 3 tokens over."
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "said"),
+    [
+        ("/v1/completions", {"max_tokens": 253}, "together 1 token over."),
+        ("/v1/completions", {"prompt": [1] * 260}, "The prompt has 260 tokens, 4 tokens over."),
+        ("/v1/chat/completions", {"max_tokens": 256}, "tokens over."),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "x" * 256}], "max_tokens": None},
+            "tokens over what leaves room for an answer.",
+        ),
+        ("/v1/responses", {"max_output_tokens": 256}, "tokens over."),
+    ],
+)
+def test_a_full_context_is_said_before_a_stream_begins_with_the_tokens_over(
+    service: Any, path: str, change: dict[str, Any], said: str
+) -> None:
+    good = {"/v1/completions": GOOD_COMPLETION, "/v1/responses": GOOD_RESPONSE}.get(path, GOOD_CHAT)
+    answer = service.http().post(path, json=good | change | {"stream": True})
+    assert answer.headers["Content-Type"] == "application/json"
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "context_length_exceeded")
+    assert error["message"].startswith("This model's maximum context length is 256 tokens. ")
+    assert error["message"].endswith(said)
 
 
 def test_a_body_over_the_limit_is_a_413(fake: Any) -> None:
@@ -231,7 +253,7 @@ def test_a_body_over_the_limit_is_a_413(fake: Any) -> None:
     _check(response, (413, "request_too_large", None))
 
 
-def test_unknown_fields_are_ignored(service: Any) -> None:
+def test_fields_without_effect_on_the_text_are_taken(service: Any) -> None:
     extra = {"metadata": {"a": [1]}, "service_tier": "auto", "store": False}
     assert service.http().post("/v1/completions", json=GOOD_COMPLETION | extra).status_code == 200
 

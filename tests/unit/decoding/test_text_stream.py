@@ -92,6 +92,20 @@ def test_text_that_may_become_a_stop_string_is_held_back_and_released() -> None:
     assert "".join(texts.push(token) for token in TOKENIZER.encode("AR")) == "STAR"
 
 
+@pytest.mark.parametrize(
+    ("deaf", "left"), [(0, "one "), (8, "one STOP two "), (15, "one STOP two "), (16, None)]
+)
+def test_a_stop_string_counts_if_the_token_that_completes_it_may_stop(deaf: int, left: str | None) -> None:
+    text = "one STOP two STOP three"
+    texts, pieces = TextStream(TOKENIZER, ("STOP",)), []
+    for number, token in enumerate(TOKENIZER.encode(text), 1):
+        pieces.append(texts.push(token, stops=number > deaf))
+        if texts.stopped:
+            break
+    pieces.append(texts.finish())
+    assert "".join(pieces) == (left or text)
+
+
 @pytest.mark.parametrize("text", ["日本語", "🦊🦊", "naïve café"])
 def test_a_character_of_many_tokens_appears_when_it_is_whole(text: str) -> None:
     pieces, _ = stream(TOKENIZER.encode(text))

@@ -121,6 +121,7 @@ def test_pieces_are_those_of_the_decoder_whatever_drafts_are_dropped(chance_of_d
     asked[4] = request(4, 2, stop=("e",), logprobs=2)
     asked[5] = request(5, 3, presence_penalty=1.0, logit_bias={7: 2.0})
     asked[7] = request(7, 3, repetition_penalty=1.5)
+    asked[11] = request(11, 3, min_tokens=9, stop_token_ids=(5, 9), bad_words=((7,), (3, 4)))
     asked[6] = request(6, 2, temperature=0.0)
     asked[9] = request(9, 1, opening_bits=6.0)
     asked[10] = request(10, 2, opening_bits=6.0)

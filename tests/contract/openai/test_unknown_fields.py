@@ -1,0 +1,171 @@
+"""A field that nobody knows is refused by name, or ignored and named where the service is told to."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.openai.fake_generator import FakeGenerator
+from ttmark.gen_service.api.answer_headers import described_headers
+
+COMPLETION: dict[str, Any] = {"model": "tiny", "prompt": "Once", "max_tokens": 4, "seed": 1}
+CHAT: dict[str, Any] = {
+    "model": "tiny",
+    "messages": [{"role": "user", "content": "Hi"}],
+    "max_tokens": 4,
+    "seed": 1,
+}
+RESPONSE: dict[str, Any] = {"model": "tiny", "input": "Hi", "max_output_tokens": 4}
+BODIES = {"/v1/completions": COMPLETION, "/v1/chat/completions": CHAT, "/v1/responses": RESPONSE}
+FUNCTION = {"name": "weather", "parameters": {"type": "object", "properties": {"anything": {}}}}
+SCHEMA = {"name": "a", "schema": {"type": "object", "whatever": 1}}
+
+
+def _turn(**more: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": "Hi"} | more]}
+
+
+# route, what is wrong with the body, the field that the answer names, and the one that it takes it for
+UNKNOWN: list[tuple[str, dict[str, Any], str, str | None]] = [
+    ("/v1/completions", {"temprature": 0.5}, "temprature", "temperature"),
+    ("/v1/completions", {"topP": 0.5}, "topP", "top_p"),
+    ("/v1/completions", {"topk": 5}, "topk", "top_k"),
+    ("/v1/completions", {"maxTokens": 5}, "maxTokens", "max_tokens"),
+    ("/v1/completions", {"stopp": "a"}, "stopp", "stop"),
+    ("/v1/completions", {"presense_penalty": 1}, "presense_penalty", "presence_penalty"),
+    ("/v1/completions", {"repetition_penality": 1.1}, "repetition_penality", "repetition_penalty"),
+    ("/v1/completions", {"messages": []}, "messages", None),
+    ("/v1/completions", {"frobnicate": None}, "frobnicate", None),
+    ("/v1/completions", {"ignore_eos ": True}, "ignore_eos ", "ignore_eos"),
+    ("/v1/completions", {"stream_options": {"include_usge": True}}, "stream_options.include_usge", "usage"),
+    ("/v1/completions", {"watermark": {"enable": False}}, "watermark.enable", "watermark.enabled"),
+    ("/v1/completions", {"watermark": {"keyid": "a"}}, "watermark.keyid", "watermark.key_id"),
+    ("/v1/chat/completions", {"watermarks": {"enabled": False}}, "watermarks", "watermark"),
+    ("/v1/chat/completions", {"max_output_tokens": 5}, "max_output_tokens", "max_tokens"),
+    ("/v1/chat/completions", {"input": "a"}, "input", None),
+    ("/v1/chat/completions", {"responseFormat": {"type": "text"}}, "responseFormat", "response_format"),
+    ("/v1/chat/completions", {"response_format": {"type": "text", "strict": True}}, "strict", None),
+    (
+        "/v1/chat/completions",
+        {"response_format": {"type": "json_schema", "json_schema": SCHEMA | {"strct": True}}},
+        "response_format.json_schema.strct",
+        "response_format.json_schema.strict",
+    ),
+    (
+        "/v1/chat/completions",
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "json_schema": {}}}},
+        "response_format.json_schema.json_schema",
+        "response_format.json_schema.schema",
+    ),
+    ("/v1/chat/completions", {"tools": [{"type": "function", "name": "f"}]}, "tools[0].name", None),
+    (
+        "/v1/chat/completions",
+        {"tools": [{"type": "function", "function": FUNCTION | {"paramters": {}}}]},
+        "tools[0].function.paramters",
+        "tools[0].function.parameters",
+    ),
+    (
+        "/v1/chat/completions",
+        {"tool_choice": {"type": "function", "name": "f"}},
+        "tool_choice.name",
+        None,
+    ),
+    ("/v1/chat/completions", _turn(contents="Hi"), "messages[0].contents", "messages[0].content"),
+    ("/v1/chat/completions", _turn(rol="user"), "messages[0].rol", "messages[0].role"),
+    (
+        "/v1/chat/completions",
+        _turn(content=[{"type": "text", "text": "a", "txt": "b"}]),
+        "messages[0].content[0].txt",
+        "messages[0].content[0].text",
+    ),
+    ("/v1/responses", {"max_tokens": 5}, "max_tokens", "max_output_tokens"),
+    ("/v1/responses", {"instruction": "a"}, "instruction", "instructions"),
+    ("/v1/responses", {"reasoning": {"efort": "none"}}, "reasoning.efort", "reasoning.effort"),
+    (
+        "/v1/responses",
+        {"input": [{"role": "user", "content": "a", "nickname": "b"}]},
+        "input[0].nickname",
+        None,
+    ),
+    ("/v1/responses", {"watermark": {"show_block": True}}, "watermark.show_block", "watermark.show_blocks"),
+    ("/v1/watermark/verify", {"model": "tiny", "text": "a", "key": ["b"]}, "key", "keys"),
+]
+
+
+def test_thirty_unknown_fields_are_refused_by_name_with_the_nearest_that_there_is(fake: Any) -> None:
+    assert len(UNKNOWN) >= 30
+    for route, change, name, nearest in UNKNOWN:
+        http = fake.http("detector" if route.endswith("verify") else "author")
+        answer = http.post(route, json=BODIES.get(route, {}) | change)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (400, "invalid_request"), (change, error)
+        assert error["param"].endswith(name)
+        path, _, meant = error["message"].removeprefix("Unknown field '").partition("'")
+        assert path == error["param"]
+        assert meant.endswith(f"{nearest}'?" if nearest else "."), error["message"]
+        assert "\n" not in error["message"]
+
+
+@pytest.fixture(scope="module")
+def ignoring(serve: Callable[..., Any], build: Callable[..., Any]) -> Any:
+    """A service that is told to ignore what it does not know."""
+    return serve(build(FakeGenerator(), ignore_unknown_fields=True))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("route", BODIES)
+def test_where_they_are_ignored_a_header_lists_them(ignoring: Any, route: str, stream: bool) -> None:
+    asked = BODIES[route] | {"stream": stream, "stream_options": {}}
+    plain = ignoring.http().post(route, json=asked)
+    more = {"guessed": 1, "tempratur\n\u00e9": [1], "stream_options": {"include_usge": True}}
+    answer = ignoring.http().post(route, json=asked | more)
+    assert answer.status_code == plain.status_code == 200
+    assert "Warning" not in plain.headers
+    assert answer.headers["Warning"] == '299 - "Ignored: stream_options.include_usge, guessed, tempratur??"'
+
+
+def test_a_header_does_not_grow_with_what_is_ignored(ignoring: Any) -> None:
+    more = {f"{number:03d}" + "x" * 500: 1 for number in range(100)}
+    answer = ignoring.http().post("/v1/completions", json=COMPLETION | more)
+    assert answer.headers["Warning"].endswith(' and 80 more"')
+    assert len(answer.headers["Warning"]) < 1_500
+
+
+def test_in_the_watermark_nothing_is_ignored(ignoring: Any) -> None:
+    answer = ignoring.http().post("/v1/completions", json=COMPLETION | {"watermark": {"enable": False}})
+    error = answer.json()["error"]
+    assert error["message"] == "Unknown field 'watermark.enable'; did you mean 'watermark.enabled'?"
+    assert (answer.status_code, error["param"]) == (400, "watermark.enable")
+
+
+def test_pages_of_other_origins_may_read_what_was_ignored() -> None:
+    assert "Warning" in described_headers()
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "frameworks.md").read_text()
+
+
+def test_what_the_page_of_frameworks_records_is_taken(fake: Any) -> None:
+    bodies = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.S)]
+    assert len(bodies) >= 3
+    for body in bodies:
+        limits = {name: 4 for name in body if name.endswith("_tokens")}
+        answer = fake.http().post("/v1/chat/completions", json=body | {"model": "tiny"} | limits)
+        assert answer.status_code == 200, answer.text
+
+
+def test_messages_of_answers_can_be_sent_again_as_clients_keep_them(fake: Any) -> None:
+    client = fake.client()
+    made = client.chat.completions.create(**CHAT).choices[0].message
+    call = {"id": "c", "type": "function", "index": 0, "function": {"name": "f", "arguments": "{}"}}
+    kept = [made.model_dump(), made, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    result = {"role": "tool", "tool_call_id": "c", "content": "1", "name": "f"}
+    thought = {"role": "assistant", "content": "a", "reasoning_content": "b"}
+    asked: Any = [{"role": "user", "content": "Hi", "name": "me"}, *kept, result, thought]
+    assert client.chat.completions.create(**CHAT | {"messages": asked}).choices
+    item = client.responses.create(**RESPONSE, extra_body={"return_token_ids": True}).output[0]
+    conversation: Any = [{"role": "user", "content": "Hi"}, item.model_dump(), item]
+    assert client.responses.create(**RESPONSE | {"input": conversation}).output
