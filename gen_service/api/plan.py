@@ -132,6 +132,9 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
     prompt = await chat_prompt(body.messages, model, field="input", label=backend.labels.label)
     room = _room(prompt, model, "input")
     max_tokens = body.max_output_tokens or model.sampling.answer_tokens(room)
+    grammar = await response_grammar(
+        body.response_format, None, model, ignore_eos=bool(body.ignore_eos), field="text.format"
+    )
     return _plan(
         "resp_",
         body,
@@ -140,6 +143,7 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         [prompt],
         max_tokens,
         None,
+        grammar,
         caller=caller,
         backend=backend,
         limit_field="max_output_tokens",

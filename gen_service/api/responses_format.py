@@ -11,6 +11,7 @@ from ttmark.gen_service.api.plan import Plan
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas import response_events as events
 from ttmark.shared.schemas import responses
+from ttmark.shared.schemas.chat import TextFormat
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 
 
@@ -121,6 +122,7 @@ class ResponsesFormat:
             output=[],
             temperature=sampling.temperature,
             top_p=sampling.top_p,
+            text=responses.TextConfig(format=(body.text and body.text.format) or TextFormat(type="text")),
         )
 
 

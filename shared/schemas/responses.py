@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.responses_request import OutputFormat
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed"]
@@ -67,16 +68,10 @@ class ResponseFailure(BaseModel):
     message: str
 
 
-class TextFormat(BaseModel):
-    """Text."""
-
-    type: Literal["text"] = "text"
-
-
 class TextConfig(BaseModel):
     """How the text was written."""
 
-    format: TextFormat = TextFormat()
+    format: OutputFormat
 
 
 class ResponseObject(BaseModel):
@@ -99,7 +94,7 @@ class ResponseObject(BaseModel):
     store: Literal[False] = False
     temperature: float
     top_p: float
-    text: TextConfig = TextConfig()
+    text: TextConfig
     tool_choice: Literal["auto"] = "auto"
     tools: list[Any] = []
     truncation: Literal["disabled"] = "disabled"

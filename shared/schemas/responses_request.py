@@ -2,9 +2,16 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import ConfigDict, Field, JsonValue
 
-from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.chat import (
+    ChatMessage,
+    JsonObjectFormat,
+    JsonSchemaFormat,
+    NamedSchema,
+    ResponseFormat,
+    TextFormat,
+)
 from ttmark.shared.schemas.fields import (
     NonEmptyText,
     NoTruthValue,
@@ -40,15 +47,21 @@ class InputMessage(RequestPart):
         return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
 
 
+class SchemaFormat(NamedSchema):
+    """The text is JSON that is valid against a schema."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    type: Literal["json_schema"]
+
+
+OutputFormat = Annotated[TextFormat | JsonObjectFormat | SchemaFormat, Field(discriminator="type")]
+
+
 class TextOptions(RequestPart):
-    """How the text is written: as text."""
+    """How the text is written."""
 
-    class Format(BaseModel):
-        """The only format."""
-
-        type: Literal["text"]
-
-    format: Annotated[Format | None, not_supported("text")] = None
+    format: OutputFormat | None = Field(default=None, description="Text by default.")
     verbosity: Annotated[Literal["medium"] | None, not_supported("medium")] = None
 
 
@@ -76,8 +89,29 @@ Metadata = Annotated[
 Nothing = Annotated[list[Any], Field(max_length=0)]
 
 
+_HELD_TO_NOTHING: JsonValue = {
+    "anyOf": [
+        {"type": "null"},
+        {
+            "type": "object",
+            "properties": {
+                "format": {
+                    "anyOf": [{"type": "null"}, {"type": "object", "properties": {"type": {"const": "text"}}}]
+                }
+            },
+        },
+    ]
+}
+_TOGETHER: list[JsonValue] = [
+    {"properties": {"text": _HELD_TO_NOTHING}},
+    {"properties": {"ignore_eos": {"enum": [False, None]}}},
+]
+
+
 class ResponsesRequest(SamplingFields):
     """A conversation to answer."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": _TOGETHER})
 
     input: Input = Field(description="The user's message, or the conversation.")
     instructions: str | None = Field(default=None, description="A system message in front of `input`.")
@@ -108,3 +142,9 @@ class ResponsesRequest(SamplingFields):
         if isinstance(self.input, str):
             return [*first, ChatMessage(role="user", content=self.input)]
         return [*first, *(ChatMessage(role=item.role, content=item.text) for item in self.input)]
+
+    @property
+    def response_format(self) -> ResponseFormat | None:
+        """The form of the answer, as the chat API writes it."""
+        form = self.text.format if self.text else None
+        return JsonSchemaFormat(type=form.type, json_schema=form) if isinstance(form, SchemaFormat) else form

@@ -142,7 +142,11 @@ BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"temperature": 3}, (400, INVALID, "temperature")),
     ({"metadata": {"a": 1}}, (400, INVALID, "metadata")),
     ({"metadata": {str(i): "a" for i in range(17)}}, (400, INVALID, "metadata")),
-    ({"text": {"format": {"type": "json_object"}}}, (400, INVALID, "text.format")),
+    ({"text": {"format": {"type": "grammar"}}}, (400, INVALID, "text.format")),
+    (
+        {"text": {"format": {"type": "json_schema", "name": "a"}}},
+        (400, INVALID, "text.format.json_schema.schema"),
+    ),
     ({"text": {"verbosity": "low"}}, (400, INVALID, "text.verbosity")),
     ({"reasoning": {"effort": "high"}}, (400, INVALID, "reasoning.effort")),
     ({"store": True}, (400, INVALID, "store")),

@@ -38,7 +38,6 @@ WITH_EFFECT: dict[str, Any] = {
     "previous_response_id": "resp_1",
     "prompt": {"id": "pmpt_1"},
     "reasoning": {"effort": "high"},
-    "text": {"format": {"type": "json_object"}},
     "top_logprobs": 2,
     "truncation": "auto",
     "audio": {"voice": "alloy", "format": "wav"},
