@@ -129,13 +129,20 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         ServiceError: the request cannot be served; the message says why.
     """
     model, marking = _model_and_marking(body, caller, backend)
-    prompt = await chat_prompt(body.messages, model, field="input", label=backend.labels.label)
+    tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, model)
+    prompt = await chat_prompt(
+        body.messages,
+        model,
+        field="input",
+        label=backend.labels.label,
+        tools=tools.shown if tools else (),
+    )
     room = _room(prompt, model, "input")
     max_tokens = body.max_output_tokens or model.sampling.answer_tokens(room)
     grammar = await response_grammar(
-        body.response_format, None, model, ignore_eos=bool(body.ignore_eos), field="text.format"
+        body.response_format, tools, model, ignore_eos=bool(body.ignore_eos), field="text.format"
     )
-    return _plan(
+    plan = _plan(
         "resp_",
         body,
         model,
@@ -148,6 +155,7 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         backend=backend,
         limit_field="max_output_tokens",
     )
+    return replace(plan, tools=tools)
 
 
 def _model_and_marking(

@@ -1,10 +1,10 @@
 """The events of a streamed `POST /v1/responses`, in the order in which they come."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.responses import OutputMessage, OutputText, ResponseObject
+from ttmark.shared.schemas.responses import OutputItem, OutputText, ResponseObject
 
 PROGRESS = Literal["response.created", "response.in_progress"]
 OUTCOME = Literal["response.completed", "response.incomplete", "response.failed"]
@@ -25,16 +25,27 @@ class LifecycleEvent(ResponseEvent):
 
 
 class OutputItemEvent(ResponseEvent):
-    """The message, empty and later whole."""
+    """The message or a call, empty and later whole."""
 
     type: Literal["response.output_item.added", "response.output_item.done"]
-    output_index: Literal[0] = 0
-    item: OutputMessage
+    output_index: int
+    item: OutputItem
 
 
-class _InMessage(ResponseEvent):
+class Place(TypedDict):
+    """What events inside an item have in common."""
+
     item_id: str
-    output_index: Literal[0] = 0
+    output_index: int
+    sequence_number: int
+
+
+class _InItem(ResponseEvent):
+    item_id: str
+    output_index: int
+
+
+class _InMessage(_InItem):
     content_index: Literal[0] = 0
 
 
@@ -61,6 +72,21 @@ class TextDoneEvent(_InMessage):
     logprobs: list[Any] = Field(default=[], description="Always empty.")
 
 
+class ArgumentsDeltaEvent(_InItem):
+    """More of a call's arguments."""
+
+    type: Literal["response.function_call_arguments.delta"] = "response.function_call_arguments.delta"
+    delta: str
+
+
+class ArgumentsDoneEvent(_InItem):
+    """All of them."""
+
+    type: Literal["response.function_call_arguments.done"] = "response.function_call_arguments.done"
+    name: str
+    arguments: str
+
+
 class FailureEvent(ResponseEvent):
     """Why the stream cannot go on; `response.failed` follows."""
 
@@ -76,5 +102,7 @@ RESPONSE_EVENTS: tuple[type[ResponseEvent], ...] = (
     ContentPartEvent,
     TextDeltaEvent,
     TextDoneEvent,
+    ArgumentsDeltaEvent,
+    ArgumentsDoneEvent,
     FailureEvent,
 )

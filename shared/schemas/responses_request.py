@@ -23,6 +23,17 @@ from ttmark.shared.schemas.fields import (
 )
 from ttmark.shared.schemas.request_part import RequestPart
 from ttmark.shared.schemas.sampling import SamplingFields
+from ttmark.shared.schemas.tools import (
+    AnyFunction,
+    CalledFunction,
+    FunctionChoice,
+    FunctionName,
+    FunctionTools,
+    NamedTool,
+    Tool,
+    ToolCall,
+    ToolChoice,
+)
 
 MAX_METADATA = 16
 
@@ -34,6 +45,10 @@ class InputPart(RequestPart):
     text: str
 
 
+def _text_of(content: str | list[InputPart]) -> str:
+    return content if isinstance(content, str) else "".join(part.text for part in content)
+
+
 class InputMessage(RequestPart):
     """One message of the conversation so far."""
 
@@ -41,10 +56,30 @@ class InputMessage(RequestPart):
     role: Literal["system", "developer", "user", "assistant"]
     content: str | Annotated[list[InputPart], Field(fail_fast=True)]
 
+
+class InputCall(RequestPart):
+    """A call that an earlier response made."""
+
+    type: Literal["function_call"]
+    call_id: str
+    name: FunctionName
+    arguments: str
+
     @property
-    def text(self) -> str:
-        """The content as one string."""
-        return self.content if isinstance(self.content, str) else "".join(part.text for part in self.content)
+    def made(self) -> ToolCall:
+        """The call as the chat API writes it."""
+        return ToolCall(id=self.call_id, function=CalledFunction(name=self.name, arguments=self.arguments))
+
+
+class InputResult(RequestPart):
+    """What a called function returned."""
+
+    type: Literal["function_call_output"]
+    call_id: str
+    output: str | Annotated[list[InputPart], Field(fail_fast=True)]
+
+
+InputItem = InputMessage | InputCall | InputResult
 
 
 class SchemaFormat(NamedSchema):
@@ -72,10 +107,11 @@ class ReasoningOptions(RequestPart):
 
 
 Input = Annotated[
-    NonEmptyText | Annotated[list[InputMessage], Field(min_length=1, fail_fast=True)],
+    NonEmptyText | Annotated[list[InputItem], Field(min_length=1, fail_fast=True)],
     says(
-        "must be a non-empty string or a list of messages, each with a role (system, developer, user, "
-        "assistant) and content (a string, or parts of type input_text or output_text)"
+        "must be a non-empty string or a list of items: messages with a role (system, developer, user, "
+        "assistant) and content (a string, or parts of type input_text or output_text), function_call "
+        "and function_call_output. Nothing is stored, so items cannot be referred to"
     ),
 ]
 Metadata = Annotated[
@@ -124,12 +160,17 @@ class ResponsesRequest(SamplingFields):
     store: OnlyFalse = None
     background: OnlyFalse = None
     truncation: Annotated[Literal["disabled"] | None, not_supported("disabled")] = None
-    tools: Annotated[Nothing | None, not_supported()] = None
-    tool_choice: Annotated[Literal["none", "auto"] | None, not_supported("none and auto")] = None
+    tools: FunctionTools | None = Field(default=None, description="Functions that the model may call.")
+    tool_choice: AnyFunction | None = Field(
+        default=None, description="By default `auto` where there are tools, and `none` where there are not."
+    )
+    parallel_tool_calls: bool | None = Field(default=None, description="`false`: one call at most.")
     include: Annotated[Nothing | None, not_supported()] = None
     context_management: Annotated[Nothing | None, not_supported()] = None
     top_logprobs: Annotated[Literal[0] | None, NoTruthValue, not_supported("0")] = None
-    previous_response_id: NotTaken = None
+    previous_response_id: Annotated[None, says("not supported: nothing is stored; send the conversation")] = (
+        None
+    )
     conversation: NotTaken = None
     prompt: NotTaken = None
     moderation: NotTaken = None
@@ -137,11 +178,34 @@ class ResponsesRequest(SamplingFields):
 
     @property
     def messages(self) -> list[ChatMessage]:
-        """Instructions and input as one conversation."""
-        first = [ChatMessage(role="system", content=self.instructions)] if self.instructions else []
+        """Instructions and input as one conversation; calls belong to the answer in front of them."""
+        messages = [ChatMessage(role="system", content=self.instructions)] if self.instructions else []
         if isinstance(self.input, str):
-            return [*first, ChatMessage(role="user", content=self.input)]
-        return [*first, *(ChatMessage(role=item.role, content=item.text) for item in self.input)]
+            return [*messages, ChatMessage(role="user", content=self.input)]
+        for item in self.input:
+            match item:
+                case InputCall():
+                    if not messages or messages[-1].role != "assistant":
+                        messages.append(ChatMessage(role="assistant", content="", tool_calls=[]))
+                    messages[-1].tool_calls = messages[-1].tool_calls or []
+                    messages[-1].tool_calls.append(item.made)
+                case InputResult():
+                    output = _text_of(item.output)
+                    messages.append(ChatMessage(role="tool", tool_call_id=item.call_id, content=output))
+                case InputMessage():
+                    messages.append(ChatMessage(role=item.role, content=_text_of(item.content)))
+        return messages
+
+    @property
+    def chat_tools(self) -> list[Tool]:
+        """The tools as the chat API writes them."""
+        return [Tool(type="function", function=tool) for tool in self.tools or ()]
+
+    @property
+    def chat_tool_choice(self) -> ToolChoice | None:
+        """Which of them are to be called, likewise."""
+        choice = self.tool_choice
+        return NamedTool(type="function", function=choice) if isinstance(choice, FunctionChoice) else choice
 
     @property
     def response_format(self) -> ResponseFormat | None:

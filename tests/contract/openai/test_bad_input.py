@@ -124,7 +124,8 @@ BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"input": ""}, (400, INVALID, "input")),
     ({"input": []}, (400, INVALID, "input")),
     ({"input": [{"role": "tool", "content": "a"}]}, (400, INVALID, "input")),
-    ({"input": [{"type": "function_call_output", "call_id": "a", "output": "b"}]}, (400, INVALID, "input")),
+    ({"input": [{"type": "function_call_output", "output": "b"}]}, (400, INVALID, "input")),
+    ({"input": [{"type": "function_call", "call_id": "a", "name": "b"}]}, (400, INVALID, "input")),
     (
         {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "a"}]}]},
         (400, INVALID, "input"),
@@ -153,7 +154,7 @@ BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"background": True}, (400, INVALID, "background")),
     ({"previous_response_id": "resp_1"}, (400, INVALID, "previous_response_id")),
     ({"conversation": "conv_1"}, (400, INVALID, "conversation")),
-    ({"tools": [{"type": "web_search"}]}, (400, INVALID, "tools")),
+    ({"tools": [{"type": "web_search"}]}, (400, INVALID, "tools[0].type")),
     ({"watermark": {"key_id": "nobody's"}}, (404, "key_not_found", "watermark.key_id")),
     ({"watermark": {"enabled": False}}, (403, "insufficient_scope", None)),
 ]
