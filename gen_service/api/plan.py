@@ -10,6 +10,7 @@ from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.gen_service.api.marking_policy import Traffic
 from ttmark.gen_service.api.pool import markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts
+from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.response_grammar import response_grammar
 from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
 from ttmark.gen_service.api.tools import ToolUse, tool_use
@@ -36,6 +37,7 @@ class Plan:
         requests: completion number `i` continues prompt `i // choices_per_prompt`.
         text_start: characters of a label before the text of each.
         tools: that completions may call; None: their texts are texts.
+        reasoning: None: they have none.
     """
 
     response_id: str
@@ -53,6 +55,7 @@ class Plan:
     label: LabelNote | None
     text_start: int
     tools: ToolUse | None = None
+    reasoning: Reasoning | None = None
 
     def prompt_of(self, index: int) -> Prompt:
         """The prompt that completion number `index` continues."""
@@ -106,7 +109,10 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     room = _room(prompt, model, "messages")
     max_tokens = body.max_completion_tokens or body.max_tokens or model.sampling.answer_tokens(room)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    grammar = await response_grammar(body.response_format, tools, model, ignore_eos=bool(body.ignore_eos))
+    reasoning = model.reasoning(prompt.text)
+    grammar = await response_grammar(
+        body.response_format, tools, model, reasoning, ignore_eos=bool(body.ignore_eos)
+    )
     plan = _plan(
         "chatcmpl-",
         body,
@@ -119,7 +125,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
         caller=caller,
         backend=backend,
     )
-    return replace(plan, tools=tools)
+    return replace(plan, tools=tools, reasoning=reasoning)
 
 
 async def plan_response(body: ResponsesRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -139,8 +145,14 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
     )
     room = _room(prompt, model, "input")
     max_tokens = body.max_output_tokens or model.sampling.answer_tokens(room)
+    reasoning = model.reasoning(prompt.text)
     grammar = await response_grammar(
-        body.response_format, tools, model, ignore_eos=bool(body.ignore_eos), field="text.format"
+        body.response_format,
+        tools,
+        model,
+        reasoning,
+        ignore_eos=bool(body.ignore_eos),
+        field="text.format",
     )
     plan = _plan(
         "resp_",
@@ -155,7 +167,7 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         backend=backend,
         limit_field="max_output_tokens",
     )
-    return replace(plan, tools=tools)
+    return replace(plan, tools=tools, reasoning=reasoning)
 
 
 def _model_and_marking(

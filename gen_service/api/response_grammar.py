@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.api.reasoning import Reasoning
+from ttmark.gen_service.api.tool_grammar import answer_source
 from ttmark.gen_service.api.tools import ToolUse
 from ttmark.gen_service.decoding.grammar import Grammar
-from ttmark.gen_service.decoding.grammar_source import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, SchemaRefused, TokenizerUnsuitable
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
 from ttmark.shared.schemas.chat import JsonObjectFormat, JsonSchemaFormat, ResponseFormat
@@ -19,6 +20,7 @@ async def response_grammar(
     asked: ResponseFormat | None,
     tools: ToolUse | None,
     model: ServedModel,
+    reasoning: Reasoning | None,
     *,
     ignore_eos: bool,
     field: str = "response_format",
@@ -28,6 +30,7 @@ async def response_grammar(
     Args:
         asked: the form of the answer, which the request calls `field`.
         tools: that it may call.
+        reasoning: that may come first, and is held to nothing.
 
     Raises:
         BadRequest: the schema cannot be kept to, or `ignore_eos` contradicts it.
@@ -40,7 +43,7 @@ async def response_grammar(
     if ignore_eos:
         raise BadRequest(f"ignore_eos: not available together with {field}.", param="ignore_eos")
     try:
-        source = tools.source(schema) if tools else GrammarSource.of_schema(schema or {})
+        source = tools.source(schema, reasoning) if tools else answer_source(schema or {}, reasoning)
         compiled = asyncio.wrap_future(model.grammars.submit(source))
         return await asyncio.wait_for(compiled, COMPILE_SECONDS)
     except SchemaRefused as error:

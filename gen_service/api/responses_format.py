@@ -1,4 +1,4 @@
-"""Answers in the shape of `/v1/responses`: a message and calls, streamed as events with types."""
+"""Answers in the shape of `/v1/responses`: reasoning, message and calls, streamed as events with types."""
 
 import time
 from collections.abc import Iterator
@@ -17,6 +17,8 @@ from ttmark.shared.schemas.chat import TextFormat
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.tools import CallDelta
 
+Item = responses.OutputReasoning | responses.OutputMessage | responses.OutputCall
+
 
 class ResponsesFormat:
     """Writes one response."""
@@ -26,14 +28,14 @@ class ResponsesFormat:
         self._created = int(time.time())
         self._body = body
         self._calls = Calls(plan.tools) if plan.tools else None
-        self._output: list[responses.OutputMessage | responses.OutputCall] = []
+        self._output: list[Item] = []
         self._is_open = False  # the last item of the output
         self._sent = 0
 
     def whole(self, ending: Ending) -> responses.ResponseObject:
         """The response that is not streamed."""
         outcome = ending.completions[0]
-        for _ in self._write(outcome.text, outcome.finish_reason):
+        for _ in self._write(outcome.reasoning, outcome.text, outcome.finish_reason):
             pass  # events are for streams
         return self._ended(ending)
 
@@ -45,7 +47,7 @@ class ResponsesFormat:
 
     def delta(self, indexed: IndexedDelta, _: Ending | None) -> Iterator[bytes]:
         """More of the output, if there is any; the watermark waits for the last event."""
-        yield from self._write(indexed.delta.text, indexed.delta.finish_reason)
+        yield from self._write(indexed.reasoning, indexed.delta.text, indexed.delta.finish_reason)
 
     def closing(self, ending: Ending) -> Iterator[bytes]:
         """The whole response."""
@@ -64,12 +66,14 @@ class ResponsesFormat:
         response.error = responses.ResponseFailure(message=error.message)
         yield self._lifecycle("response.failed", response)
 
-    def _write(self, text: str, reason: FinishReason | None) -> Iterator[bytes]:
+    def _write(self, reasoning: str, text: str, reason: FinishReason | None) -> Iterator[bytes]:
         """Takes more of the answer, and the `reason` with its end."""
         words, calls = text, list[CallDelta]()
         if self._calls is not None:
             words = self._calls.read(text, final=reason is not None)
             calls = self._calls.take()
+        if reasoning:
+            yield from self._reason(reasoning)
         if words or (reason and not calls and not self._output):
             yield from self._say(words)
         for call in calls:
@@ -77,8 +81,19 @@ class ResponsesFormat:
         if reason:
             yield from self._end("completed" if self._is_whole(reason) else "incomplete")
 
-    def _say(self, words: str) -> Iterator[bytes]:
+    def _reason(self, words: str) -> Iterator[bytes]:
         if not self._output:
+            item = responses.OutputReasoning(id=self._id("rs"), content=[])
+            yield from self._begin(item)
+            item.content.append(responses.ReasoningText(text=""))
+            yield self._part("response.content_part.added", item)
+        reasoning = self._output[-1]
+        if isinstance(reasoning, responses.OutputReasoning):
+            reasoning.content[0].text += words
+            yield self._event(events.ReasoningDeltaEvent(delta=words, **self._place()))
+
+    def _say(self, words: str) -> Iterator[bytes]:
+        if not self._output or isinstance(self._output[-1], responses.OutputReasoning):
             item = responses.OutputMessage(id=self._id("msg"), content=[])
             yield from self._begin(item)
             item.content.append(responses.OutputText(text=""))
@@ -99,7 +114,7 @@ class ResponsesFormat:
             call.arguments += arguments
             yield self._event(events.ArgumentsDeltaEvent(delta=arguments, **self._place()))
 
-    def _begin(self, item: responses.OutputMessage | responses.OutputCall) -> Iterator[bytes]:
+    def _begin(self, item: Item) -> Iterator[bytes]:
         yield from self._end("completed")
         self._output.append(item)
         self._is_open = True
@@ -114,6 +129,9 @@ class ResponsesFormat:
         item.status = status
         if isinstance(item, responses.OutputMessage):
             yield self._event(events.TextDoneEvent(text=item.content[0].text, **self._place()))
+            yield self._part("response.content_part.done", item)
+        elif isinstance(item, responses.OutputReasoning):
+            yield self._event(events.ReasoningDoneEvent(text=item.content[0].text, **self._place()))
             yield self._part("response.content_part.done", item)
         else:
             done = events.ArgumentsDoneEvent(name=item.name, arguments=item.arguments, **self._place())
@@ -139,7 +157,7 @@ class ResponsesFormat:
     def _item(
         self,
         name: Literal["response.output_item.added", "response.output_item.done"],
-        item: responses.OutputMessage | responses.OutputCall,
+        item: Item,
     ) -> bytes:
         index = len(self._output) - 1
         return self._event(
@@ -149,9 +167,9 @@ class ResponsesFormat:
     def _part(
         self,
         name: Literal["response.content_part.added", "response.content_part.done"],
-        message: responses.OutputMessage,
+        item: responses.OutputMessage | responses.OutputReasoning,
     ) -> bytes:
-        return self._event(events.ContentPartEvent(type=name, part=message.content[0], **self._place()))
+        return self._event(events.ContentPartEvent(type=name, part=item.content[0], **self._place()))
 
     def _place(self) -> events.Place:
         """Where the last item is, for an event of it."""
@@ -176,6 +194,9 @@ class ResponsesFormat:
                 cached_tokens=usage.prompt_tokens_details.cached_tokens
             ),
             output_tokens=usage.completion_tokens,
+            output_tokens_details=responses.OutputTokensDetails(
+                reasoning_tokens=usage.completion_tokens_details.reasoning_tokens
+            ),
             total_tokens=usage.total_tokens,
         )
         response.watermark = ending.watermark

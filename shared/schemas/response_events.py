@@ -4,7 +4,7 @@ from typing import Any, Literal, TypedDict
 
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.responses import OutputItem, OutputText, ResponseObject
+from ttmark.shared.schemas.responses import OutputItem, OutputText, ReasoningText, ResponseObject
 
 PROGRESS = Literal["response.created", "response.in_progress"]
 OUTCOME = Literal["response.completed", "response.incomplete", "response.failed"]
@@ -25,7 +25,7 @@ class LifecycleEvent(ResponseEvent):
 
 
 class OutputItemEvent(ResponseEvent):
-    """The message or a call, empty and later whole."""
+    """Reasoning, the message or a call, empty and later whole."""
 
     type: Literal["response.output_item.added", "response.output_item.done"]
     output_index: int
@@ -50,10 +50,10 @@ class _InMessage(_InItem):
 
 
 class ContentPartEvent(_InMessage):
-    """The text of the message, empty and later whole."""
+    """The text of the message or of reasoning, empty and later whole."""
 
     type: Literal["response.content_part.added", "response.content_part.done"]
-    part: OutputText
+    part: OutputText | ReasoningText
 
 
 class TextDeltaEvent(_InMessage):
@@ -72,6 +72,20 @@ class TextDoneEvent(_InMessage):
     logprobs: list[Any] = Field(default=[], description="Always empty.")
 
 
+class ReasoningDeltaEvent(_InMessage):
+    """More reasoning."""
+
+    type: Literal["response.reasoning_text.delta"] = "response.reasoning_text.delta"
+    delta: str
+
+
+class ReasoningDoneEvent(_InMessage):
+    """All of the reasoning."""
+
+    type: Literal["response.reasoning_text.done"] = "response.reasoning_text.done"
+    text: str
+
+
 class ArgumentsDeltaEvent(_InItem):
     """More of a call's arguments."""
 
@@ -80,7 +94,7 @@ class ArgumentsDeltaEvent(_InItem):
 
 
 class ArgumentsDoneEvent(_InItem):
-    """All of them."""
+    """All of a call's arguments."""
 
     type: Literal["response.function_call_arguments.done"] = "response.function_call_arguments.done"
     name: str
@@ -102,6 +116,8 @@ RESPONSE_EVENTS: tuple[type[ResponseEvent], ...] = (
     ContentPartEvent,
     TextDeltaEvent,
     TextDoneEvent,
+    ReasoningDeltaEvent,
+    ReasoningDoneEvent,
     ArgumentsDeltaEvent,
     ArgumentsDoneEvent,
     FailureEvent,

@@ -48,7 +48,22 @@ class OutputCall(_Output):
     arguments: str = Field(description="JSON that is valid against the schema, unless the answer was cut.")
 
 
-OutputItem = Annotated[OutputMessage | OutputCall, Field(discriminator="type")]
+class ReasoningText(BaseModel):
+    """The text of reasoning."""
+
+    type: Literal["reasoning_text"] = "reasoning_text"
+    text: str
+
+
+class OutputReasoning(_Output):
+    """What the model wrote between the tags of its reasoning."""
+
+    type: Literal["reasoning"] = "reasoning"
+    summary: list[Any] = Field(default=[], description="Always empty.")
+    content: list[ReasoningText]
+
+
+OutputItem = Annotated[OutputReasoning | OutputMessage | OutputCall, Field(discriminator="type")]
 
 
 class InputTokensDetails(BaseModel):
@@ -59,7 +74,7 @@ class InputTokensDetails(BaseModel):
 
 
 class OutputTokensDetails(BaseModel):
-    """No token is a hidden one."""
+    """Tokens that are reasoning, and not of the message or calls."""
 
     reasoning_tokens: int = 0
 

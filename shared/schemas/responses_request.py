@@ -45,6 +45,10 @@ class InputPart(RequestPart):
     text: str
 
 
+def _only_reasons(message: ChatMessage) -> bool:
+    return message.reasoning_content is not None and not message.content and not message.tool_calls
+
+
 def _text_of(content: str | list[InputPart]) -> str:
     return content if isinstance(content, str) else "".join(part.text for part in content)
 
@@ -79,7 +83,21 @@ class InputResult(RequestPart):
     output: str | Annotated[list[InputPart], Field(fail_fast=True)]
 
 
-InputItem = InputMessage | InputCall | InputResult
+class InputReasoningPart(RequestPart):
+    """A piece of reasoning."""
+
+    type: Literal["reasoning_text"]
+    text: str
+
+
+class InputReasoning(RequestPart):
+    """What an earlier response reasoned before its message or calls."""
+
+    type: Literal["reasoning"]
+    content: Annotated[list[InputReasoningPart], Field(fail_fast=True)] | None = None
+
+
+InputItem = InputMessage | InputCall | InputResult | InputReasoning
 
 
 class SchemaFormat(NamedSchema):
@@ -110,8 +128,8 @@ Input = Annotated[
     NonEmptyText | Annotated[list[InputItem], Field(min_length=1, fail_fast=True)],
     says(
         "must be a non-empty string or a list of items: messages with a role (system, developer, user, "
-        "assistant) and content (a string, or parts of type input_text or output_text), function_call "
-        "and function_call_output. Nothing is stored, so items cannot be referred to"
+        "assistant) and content (a string, or parts of type input_text or output_text), reasoning, "
+        "function_call and function_call_output. Nothing is stored, so items cannot be referred to"
     ),
 ]
 Metadata = Annotated[
@@ -178,12 +196,15 @@ class ResponsesRequest(SamplingFields):
 
     @property
     def messages(self) -> list[ChatMessage]:
-        """Instructions and input as one conversation; calls belong to the answer in front of them."""
+        """Instructions and input as one conversation: reasoning, message and calls are one answer."""
         messages = [ChatMessage(role="system", content=self.instructions)] if self.instructions else []
         if isinstance(self.input, str):
             return [*messages, ChatMessage(role="user", content=self.input)]
         for item in self.input:
             match item:
+                case InputReasoning(content=parts):
+                    reasoning = "".join(part.text for part in parts or ())
+                    messages.append(ChatMessage(role="assistant", content="", reasoning_content=reasoning))
                 case InputCall():
                     if not messages or messages[-1].role != "assistant":
                         messages.append(ChatMessage(role="assistant", content="", tool_calls=[]))
@@ -192,6 +213,8 @@ class ResponsesRequest(SamplingFields):
                 case InputResult():
                     output = _text_of(item.output)
                     messages.append(ChatMessage(role="tool", tool_call_id=item.call_id, content=output))
+                case InputMessage(role="assistant") if messages and _only_reasons(messages[-1]):
+                    messages[-1].content = _text_of(item.content)
                 case InputMessage():
                     messages.append(ChatMessage(role=item.role, content=_text_of(item.content)))
         return messages

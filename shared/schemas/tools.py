@@ -37,7 +37,7 @@ class Tool(_OfFunction):
 
 
 class FunctionTool(Function, _OfFunction):  # in this order the type is looked at first
-    """The same as the Responses API writes it."""
+    """A function that the model may call, as the Responses API writes it."""
 
 
 class FunctionRef(RequestPart):
@@ -54,7 +54,7 @@ class NamedTool(RequestPart):
 
 
 class FunctionChoice(FunctionRef):
-    """The same as the Responses API writes it."""
+    """The function that is to be called, as the Responses API writes it."""
 
     type: Literal["function"]
 
