@@ -132,6 +132,6 @@ class EndpointClient:
     def _text(self, answer: Any) -> str:
         try:
             choice = answer["choices"][0]
-            return str(choice["message"]["content"] if self.endpoint.chat else choice["text"])
+            return str((choice["message"]["content"] or "") if self.endpoint.chat else choice["text"])
         except (KeyError, IndexError, TypeError) as error:
             raise EndpointError(f"{self.endpoint.url}: an answer without text") from error

@@ -58,7 +58,9 @@ class Models:
             engine = load_engine(name, folder, settings)
             engine.record_in(metrics)
             engines.append(engine)
-            served[name] = ServedModel(engine, template, settings.control_tokens, defaults)
+            served[name] = ServedModel(
+                engine, template, settings.control_tokens, defaults, settings.reasoning
+            )
             served[name].grammars.submit(ANY_OBJECT)  # its first grammar would hold up whoever is served then
         return cls(served, tuple(engines))
 

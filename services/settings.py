@@ -195,6 +195,12 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         "they are read as ordinary text; `refuse`: the request gets a 400; `control`: they work, so that a "
         "user's message can pose as the system's.",
     )
+    reasoning: Literal["auto", "think", "none"] = Field(
+        default="auto",
+        description="In which tags models reason before they answer, so that their answers have it "
+        "apart: `auto`: as each chat template knows them; `think`: `<think>` and `</think>`; `none`: such "
+        "tags are text.",
+    )
     generation_defaults: Literal["model", "openai"] = Field(
         default="model",
         description="What holds where a request names no temperature, top-p, top-k, min-p or repetition "

@@ -1,5 +1,6 @@
 """What a request is granted, uses and leaves behind: allowance, metrics, audit trail, log."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Ending, Outcomes
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.reasoning import ReasoningReader
 from ttmark.gen_service.api.receipt import ReceiptRule, scored
 from ttmark.gen_service.api.watermark_block import watermark_block
 from ttmark.shared.access.scopes import Principal
@@ -20,7 +22,7 @@ from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import PolicyDenied
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.limits.rate_limit import NOTHING, Grant
-from ttmark.shared.schemas.sampling import PromptTokensDetails, Usage
+from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
 from ttmark.shared.schemas.watermark_block import ManifestNote
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 
@@ -80,6 +82,7 @@ class Account:
         self, books: Accounting, plan: Plan, caller: Principal, use: AuditEvent, grant: Grant
     ) -> None:
         self._outcomes = Outcomes(len(plan.requests))
+        self._readers = [ReasoningReader(plan.reasoning) for _ in plan.requests] if plan.reasoning else []
         self._books = books
         self._plan = plan
         self._caller = caller
@@ -100,7 +103,7 @@ class Account:
                     if indexed is None:
                         yield None
                         continue
-                    indexed = self._labelled(indexed)
+                    indexed = self._labelled(self._split(indexed))
                     self._outcomes.add(indexed)
                     if indexed.delta.finish_reason:
                         await self._score(indexed.index)
@@ -114,8 +117,20 @@ class Account:
         outcome, books = self._outcomes.completions[index], self._books
         tokenizer = self._plan.model.generator.tokenizer
         outcome.log10_p = await scored(self._plan.requests[index], outcome.text, tokenizer)
-        word = books.receipts.word(outcome.log10_p)
-        books.metrics.receipt(self._plan.model_id, len(outcome.token_ids), word, outcome.log10_p)
+        if self._readers:
+            count = self._readers[index].count
+            outcome.reasoning_tokens = await asyncio.to_thread(count, outcome.token_ids, tokenizer)
+        word, tokens = books.receipts.word(outcome.log10_p), len(outcome.token_ids) - outcome.reasoning_tokens
+        books.metrics.receipt(self._plan.model_id, tokens, word, outcome.log10_p)
+
+    def _split(self, indexed: IndexedDelta) -> IndexedDelta:
+        """A delta with its reasoning apart: labels, manifests and receipts are of the answer alone."""
+        if not self._readers:
+            return indexed
+        delta = indexed.delta
+        final = delta.finish_reason is not None
+        reasoning, text = self._readers[indexed.index].read(delta.text, final=final)
+        return IndexedDelta(indexed.index, replace(delta, text=text), reasoning)
 
     def _labelled(self, indexed: IndexedDelta) -> IndexedDelta:
         """A delta as it is sent, with the visible label where that begins or ends the text."""
@@ -163,6 +178,9 @@ class Account:
             completion_tokens=tokens,
             total_tokens=plan.prompt_tokens + tokens,
             prompt_tokens_details=PromptTokensDetails(cached_tokens=self._cached_tokens()),
+            completion_tokens_details=CompletionTokensDetails(
+                reasoning_tokens=self._outcomes.reasoning_tokens
+            ),
         )
         return Ending(self._outcomes.completions, usage, block)
 

@@ -11,6 +11,7 @@ from ttmark.gen_service.api.generator import Generator
 from ttmark.gen_service.api.labels import LabelRule
 from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
+from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule, ReasoningTags, tags_of
 from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.api.token_text import TokenText
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
@@ -41,9 +42,11 @@ class ServedModel:
         chat_template: None where the tokenizer has none.
         control_tokens: what becomes of control tokens such as `<|im_end|>` in messages.
         sampling: what holds where a request names none.
+        reasoning_rule: in which tags the model reasons before it answers.
         created: Unix time at which it was loaded.
         grammars: makes grammars over its tokens.
         token_text: what its tokens read as.
+        reasoning_tags: None where answers have no reasoning that shows in their text.
         conversations: reads conversations; None where there is no chat template.
         most_characters: of a prompt; more cannot fit the context, whatever its tokens are.
     """
@@ -52,9 +55,11 @@ class ServedModel:
     chat_template: ChatTemplate | None = None
     control_tokens: ControlTokenRule = "text"
     sampling: SamplingDefaults = field(default_factory=SamplingDefaults)
+    reasoning_rule: ReasoningRule = "auto"
     created: int = field(default_factory=lambda: int(time.time()))
     grammars: JsonGrammars = field(init=False)
     token_text: TokenText = field(init=False)
+    reasoning_tags: ReasoningTags | None = field(init=False)
     conversations: ConversationEncoder | None = field(init=False)
     most_characters: int = field(init=False)
 
@@ -63,10 +68,19 @@ class ServedModel:
         object.__setattr__(self, "grammars", JsonGrammars(tokenizer, self.generator.eos_token_ids))
         object.__setattr__(self, "token_text", TokenText(tokenizer))
         template = self.chat_template
+        tags = tags_of(template.source, self.reasoning_rule) if template else None
+        if tags and any(map(self.control_token, (tags.start, tags.end))):
+            tags = None
+        object.__setattr__(self, "reasoning_tags", tags)
         conversations = ConversationEncoder(tokenizer, template, self.control_tokens) if template else None
         object.__setattr__(self, "conversations", conversations)
         longest = max(map(len, tokenizer.backend.get_vocab()))
         object.__setattr__(self, "most_characters", longest * self.generator.context_length)
+
+    def reasoning(self, prompt: str) -> Reasoning | None:
+        """Where answers to a prompt reason."""
+        tags = self.reasoning_tags
+        return Reasoning(tags, prompt.rstrip().endswith(tags.start)) if tags else None
 
     def control_token(self, text: str) -> int | None:
         """The id of a control token; None where the text is no control token."""

@@ -7,7 +7,7 @@ from typing import Any
 from ttmark.gen_service.api.calls import Calls
 from ttmark.gen_service.api.format import ChoicesFormat
 from ttmark.gen_service.api.merge import IndexedDelta
-from ttmark.gen_service.api.outcome import Ending
+from ttmark.gen_service.api.outcome import Ending, Outcome
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.token_text import finite
 from ttmark.gen_service.engine import Delta, TokenLogprob
@@ -34,9 +34,11 @@ class ChatFormat(ChoicesFormat):
     def __init__(self, plan: Plan, _: ChatRequest) -> None:
         super().__init__(plan)
         self._calls = [Calls(plan.tools) for _ in plan.requests] if plan.tools else None
+        self._reasoning = ""  # of the delta at hand
 
     def delta(self, indexed: IndexedDelta, ending: Ending | None) -> Iterator[bytes]:
         """A chunk, if there is anything to say; what may become a call is held back until it is seen."""
+        self._reasoning = indexed.reasoning
         if self._calls is not None:
             delta, calls = indexed.delta, self._calls[indexed.index]
             text = calls.read(delta.text, final=delta.finish_reason is not None)
@@ -46,7 +48,7 @@ class ChatFormat(ChoicesFormat):
 
     def _says_something(self, index: int, delta: Delta) -> bool:
         pending = self._calls is not None and self._calls[index].pending
-        return bool(pending) or super()._says_something(index, delta)
+        return bool(pending or self._reasoning) or super()._says_something(index, delta)
 
     def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> ChatChunkChoice:
         calls = None
@@ -54,19 +56,29 @@ class ChatFormat(ChoicesFormat):
             read = self._calls[common["index"]]
             calls = read.take() or None
             common["finish_reason"] = read.finish_reason(common["finish_reason"])
-        content = text if text or (first and calls is None) else None
-        delta = ChatDelta(role="assistant" if first else None, content=content, tool_calls=calls)
+        reasoning = self._reasoning or None
+        content = text if text or (first and not calls and not reasoning) else None
+        delta = ChatDelta(
+            role="assistant" if first else None,
+            reasoning_content=reasoning,
+            content=content,
+            tool_calls=calls,
+        )
         return ChatChunkChoice(delta=delta, **common)
 
-    def _whole_choice(self, text: str, common: dict[str, Any]) -> ChatChoice:
-        if self._calls is None:
-            return ChatChoice(message=AssistantMessage(content=text), **common)
-        read = self._calls[common["index"]]
-        words = read.read(text, final=True)
-        calls = read.made or None
-        common["finish_reason"] = read.finish_reason(common["finish_reason"])
-        content = words if words or not calls else None
-        return ChatChoice(message=AssistantMessage(content=content, tool_calls=calls), **common)
+    def _whole_choice(self, outcome: Outcome, common: dict[str, Any]) -> ChatChoice:
+        words, calls = outcome.text, None
+        if self._calls is not None:
+            read = self._calls[common["index"]]
+            words, calls = read.read(outcome.text, final=True), read.made or None
+            common["finish_reason"] = read.finish_reason(common["finish_reason"])
+        reasoning = outcome.reasoning or None
+        message = AssistantMessage(
+            reasoning_content=reasoning,
+            content=words if words or not (calls or reasoning) else None,
+            tool_calls=calls,
+        )
+        return ChatChoice(message=message, **common)
 
     def _logprobs(self, _: int, entries: Sequence[TokenLogprob]) -> ChatLogprobs:
         return ChatLogprobs(

@@ -37,6 +37,7 @@ class ChatTemplate:
         except TemplateError as error:
             raise ValueError(f"the chat template is not valid: {error}") from error
         self._special_tokens = dict(special_tokens or {})
+        self.source = source
         self.tool_format = format_of(source)
 
     def render(

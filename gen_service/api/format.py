@@ -57,9 +57,9 @@ class ChoicesFormat(ABC):
     def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> BaseModel:
         """A piece of a completion, `first` if nothing of it was sent before."""
 
-    def _whole_choice(self, text: str, common: dict[str, Any]) -> BaseModel:
+    def _whole_choice(self, outcome: Outcome, common: dict[str, Any]) -> BaseModel:
         """A whole completion."""
-        return self._choice(text, common, first=True)
+        return self._choice(outcome.text, common, first=True)
 
     @abstractmethod
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob], /) -> BaseModel:
@@ -67,7 +67,7 @@ class ChoicesFormat(ABC):
 
     def whole(self, ending: Ending) -> BaseModel:
         choices = [
-            self._whole_choice(outcome.text, self._common(index, outcome, first=True))
+            self._whole_choice(outcome, self._common(index, outcome, first=True))
             for index, outcome in enumerate(ending.completions)
         ]
         return self._envelope(self.whole_schema, choices, ending.usage, ending.watermark)

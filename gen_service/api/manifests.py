@@ -48,7 +48,7 @@ class ManifestRule:
         if (asked or always) and self.signer is None:
             raise BadRequest(f"{_FIELD}: this service has no certificate to sign with.", param=_FIELD)
         if asked and structured:
-            raise BadRequest(f"{_FIELD}: not available together with response_format.", param=_FIELD)
+            raise BadRequest(f"{_FIELD}: not available together with structured output.", param=_FIELD)
         if not (asked or always):
             return None
         return "structured_output" if structured else "embedded"

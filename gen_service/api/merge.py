@@ -13,10 +13,11 @@ _EVENTS_AHEAD = 4
 
 @dataclass(frozen=True, slots=True)
 class IndexedDelta:
-    """A delta of completion number `index`."""
+    """A delta of completion number `index`, and the `reasoning` that its text leaves out."""
 
     index: int
     delta: Delta
+    reasoning: str = ""
 
 
 class _End:

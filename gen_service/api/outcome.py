@@ -15,11 +15,14 @@ class Outcome:
     """One completion as far as it has come.
 
     Attributes:
+        text: the answer, without reasoning.
         manifest: whether its text ends in a signed manifest.
         log10_p: its exact p-value, once it has ended; None where it was not to be marked.
     """
 
     text: str = ""
+    reasoning: str = ""
+    reasoning_tokens: int = 0
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     finish_reason: FinishReason | None = None
@@ -48,6 +51,7 @@ class Outcomes:
         """Appends a delta to its completion."""
         outcome, delta = self.completions[indexed.index], indexed.delta
         outcome.text += delta.text
+        outcome.reasoning += indexed.reasoning
         outcome.token_ids += delta.token_ids
         outcome.logprobs += delta.logprobs or ()
         outcome.finish_reason = delta.finish_reason
@@ -63,6 +67,11 @@ class Outcomes:
     def completion_tokens(self) -> int:
         """Tokens generated so far."""
         return sum(len(outcome.token_ids) for outcome in self.completions)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Those of them that are reasoning, once all have ended."""
+        return sum(outcome.reasoning_tokens for outcome in self.completions)
 
     @property
     def reports(self) -> list[MarkReport]:

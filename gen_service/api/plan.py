@@ -11,6 +11,7 @@ from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.gen_service.api.marking_policy import Traffic
 from ttmark.gen_service.api.pool import markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
+from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.response_grammar import response_grammar
 from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
 from ttmark.gen_service.api.structured_outputs import asked_form
@@ -38,6 +39,7 @@ class Plan:
         requests: completion number `i` continues prompt `i // choices_per_prompt`.
         text_start: characters of a label before the text of each.
         tools: that completions may call; None: their texts are texts.
+        reasoning: None: they have none.
     """
 
     response_id: str
@@ -55,6 +57,7 @@ class Plan:
     label: LabelNote | None
     text_start: int
     tools: ToolUse | None = None
+    reasoning: Reasoning | None = None
 
     def prompt_of(self, index: int) -> Prompt:
         """The prompt that completion number `index` continues."""
@@ -84,7 +87,7 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     field, form = asked_form(body)
     prompts = await completion_prompts(body, model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
-    grammar = await response_grammar(form, None, model, ignore_eos=bool(body.ignore_eos), field=field)
+    grammar = await response_grammar(form, None, model, None, ignore_eos=bool(body.ignore_eos), field=field)
     return _plan(
         "cmpl-",
         body,
@@ -121,7 +124,10 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     room = _room(prompt, model, "messages")
     max_tokens = body.max_completion_tokens or body.max_tokens or model.sampling.answer_tokens(room)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    grammar = await response_grammar(form, tools, model, ignore_eos=bool(body.ignore_eos), field=field)
+    reasoning = model.reasoning(prompt.text)
+    grammar = await response_grammar(
+        form, tools, model, reasoning, ignore_eos=bool(body.ignore_eos), field=field
+    )
     plan = _plan(
         "chatcmpl-",
         body,
@@ -134,7 +140,7 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
         caller=caller,
         backend=backend,
     )
-    return replace(plan, tools=tools)
+    return replace(plan, tools=tools, reasoning=reasoning)
 
 
 async def plan_response(body: ResponsesRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -144,10 +150,26 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         ServiceError: the request cannot be served; the message says why.
     """
     model, marking = _model_and_marking(body, caller, backend)
-    prompt = await chat_prompt(body.messages, model, field="input", label=backend.labels.label)
+    tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, model)
+    prompt = await chat_prompt(
+        body.messages,
+        model,
+        field="input",
+        label=backend.labels.label,
+        tools=tools.shown if tools else (),
+    )
     room = _room(prompt, model, "input")
     max_tokens = body.max_output_tokens or model.sampling.answer_tokens(room)
-    return _plan(
+    reasoning = model.reasoning(prompt.text)
+    grammar = await response_grammar(
+        body.response_format,
+        tools,
+        model,
+        reasoning,
+        ignore_eos=bool(body.ignore_eos),
+        field="text.format",
+    )
+    plan = _plan(
         "resp_",
         body,
         model,
@@ -155,10 +177,12 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         [prompt],
         max_tokens,
         None,
+        grammar,
         caller=caller,
         backend=backend,
         limit_field="max_output_tokens",
     )
+    return replace(plan, tools=tools, reasoning=reasoning)
 
 
 def _model_and_marking(

@@ -147,7 +147,8 @@ def check_room(prompt_tokens: int, max_tokens: int, context_length: int, field: 
 
 
 def _characters(message: ChatMessage) -> int:
-    return len(message.text) + sum(len(call.function.arguments) for call in message.tool_calls or ())
+    calls = sum(len(call.function.arguments) for call in message.tool_calls or ())
+    return len(message.text) + len(message.reasoning_content or "") + calls
 
 
 def _seen(message: ChatMessage, label: Label | None) -> ChatMessage:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.api.reasoning import Reasoning
+from ttmark.gen_service.api.tool_grammar import answer_source
 from ttmark.gen_service.api.tools import ToolUse
 from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.decoding.grammar_source import GrammarSource
@@ -17,6 +19,7 @@ from ttmark.shared.schemas.chat import (
     JsonSchemaFormat,
     RegexFormat,
     ResponseFormat,
+    TextFormat,
 )
 
 COMPILE_SECONDS = 5.0
@@ -26,6 +29,7 @@ async def response_grammar(
     asked: ResponseFormat | None,
     tools: ToolUse | None,
     model: ServedModel,
+    reasoning: Reasoning | None,
     *,
     ignore_eos: bool,
     field: str = "response_format",
@@ -35,26 +39,26 @@ async def response_grammar(
     Args:
         asked: the form of the answer, which the request calls `field`; JSON or text where there are tools.
         tools: that it may call.
+        reasoning: that may come first, and is held to nothing.
 
     Raises:
         BadRequest: what is asked for cannot be kept to, or `ignore_eos` contradicts it.
         UnsupportedFeature: the model cannot be held to a grammar.
     """
-    schema, source = _schema(asked), _source(asked)
-    if tools is None and source is None:
+    if tools is not None:
+        field = "tools"
+    elif asked is None or isinstance(asked, TextFormat):
         return None
-    field = field if tools is None else "tools"
     if ignore_eos:
         raise BadRequest(f"ignore_eos: not available together with {field}.", param="ignore_eos")
     try:
-        if tools is not None:
-            source = tools.source(schema)
+        source = tools.source(_schema(asked), reasoning) if tools else _source(asked, reasoning, field)
         compiled = asyncio.wrap_future(model.grammars.submit(source))
         return await asyncio.wait_for(compiled, COMPILE_SECONDS)
     except SchemaRefused as error:
         raise BadRequest(f"{field}: {error}.", param=field) from error
     except TimeoutError:
-        what = "grammar" if schema is None and tools is None else "schema"
+        what = "grammar" if tools is None and _schema(asked) is None else "schema"
         message = f"{field}: the {what} could not be prepared within {COMPILE_SECONDS:.0f} s."
         raise BadRequest(message, param=field) from None
     except TokenizerUnsuitable as error:
@@ -71,7 +75,15 @@ def _schema(asked: ResponseFormat | None) -> Mapping[str, Any] | None:
             return None
 
 
-def _source(asked: ResponseFormat | None) -> GrammarSource | None:
+def _source(asked: ResponseFormat | None, reasoning: Reasoning | None, field: str) -> GrammarSource:
+    """The grammar of a form that is not text."""
+    schema = _schema(asked)
+    if schema is not None:
+        return answer_source(schema, reasoning)
+    if reasoning is not None and reasoning.opened:
+        raise UnsupportedFeature(
+            f"{field}: this model reasons before it answers, and only text or JSON can follow.", param=field
+        )
     match asked:
         case RegexFormat(regex=regex):
             return GrammarSource("regex", regex)
@@ -79,5 +91,5 @@ def _source(asked: ResponseFormat | None) -> GrammarSource | None:
             return GrammarSource.of_choice(texts)
         case GrammarFormat(grammar=grammar):
             return GrammarSource("grammar", grammar)
-    schema = _schema(asked)
-    return None if schema is None else GrammarSource.of_schema(schema)
+        case _:
+            raise AssertionError(asked)

@@ -1,17 +1,23 @@
-"""Answers in the shape of `/v1/responses`: one message, streamed as events with types."""
+"""Answers in the shape of `/v1/responses`: reasoning, message and calls, streamed as events with types."""
 
 import time
 from collections.abc import Iterator
 from typing import Literal
 
+from ttmark.gen_service.api.calls import Calls
 from ttmark.gen_service.api.event_stream import event
 from ttmark.gen_service.api.merge import IndexedDelta
-from ttmark.gen_service.api.outcome import Ending, Outcome
+from ttmark.gen_service.api.outcome import Ending
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.engine import FinishReason
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas import response_events as events
 from ttmark.shared.schemas import responses
+from ttmark.shared.schemas.chat import TextFormat
 from ttmark.shared.schemas.responses_request import ResponsesRequest
+from ttmark.shared.schemas.tools import CallDelta
+
+Item = responses.OutputReasoning | responses.OutputMessage | responses.OutputCall
 
 
 class ResponsesFormat:
@@ -21,57 +27,34 @@ class ResponsesFormat:
         self._plan = plan
         self._created = int(time.time())
         self._body = body
-        self._item_id = plan.response_id.replace("resp_", "msg_", 1)
+        self._calls = Calls(plan.tools) if plan.tools else None
+        self._output: list[Item] = []
+        self._is_open = False  # the last item of the output
         self._sent = 0
 
     def whole(self, ending: Ending) -> responses.ResponseObject:
         """The response that is not streamed."""
-        outcome, usage = ending.completions[0], ending.usage
-        cut = _is_cut_short(outcome)
-        response = self._response("incomplete" if cut else "completed")
-        response.incomplete_details = responses.IncompleteDetails() if cut else None
-        response.output = [self._message(outcome)]
-        response.usage = responses.ResponseUsage(
-            input_tokens=usage.prompt_tokens,
-            input_tokens_details=responses.InputTokensDetails(
-                cached_tokens=usage.prompt_tokens_details.cached_tokens
-            ),
-            output_tokens=usage.completion_tokens,
-            total_tokens=usage.total_tokens,
-        )
-        response.watermark = ending.watermark
-        return response
+        outcome = ending.completions[0]
+        for _ in self._write(outcome.reasoning, outcome.text, outcome.finish_reason):
+            pass  # events are for streams
+        return self._ended(ending)
 
     def opening(self) -> Iterator[bytes]:
-        """The response, its message and the message's text, all of them empty."""
+        """The response, which is empty."""
         names: tuple[events.PROGRESS, ...] = ("response.created", "response.in_progress")
         for name in names:
             yield self._lifecycle(name, self._response("in_progress"))
-        item = responses.OutputMessage(id=self._item_id, status="in_progress", content=[])
-        yield self._event(
-            events.OutputItemEvent(type="response.output_item.added", item=item, sequence_number=self._sent)
-        )
-        yield self._part("response.content_part.added", "")
 
     def delta(self, indexed: IndexedDelta, _: Ending | None) -> Iterator[bytes]:
-        """More text, if there is any; the watermark waits for the last event."""
-        if text := indexed.delta.text:
-            yield self._event(
-                events.TextDeltaEvent(item_id=self._item_id, delta=text, sequence_number=self._sent)
-            )
+        """More of the output, if there is any; the watermark waits for the last event."""
+        yield from self._write(indexed.reasoning, indexed.delta.text, indexed.delta.finish_reason)
 
     def closing(self, ending: Ending) -> Iterator[bytes]:
-        """Text, message and response, all of them whole."""
-        outcome = ending.completions[0]
-        done = events.TextDoneEvent(item_id=self._item_id, text=outcome.text, sequence_number=self._sent)
-        yield self._event(done)
-        yield self._part("response.content_part.done", outcome.text)
-        item = events.OutputItemEvent(
-            type="response.output_item.done", item=self._message(outcome), sequence_number=self._sent
+        """The whole response."""
+        response = self._ended(ending)
+        yield self._lifecycle(
+            "response.incomplete" if response.incomplete_details else "response.completed", response
         )
-        yield self._event(item)
-        name: events.OUTCOME = "response.incomplete" if _is_cut_short(outcome) else "response.completed"
-        yield self._lifecycle(name, self.whole(ending))
 
     def failed(self, error: ServiceError) -> Iterator[bytes]:
         """The error with its code, and the response, whose own error has no such codes."""
@@ -83,6 +66,87 @@ class ResponsesFormat:
         response.error = responses.ResponseFailure(message=error.message)
         yield self._lifecycle("response.failed", response)
 
+    def _write(self, reasoning: str, text: str, reason: FinishReason | None) -> Iterator[bytes]:
+        """Takes more of the answer, and the `reason` with its end."""
+        words, calls = text, list[CallDelta]()
+        if self._calls is not None:
+            words = self._calls.read(text, final=reason is not None)
+            calls = self._calls.take()
+        if reasoning:
+            yield from self._reason(reasoning)
+        if words or (reason and not calls and not self._output):
+            yield from self._say(words)
+        for call in calls:
+            yield from self._call(call)
+        if reason:
+            yield from self._end("completed" if self._is_whole(reason) else "incomplete")
+
+    def _reason(self, words: str) -> Iterator[bytes]:
+        if not self._output:
+            item = responses.OutputReasoning(id=self._id("rs"), content=[])
+            yield from self._begin(item)
+            item.content.append(responses.ReasoningText(text=""))
+            yield self._part("response.content_part.added", item)
+        reasoning = self._output[-1]
+        if isinstance(reasoning, responses.OutputReasoning):
+            reasoning.content[0].text += words
+            yield self._event(events.ReasoningDeltaEvent(delta=words, **self._place()))
+
+    def _say(self, words: str) -> Iterator[bytes]:
+        if not self._output or isinstance(self._output[-1], responses.OutputReasoning):
+            item = responses.OutputMessage(id=self._id("msg"), content=[])
+            yield from self._begin(item)
+            item.content.append(responses.OutputText(text=""))
+            yield self._part("response.content_part.added", item)
+        message = self._output[-1]
+        if words and isinstance(message, responses.OutputMessage):
+            message.content[0].text += words
+            yield self._event(events.TextDeltaEvent(delta=words, **self._place()))
+
+    def _call(self, piece: CallDelta) -> Iterator[bytes]:
+        if piece.id is not None and piece.function.name is not None:
+            item_id = f"{self._id('fc')}_{piece.index}"
+            yield from self._begin(
+                responses.OutputCall(id=item_id, call_id=piece.id, name=piece.function.name, arguments="")
+            )
+        call, arguments = self._output[-1], piece.function.arguments
+        if arguments and isinstance(call, responses.OutputCall):
+            call.arguments += arguments
+            yield self._event(events.ArgumentsDeltaEvent(delta=arguments, **self._place()))
+
+    def _begin(self, item: Item) -> Iterator[bytes]:
+        yield from self._end("completed")
+        self._output.append(item)
+        self._is_open = True
+        yield self._item("response.output_item.added", item)
+
+    def _end(self, status: responses.ItemStatus) -> Iterator[bytes]:
+        """The last item, whole."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        item = self._output[-1]
+        item.status = status
+        if isinstance(item, responses.OutputMessage):
+            yield self._event(events.TextDoneEvent(text=item.content[0].text, **self._place()))
+            yield self._part("response.content_part.done", item)
+        elif isinstance(item, responses.OutputReasoning):
+            yield self._event(events.ReasoningDoneEvent(text=item.content[0].text, **self._place()))
+            yield self._part("response.content_part.done", item)
+        else:
+            done = events.ArgumentsDoneEvent(name=item.name, arguments=item.arguments, **self._place())
+            yield self._event(done)
+        yield self._item("response.output_item.done", item)
+
+    def _is_whole(self, reason: FinishReason) -> bool:
+        """Whether the answer ended of itself, and not inside a call."""
+        if self._calls is None or not self._calls.made:
+            return reason == "stop"
+        return self._calls.finish_reason(reason) == "tool_calls"
+
+    def _id(self, kind: str) -> str:
+        return self._plan.response_id.replace("resp", kind, 1)
+
     def _event(self, data: events.ResponseEvent) -> bytes:
         self._sent += 1
         return event(data, name=data.type)
@@ -90,23 +154,53 @@ class ResponsesFormat:
     def _lifecycle(self, name: events.PROGRESS | events.OUTCOME, response: responses.ResponseObject) -> bytes:
         return self._event(events.LifecycleEvent(type=name, response=response, sequence_number=self._sent))
 
-    def _part(
-        self, name: Literal["response.content_part.added", "response.content_part.done"], text: str
+    def _item(
+        self,
+        name: Literal["response.output_item.added", "response.output_item.done"],
+        item: Item,
     ) -> bytes:
-        part = responses.OutputText(text=text)
+        index = len(self._output) - 1
         return self._event(
-            events.ContentPartEvent(type=name, item_id=self._item_id, part=part, sequence_number=self._sent)
+            events.OutputItemEvent(type=name, item=item, output_index=index, sequence_number=self._sent)
         )
 
-    def _message(self, outcome: Outcome) -> responses.OutputMessage:
-        asked = self._plan.return_token_ids
-        return responses.OutputMessage(
-            id=self._item_id,
-            status="incomplete" if _is_cut_short(outcome) else "completed",
-            content=[responses.OutputText(text=outcome.text)],
-            token_ids=outcome.token_ids if asked else None,
-            prompt_token_ids=list(self._plan.prompt_of(0).token_ids) if asked else None,
+    def _part(
+        self,
+        name: Literal["response.content_part.added", "response.content_part.done"],
+        item: responses.OutputMessage | responses.OutputReasoning,
+    ) -> bytes:
+        return self._event(events.ContentPartEvent(type=name, part=item.content[0], **self._place()))
+
+    def _place(self) -> events.Place:
+        """Where the last item is, for an event of it."""
+        return {
+            "item_id": self._output[-1].id,
+            "output_index": len(self._output) - 1,
+            "sequence_number": self._sent,
+        }
+
+    def _ended(self, ending: Ending) -> responses.ResponseObject:
+        outcome, usage = ending.completions[0], ending.usage
+        cut = outcome.finish_reason == "length"
+        response = self._response("incomplete" if cut else "completed")
+        response.incomplete_details = responses.IncompleteDetails() if cut else None
+        response.output = list(self._output)
+        if self._plan.return_token_ids:
+            response.output[0].token_ids = outcome.token_ids
+            response.output[0].prompt_token_ids = list(self._plan.prompt_of(0).token_ids)
+        response.usage = responses.ResponseUsage(
+            input_tokens=usage.prompt_tokens,
+            input_tokens_details=responses.InputTokensDetails(
+                cached_tokens=usage.prompt_tokens_details.cached_tokens
+            ),
+            output_tokens=usage.completion_tokens,
+            output_tokens_details=responses.OutputTokensDetails(
+                reasoning_tokens=usage.completion_tokens_details.reasoning_tokens
+            ),
+            total_tokens=usage.total_tokens,
         )
+        response.watermark = ending.watermark
+        return response
 
     def _response(self, status: responses.ResponseStatus) -> responses.ResponseObject:
         body, sampling = self._body, self._plan.requests[0].sampling
@@ -119,10 +213,10 @@ class ResponsesFormat:
             metadata=body.metadata or {},
             model=self._plan.model_id,
             output=[],
+            parallel_tool_calls=body.parallel_tool_calls is not False,
             temperature=sampling.temperature,
             top_p=sampling.top_p,
+            text=responses.TextConfig(format=(body.text and body.text.format) or TextFormat(type="text")),
+            tool_choice=body.tool_choice or "auto",
+            tools=body.tools or [],
         )
-
-
-def _is_cut_short(outcome: Outcome) -> bool:
-    return outcome.finish_reason == "length"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.tool_formats import ToolFormat
 from ttmark.gen_service.api.tool_grammar import tool_source
 from ttmark.gen_service.decoding.grammar_source import GrammarSource
@@ -41,7 +42,7 @@ class ToolUse:
         """The tools as chat templates read them."""
         return [tool.model_dump(exclude_none=True, exclude={"function": {"strict"}}) for tool in self.tools]
 
-    def source(self, answer: Mapping[str, Any] | None) -> GrammarSource:
+    def source(self, answer: Mapping[str, Any] | None, reasoning: Reasoning | None) -> GrammarSource:
         """The grammar of an answer; `answer` is the schema of one that is no call.
 
         Raises:
@@ -61,6 +62,7 @@ class ToolUse:
             several=self.several,
             answer=None if self.must else answer,
             tag_token=self.tag_token,
+            reasoning=reasoning,
         )
 
     def new_id(self) -> str:

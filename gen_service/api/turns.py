@@ -15,6 +15,8 @@ def turns(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     told = []
     for message in messages:
         turn: dict[str, Any] = {"role": _role(message), "content": message.text}
+        if message.reasoning_content is not None:
+            turn["reasoning_content"] = message.reasoning_content
         if message.tool_calls:
             turn["tool_calls"] = [_call(call) for call in message.tool_calls]
         if message.tool_call_id is not None:
@@ -39,12 +41,15 @@ def turns_in_words(
             if told and told[-1].get("results"):
                 told[-1]["content"] += "\n" + content
                 continue
-        told.append({"role": role, "content": content, "results": message.role == "tool"})
+        turn = {"role": role, "content": content, "results": message.role == "tool"}
+        if message.reasoning_content is not None:
+            turn["reasoning_content"] = message.reasoning_content
+        told.append(turn)
     if tools and told and told[0]["role"] == "system":
         told[0]["content"] += "\n\n" + system_text(tools)
     elif tools:
         told.insert(0, {"role": "system", "content": system_text(tools)})
-    return [{"role": turn["role"], "content": turn["content"]} for turn in told]
+    return [{name: value for name, value in turn.items() if name != "results"} for turn in told]
 
 
 def arguments_of(call: ToolCall) -> Any:

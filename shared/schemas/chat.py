@@ -48,6 +48,7 @@ _TOLD: list[JsonValue] = [
         "anyOf": [
             {"required": ["content"], "properties": {"content": {"not": {"type": "null"}}}},
             {"required": ["tool_calls"], "properties": {"tool_calls": {"type": "array", "minItems": 1}}},
+            {"required": ["reasoning_content"], "properties": {"reasoning_content": {"type": "string"}}},
         ]
     },
     {
@@ -74,17 +75,23 @@ class ChatMessage(RequestPart):
     tool_call_id: str | None = Field(
         default=None, validate_default=True, description="Of a tool: the call that this answers."
     )
+    reasoning_content: str | None = Field(
+        default=None, description="Of an assistant: its reasoning, which the chat template may look at."
+    )
     content: Annotated[
         str | Annotated[list[TextPart], Field(fail_fast=True)] | None,
         says("must be a string or a list of text parts; nothing else is supported"),
-    ] = Field(default=None, validate_default=True, description="May be null beside `tool_calls` alone.")
+    ] = Field(
+        default=None,
+        validate_default=True,
+        description="May be null beside `tool_calls` or `reasoning_content` alone.",
+    )
     function_call: NotTaken = None
     audio: NotTaken = None
     name: Ignored = None
     refusal: Ignored = None
     annotations: Ignored = None
     reasoning: Ignored = None
-    reasoning_content: Ignored = None
 
     @field_validator("tool_call_id")
     @classmethod
@@ -96,8 +103,10 @@ class ChatMessage(RequestPart):
     @field_validator("content")
     @classmethod
     def _is_there(cls, content: Any, info: ValidationInfo) -> Any:
-        if content is None and not info.data.get("tool_calls"):
-            raise PydanticCustomError("missing", "is missing; it may be null beside tool_calls alone")
+        told = info.data.get("tool_calls") or info.data.get("reasoning_content") is not None
+        if content is None and not told:
+            message = "is missing; it may be null beside tool_calls or reasoning_content alone"
+            raise PydanticCustomError("missing", message)
         return content
 
     @property
@@ -240,7 +249,7 @@ class ChatTokenLogprob(ChatTopLogprob):
 
 
 class ChatLogprobs(BaseModel):
-    """One entry per token of the message."""
+    """One entry per token, reasoning and its tags included."""
 
     content: list[ChatTokenLogprob]
 
@@ -249,6 +258,11 @@ class AssistantMessage(BaseModel):
     """The message that was generated."""
 
     role: Literal["assistant"] = "assistant"
+    reasoning_content: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="What the model wrote between the tags of its reasoning.",
+    )
     content: str | None
     refusal: None = None
     tool_calls: list[MadeCall] | None = Field(default=None, exclude_if=is_none)
@@ -281,6 +295,7 @@ class ChatDelta(BaseModel):
     """What a chunk adds to a message."""
 
     role: Literal["assistant"] | None = Field(default=None, exclude_if=is_none)
+    reasoning_content: str | None = Field(default=None, exclude_if=is_none)
     content: str | None = Field(default=None, exclude_if=is_none)
     tool_calls: list[CallDelta] | None = Field(default=None, exclude_if=is_none)
 

@@ -1,13 +1,16 @@
 """What `POST /v1/responses` answers, whole or in the events of `response_events`."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.responses_request import OutputFormat
+from ttmark.shared.schemas.tools import FunctionChoice, FunctionTool
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
 ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed"]
+ItemStatus = Literal["in_progress", "completed", "incomplete"]
 
 
 class OutputText(BaseModel):
@@ -19,16 +22,48 @@ class OutputText(BaseModel):
     logprobs: list[Any] = Field(default=[], description="Always empty.")
 
 
-class OutputMessage(BaseModel):
+class _Output(BaseModel):
+    id: str
+    status: ItemStatus = "in_progress"
+    token_ids: list[int] | None = Field(
+        default=None, exclude_if=is_none, description="Of the whole answer, in its first item."
+    )
+    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+
+
+class OutputMessage(_Output):
     """The message that was generated."""
 
-    id: str
     type: Literal["message"] = "message"
     role: Literal["assistant"] = "assistant"
-    status: Literal["in_progress", "completed", "incomplete"]
     content: list[OutputText]
-    token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
-    prompt_token_ids: list[int] | None = Field(default=None, exclude_if=is_none)
+
+
+class OutputCall(_Output):
+    """A call of a function."""
+
+    type: Literal["function_call"] = "function_call"
+    call_id: str
+    name: str
+    arguments: str = Field(description="JSON that is valid against the schema, unless the answer was cut.")
+
+
+class ReasoningText(BaseModel):
+    """The text of reasoning."""
+
+    type: Literal["reasoning_text"] = "reasoning_text"
+    text: str
+
+
+class OutputReasoning(_Output):
+    """What the model wrote between the tags of its reasoning."""
+
+    type: Literal["reasoning"] = "reasoning"
+    summary: list[Any] = Field(default=[], description="Always empty.")
+    content: list[ReasoningText]
+
+
+OutputItem = Annotated[OutputReasoning | OutputMessage | OutputCall, Field(discriminator="type")]
 
 
 class InputTokensDetails(BaseModel):
@@ -39,7 +74,7 @@ class InputTokensDetails(BaseModel):
 
 
 class OutputTokensDetails(BaseModel):
-    """No token is a hidden one."""
+    """Tokens that are reasoning, and not of the message or calls."""
 
     reasoning_tokens: int = 0
 
@@ -67,16 +102,10 @@ class ResponseFailure(BaseModel):
     message: str
 
 
-class TextFormat(BaseModel):
-    """Text."""
-
-    type: Literal["text"] = "text"
-
-
 class TextConfig(BaseModel):
     """How the text was written."""
 
-    format: TextFormat = TextFormat()
+    format: OutputFormat
 
 
 class ResponseObject(BaseModel):
@@ -92,16 +121,16 @@ class ResponseObject(BaseModel):
     max_output_tokens: int | None
     metadata: dict[str, str]
     model: str
-    output: list[OutputMessage]
-    parallel_tool_calls: Literal[False] = False
+    output: list[OutputItem]
+    parallel_tool_calls: bool
     previous_response_id: None = None
     background: Literal[False] = False
     store: Literal[False] = False
     temperature: float
     top_p: float
-    text: TextConfig = TextConfig()
-    tool_choice: Literal["auto"] = "auto"
-    tools: list[Any] = []
+    text: TextConfig
+    tool_choice: Literal["none", "auto", "required"] | FunctionChoice
+    tools: list[FunctionTool]
     truncation: Literal["disabled"] = "disabled"
     usage: ResponseUsage | None = None
     watermark: WatermarkBlock | None = Field(default=None, exclude_if=is_none)

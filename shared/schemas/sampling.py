@@ -153,6 +153,12 @@ class PromptTokensDetails(BaseModel):
     cached_tokens: int = 0
 
 
+class CompletionTokensDetails(BaseModel):
+    """Tokens of completions that are reasoning, and not of the answer."""
+
+    reasoning_tokens: int = 0
+
+
 class Usage(BaseModel):
     """Token counts of a response; a prompt counts once, however many completions it has."""
 
@@ -160,3 +166,4 @@ class Usage(BaseModel):
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: PromptTokensDetails = Field(default_factory=PromptTokensDetails)
+    completion_tokens_details: CompletionTokensDetails = Field(default_factory=CompletionTokensDetails)

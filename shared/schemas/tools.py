@@ -26,11 +26,18 @@ class Function(RequestPart):
     )
 
 
-class Tool(RequestPart):
+class _OfFunction(RequestPart):
+    type: Annotated[Literal["function"], says("must be function; nothing else is supported")]
+
+
+class Tool(_OfFunction):
     """A function that the model may call."""
 
-    type: Annotated[Literal["function"], says("must be function; nothing else is supported")]
     function: Function
+
+
+class FunctionTool(Function, _OfFunction):  # in this order the type is looked at first
+    """A function that the model may call, as the Responses API writes it."""
 
 
 class FunctionRef(RequestPart):
@@ -46,10 +53,23 @@ class NamedTool(RequestPart):
     function: FunctionRef
 
 
+class FunctionChoice(FunctionRef):
+    """The function that is to be called, as the Responses API writes it."""
+
+    type: Literal["function"]
+
+
 Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS, fail_fast=True)]
 ToolChoice = Annotated[
     Literal["none", "auto", "required"] | NamedTool,
     says('must be none, auto, required or {"type": "function", "function": {"name": ...}}'),
+]
+
+
+FunctionTools = Annotated[list[FunctionTool], Field(max_length=MAX_TOOLS, fail_fast=True)]
+AnyFunction = Annotated[
+    Literal["none", "auto", "required"] | FunctionChoice,
+    says('must be none, auto, required or {"type": "function", "name": ...}'),
 ]
 
 

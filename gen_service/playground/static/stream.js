@@ -18,7 +18,8 @@ export async function* write(token, model, prompt, length, signal) {
   for await (const chunk of events(response.body)) {
     if (chunk.error) throw new Error(chunk.error.message);
     const [choice] = chunk.choices;
-    const text = choice?.text ?? choice?.delta?.content ?? "";
+    const { reasoning_content = "", content = "" } = choice?.delta ?? {};
+    const text = choice?.text ?? reasoning_content + content;
     if (text) yield { text, marked: choice.watermarked };
     if (chunk.watermark) yield { watermark: chunk.watermark };
   }

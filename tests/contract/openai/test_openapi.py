@@ -114,6 +114,7 @@ def asked(path: str, **more: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
     bodies: dict[str, dict[str, Any]] = {
         "/v1/completions": {"model": "tiny", "prompt": "Once", "max_tokens": 1},
         "/v1/chat/completions": {"model": "tiny", "messages": MESSAGES, "max_tokens": 1},
+        "/v1/responses": {"model": "tiny", "input": "Hi", "max_output_tokens": 1},
         "/v1/watermark/verify": {"model": "tiny", "text": "A text " * 30},
         "/v1/readings": {"model": "tiny", "texts": ["A text"]},
     }
@@ -132,6 +133,7 @@ ANY_JSON = {"type": "json_object"}
         asked("/v1/chat/completions", top_logprobs=2),
         asked("/v1/chat/completions", top_logprobs=2, logprobs=False),
         asked("/v1/chat/completions", response_format=ANY_JSON, ignore_eos=True),
+        asked("/v1/responses", text={"format": ANY_JSON}, ignore_eos=True),
         asked("/v1/watermark/verify", prompt="a", messages=MESSAGES),
         asked("/v1/watermark/verify", token_ids=[1]),
         asked("/v1/watermark/verify", text=""),
@@ -162,6 +164,9 @@ def test_what_is_refused_whatever_the_model_is_described_as_such(
         ("/v1/chat/completions", {"top_logprobs": 1, "logprobs": True}),
         ("/v1/chat/completions", {"response_format": {"type": "text"}, "ignore_eos": True}),
         ("/v1/chat/completions", {"response_format": ANY_JSON, "ignore_eos": False}),
+        ("/v1/responses", {"text": {"format": {"type": "text"}}, "ignore_eos": True}),
+        ("/v1/responses", {"text": {"format": ANY_JSON}, "ignore_eos": False}),
+        ("/v1/responses", {"text": {"format": None}, "ignore_eos": True}),
     ],
 )
 def test_what_is_answered_is_described_as_allowed(fake: Any, path: str, more: dict[str, Any]) -> None:

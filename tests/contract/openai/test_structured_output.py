@@ -71,6 +71,20 @@ def test_the_official_client_streams_an_answer(real: Any) -> None:
     assert streamed == real.client().chat.completions.parse(**options).choices[0].message.parsed
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_responses_api_gives_the_answer_of_the_chat_api_parsed(real: Any, seed: int) -> None:
+    client = real.client()
+    options: Any = {"model": "tiny", "input": "Who?", "text_format": Pet, "extra_body": {"seed": seed}}
+    response = client.responses.parse(**options)
+    assert isinstance(response.output_parsed, Pet)
+    assert (response.status, response.text.format.name) == ("completed", "Pet")
+    chat = client.chat.completions.parse(model="tiny", messages=MESSAGES, response_format=Pet, seed=seed)
+    assert response.output_text == chat.choices[0].message.content
+    with client.responses.stream(**options) as stream:
+        parsed = [event.parsed for event in stream if event.type == "response.output_text.done"]
+        assert stream.get_final_response().output_parsed == response.output_parsed == parsed[0]
+
+
 def test_an_answer_that_max_tokens_cuts_is_told_apart(real: Any) -> None:
     with pytest.raises(openai.LengthFinishReasonError):
         real.client().chat.completions.parse(
@@ -124,6 +138,12 @@ def test_a_format_that_cannot_be_kept_to_is_refused_by_name(real: Any, response_
     assert response.status_code == 400
     assert response.json()["error"]["param"].startswith("response_format")
     assert "response_format" in response.json()["error"]["message"]
+    if isinstance(response_format, dict):  # the other API has the schema beside the type
+        form = {key: value for key, value in response_format.items() if key != "json_schema"}
+        form |= response_format.get("json_schema", {})
+        body = {"model": "tiny", "input": "Who?", "text": {"format": form}}
+        response = real.http().post("/v1/responses", json=body)
+        assert (response.status_code, response.json()["error"]["param"][:11]) == (400, "text.format")
 
 
 def test_an_unsupported_keyword_is_in_the_message(real: Any) -> None:
@@ -132,8 +152,10 @@ def test_an_unsupported_keyword_is_in_the_message(real: Any) -> None:
 
 
 def test_ignore_eos_and_a_format_contradict_each_other(real: Any) -> None:
-    response = post(real, {"type": "json_object"}, ignore_eos=True)
-    assert (response.status_code, response.json()["error"]["param"]) == (400, "ignore_eos")
+    form = {"type": "json_object"}
+    body = {"model": "tiny", "input": "Who?", "text": {"format": form}, "ignore_eos": True}
+    for response in (post(real, form, ignore_eos=True), real.http().post("/v1/responses", json=body)):
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "ignore_eos")
 
 
 def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_time(

@@ -14,7 +14,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
     ),
     (
         "What is marked and said",
-        r"policy_file|opening_bits|detectability_.*|generation_defaults|control_tokens|unknown_fields",
+        r"policy_file|opening_bits|detectability_.*|generation_defaults|control_tokens|unknown_fields|reasoning",
     ),
     ("Labels and manifests", r"label.*|aigc_.*|c2pa_.*"),
     (

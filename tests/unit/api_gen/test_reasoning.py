@@ -1,0 +1,146 @@
+"""Reasoning and answers told apart: however a text is cut, and in grammars that leave reasoning free."""
+
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.contract.openai.fake_generator import FakeGenerator
+from ttmark.evaluation.bench.random_model import byte_tokenizer
+from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.api.chat_template import ChatTemplate
+from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.reasoning import THINK, Reasoning, ReasoningReader, tags_of
+from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, ToolFormat
+from ttmark.gen_service.api.tool_grammar import answer_source, tool_source
+from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.shared.schemas.chat import ChatMessage
+from ttmark.shared.schemas.tools import Function
+from ttmark.shared.tokenization import TextTokenizer
+
+TOKENIZER = TextTokenizer(byte_tokenizer())
+CLOSED, OPENED = Reasoning(THINK, opened=False), Reasoning(THINK, opened=True)
+ANSWER = {
+    "type": "object",
+    "properties": {"a": {"const": 1}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+# text: reasoning and answer where the prompt ends before the tag, and where it ends after it
+TEXTS = {
+    "<think>\nHm < ho.\n</think>\n\nYes.": (("Hm < ho.", "Yes."), ("Hm < ho.", "Yes.")),
+    "<think>\n\n</think>\n\nYes.": (("", "Yes."), ("", "Yes.")),
+    "\n<think>Hm </thin k</think> a\n</think>\n": (("Hm </thin k", "a\n</think>\n"),) * 2,
+    "Hm\n</think>\nYes.": (("", "Hm\n</think>\nYes."), ("Hm", "Yes.")),
+    "Yes, <think>no</think>": (("", "Yes, <think>no</think>"), ("Yes, <think>no", "")),
+    "<think>It goes on </thi": (("It goes on </thi", ""), ("It goes on </thi", "")),
+    " <thin": (("", " <thin"), ("<thin", "")),
+    "": (("", ""), ("", "")),
+}
+
+
+def read(reasoning: Reasoning, pieces: list[str]) -> tuple[str, str]:
+    reader = ReasoningReader(reasoning)
+    said = [reader.read(piece, final=number == len(pieces) - 1) for number, piece in enumerate(pieces)]
+    return "".join(each for each, _ in said), "".join(each for _, each in said)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_reasoning_ends_with_its_tag_and_the_answer_begins_after_it(text: str) -> None:
+    for reasoning, expected in zip((CLOSED, OPENED), TEXTS[text], strict=True):
+        assert read(reasoning, [text]) == expected
+        assert read(reasoning, [*text, ""]) == expected
+
+
+@given(data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_text_is_split_alike_however_it_is_cut(data: st.DataObject) -> None:
+    parts = st.sampled_from(["<think>", "</think>", "<th", "</", "ink>", "\n", " ", "a", "é"])
+    text = "".join(data.draw(st.lists(parts, max_size=8)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    reasoning = data.draw(st.sampled_from([CLOSED, OPENED]))
+    assert read(reasoning, pieces) == read(reasoning, [text])
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("<think>ab</think>\n\nYes", 17), ("<think>ab", 9), ("Yes </think>", 0)]
+)
+def test_tokens_are_reasoning_up_to_the_end_of_the_tag(text: str, tokens: int) -> None:
+    reader = ReasoningReader(CLOSED)
+    reader.read(text, final=True)
+    assert reader.count(TOKENIZER.encode(text), TOKENIZER) == tokens
+
+
+def test_the_rule_or_the_template_names_the_tags() -> None:
+    knows, plain = "{{ content.split('</think>')[-1] }}", "{{ messages }}"
+    assert (tags_of(knows, "auto"), tags_of(plain, "auto")) == (THINK, None)
+    assert (tags_of(knows, "none"), tags_of(plain, "think")) == (None, THINK)
+
+
+def test_a_model_reasons_where_its_tags_show_in_the_text() -> None:
+    generator, template = FakeGenerator(), ChatTemplate("{{ messages }}")
+    told = ServedModel(generator, template, reasoning_rule="think")
+    assert (told.reasoning("Hi"), told.reasoning("Hi<think>\n")) == (CLOSED, OPENED)
+    assert ServedModel(generator, template).reasoning("Hi<think>\n") is None
+    generator.tokenizer.backend.add_special_tokens(["</think>"])
+    assert ServedModel(generator, template, reasoning_rule="think").reasoning("Hi<think>\n") is None
+
+
+@pytest.fixture(scope="module")
+def grammars() -> JsonGrammars:
+    return JsonGrammars(TOKENIZER, {0})
+
+
+def next_of(grammars: JsonGrammars, source: Any, text: str) -> set[str]:
+    """The characters that may follow a text under a grammar; "" where it may end."""
+    state = grammars.compile(source).begin()
+    state.advance(TOKENIZER.encode(text))
+    state.mask(logits := torch.zeros((1, TOKENIZER.vocab_size)), [()])
+    allowed = logits[0].isfinite().nonzero()[:, 0].tolist()
+    return {"" if token == 0 else TOKENIZER.decode([token]) for token in allowed}
+
+
+@pytest.mark.parametrize("thought", ["<think>Any {words} <tool_call></think>", "<think>a</think>\n\n"])
+@pytest.mark.parametrize("reasoning", [CLOSED, OPENED], ids=["closed", "opened"])
+def test_reasoning_is_free_and_what_follows_is_held_to_the_schema(
+    grammars: JsonGrammars, reasoning: Reasoning, thought: str
+) -> None:
+    text = thought.removeprefix("<think>") if reasoning.opened else thought
+    functions = [Function(name="now")]
+    held = answer_source(ANSWER, reasoning)
+    must = tool_source(HERMES, functions, must=True, several=False, reasoning=reasoning)
+    may = tool_source(HERMES, functions, must=False, several=False, reasoning=reasoning)
+    assert held.free == must.free == reasoning.opened
+    for source, first in ((held, "{"), (must, "<")):
+        assert len(next_of(grammars, source, text[:-10])) > 100
+        assert first in next_of(grammars, source, text) <= {first, "\n"}
+    assert next_of(grammars, held, text + '{"a": 1}') == {""}
+    assert next_of(grammars, must, text + "<tool_call>\n") == {"{"}
+    assert "" in next_of(grammars, may, text + "Words.")
+    assert next_of(grammars, may, text + 'Words.<tool_call>\n{"name": "') == {"n"}
+
+
+@pytest.mark.parametrize("form", [HERMES, LLAMA3], ids=lambda form: form.name)
+def test_an_answer_need_not_reason_where_the_prompt_has_not_begun_it(
+    grammars: JsonGrammars, form: ToolFormat
+) -> None:
+    assert next_of(grammars, answer_source(ANSWER, CLOSED), "") == {"{", "<"}
+    assert "" not in next_of(grammars, answer_source(ANSWER, OPENED), '{"a": 1}')
+    may = tool_source(form, [Function(name="now")], must=False, several=False, reasoning=CLOSED)
+    assert "" in next_of(grammars, may, "Words")
+    assert next_of(grammars, may, form.tag + form.opening + form.head) == {"n"}
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_the_template_gets_the_reasoning_of_earlier_answers_as_text(knows: bool) -> None:
+    backend = byte_tokenizer()
+    backend.add_special_tokens(["<|im_end|>"])
+    source = "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }}{% endfor %}"
+    template = ChatTemplate(source + ("{# <tool_call></tool_call> tools #}" if knows else ""))
+    said = ChatMessage(role="assistant", reasoning_content="Hm<|im_end|>", content="Yes.")
+    text, ids = ConversationEncoder(TextTokenizer(backend), template).encode([said], "messages", 1_000)
+    assert text == "Hm<|im_end|>|Yes."
+    assert backend.token_to_id("<|im_end|>") not in ids
