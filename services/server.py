@@ -4,7 +4,9 @@ import asyncio
 import gc
 import signal
 import socket
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 import uvicorn
 from fastapi import FastAPI
@@ -12,7 +14,12 @@ from prometheus_client import disable_created_metrics
 from starlette.types import ASGIApp
 
 from ttmark.services.settings import ServiceSettings
-from ttmark.shared.http.connections import ConnectionLimits, allow_open_files, bounded_protocol
+from ttmark.shared.http.connections import (
+    BoundedProtocol,
+    ConnectionLimits,
+    allow_open_files,
+    bounded_protocol,
+)
 
 Drain = Callable[[float], Awaitable[None]]
 # Of the time for a shutdown; the rest is for answers to get through to slow clients.
@@ -21,11 +28,24 @@ _DRAIN_SHARE = 0.9
 _LINGER_SECONDS = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class StopTimes:
+    """What a signal to end is followed by.
+
+    Attributes:
+        delay_seconds: requests are still taken on, and `/readyz` says that no more should be sent.
+        drain_seconds: after that, for those in hand.
+    """
+
+    delay_seconds: float
+    drain_seconds: float
+
+
 def serve(
     app: FastAPI,
     listener: socket.socket,
+    times: StopTimes,
     *,
-    drain_seconds: float,
     limits: ConnectionLimits | None = None,
     proxies: Sequence[str] = (),
 ) -> None:
@@ -33,6 +53,8 @@ def serve(
 
     Connections that send nothing of use are closed, so that any number of them locks nobody out. Of who the
     client is the server believes `proxies` alone, addresses and networks.
+
+    From the signal on the application's state has `leaving`, and each answer ends its connection.
 
     A `drain` in the application's state is called with the seconds that it may take, while the service still
     answers: it refuses what is new, finishes what it has taken on, and fails what takes longer.
@@ -44,18 +66,25 @@ def serve(
         signal.signal(number, lambda *_: None)
     drain: Drain | None = getattr(app.state, "drain", None)
     share = _DRAIN_SHARE if drain else 0.0
-    shutdown_seconds = max(1, round(drain_seconds * (1 - share)))
-    config = server_config(app, limits or ConnectionLimits(), proxies, shutdown_seconds)
-    _Server(config, drain, drain_seconds * share).run(sockets=[listener])
+    shutdown_seconds = max(1, round(times.drain_seconds * (1 - share)))
+    protocol = bounded_protocol(allow_open_files(limits or ConnectionLimits()))
+
+    def leave() -> None:
+        app.state.leaving = True
+        protocol.leave()
+
+    config = server_config(app, protocol, proxies, shutdown_seconds)
+    drain_seconds = times.drain_seconds * share
+    _Server(config, leave, times.delay_seconds, drain, drain_seconds).run(sockets=[listener])
 
 
 def server_config(
-    app: ASGIApp, limits: ConnectionLimits, proxies: Sequence[str], shutdown_seconds: int
+    app: ASGIApp, protocol: type[BoundedProtocol], proxies: Sequence[str], shutdown_seconds: int
 ) -> uvicorn.Config:
     """How the server treats connections and, of `proxies`, what they say of their clients."""
     return uvicorn.Config(
         app,
-        http=bounded_protocol(allow_open_files(limits)),
+        http=protocol,
         ws="none",
         log_config=None,
         access_log=False,
@@ -71,11 +100,25 @@ def connection_limits(settings: ServiceSettings) -> ConnectionLimits:
     return ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.max_connections)
 
 
+def stop_times(settings: ServiceSettings) -> StopTimes:
+    """What a service's settings say of its end."""
+    return StopTimes(settings.drain_delay_seconds, settings.drain_seconds)
+
+
 class _Server(uvicorn.Server):
     """Drains the application before connections are closed, so that every request gets an answer."""
 
-    def __init__(self, config: uvicorn.Config, drain: Drain | None, seconds: float) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        leave: Callable[[], None],
+        delay_seconds: float,
+        drain: Drain | None,
+        seconds: float,
+    ) -> None:
         super().__init__(config)
+        self._leave = leave
+        self._delay_seconds = delay_seconds
         self._drain = drain
         self._seconds = seconds
 
@@ -86,6 +129,10 @@ class _Server(uvicorn.Server):
         gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._leave()
+        end = time.monotonic() + self._delay_seconds
+        while time.monotonic() < end and not self.force_exit:  # noqa: ASYNC110 - set by a signal
+            await asyncio.sleep(0.1)
         if self._drain is not None:
             draining = asyncio.gather(self._drain(self._seconds), asyncio.sleep(_LINGER_SECONDS))
             while not (draining.done() or self.force_exit):

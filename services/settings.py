@@ -88,6 +88,16 @@ class ServiceSettings(Settings):
         description="Origins of web pages that may call from a browser (CORS), separated by commas, such as "
         "`https://app.example.org`; `*`: any; left out: none.",
     )
+    drain_delay_seconds: float = Field(
+        default=0.0,
+        ge=0,
+        le=3_600,
+        description="Time after SIGTERM for which requests are still taken on, while `/readyz` answers 503: "
+        "until load balancers have seen it. 0 where they are told before, as by `preStop` of Kubernetes.",
+    )
+    drain_seconds: Seconds = Field(
+        default=30.0, description="Time for running requests after SIGTERM and that delay."
+    )
     traces_endpoint: WebAddress | None = Field(
         default=None,
         description="OTLP collector, such as http://collector:4318/v1/traces; left out: no tracing.",
@@ -225,7 +235,6 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     request_seconds: Seconds = Field(
         default=600.0, description="Time for a completion, waiting included, before 503 is answered."
     )
-    drain_seconds: Seconds = Field(default=30.0, description="Time for running requests after SIGTERM.")
 
 
 class DetectionSettings(

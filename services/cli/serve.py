@@ -23,10 +23,10 @@ def gen() -> None:
     listener = listen(settings.host, settings.gen_port, "TTMARK_HOST and TTMARK_GEN_PORT")
     # Imported here: the rest of the command line, and what is wrong with the settings, takes no torch.
     from ttmark.services.gen import build_generation_service
-    from ttmark.services.server import connection_limits, serve
+    from ttmark.services.server import connection_limits, serve, stop_times
 
     service = build_generation_service(settings)
-    serve(service, listener, drain_seconds=settings.drain_seconds, limits=connection_limits(settings))
+    serve(service, listener, stop_times(settings), limits=connection_limits(settings))
 
 
 @app.command()
@@ -38,11 +38,11 @@ def detect() -> None:
     listener = listen(settings.host, settings.detect_port, "TTMARK_HOST and TTMARK_DETECT_PORT")
     bound_arenas()
     from ttmark.services.detect import build_detection_service
-    from ttmark.services.server import connection_limits, serve
+    from ttmark.services.server import connection_limits, serve, stop_times
 
     service = build_detection_service(settings)
     limits, proxies = connection_limits(settings), settings.trusted_proxies
-    serve(service, listener, drain_seconds=10, limits=limits, proxies=proxies)
+    serve(service, listener, stop_times(settings), limits=limits, proxies=proxies)
 
 
 @app.command()

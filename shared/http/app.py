@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -92,7 +92,15 @@ def create_app(
     render = error_renderer(error_style)
     registry, release = options.registry, version("ttmark")
     ProcessCollector(registry=registry)
-    ReadinessCollector(lambda: readiness().checks, registry)
+
+    def readiness_until_it_leaves() -> Readiness:
+        state = readiness()
+        if not app.state.leaving:
+            return state
+        reasons = {**state.reasons, "staying": "the service is about to end"}
+        return replace(state, checks={**state.checks, "staying": False}, reasons=reasons)
+
+    ReadinessCollector(lambda: readiness_until_it_leaves().checks, registry)
     app = FastAPI(
         title=title,
         version=release,
@@ -122,8 +130,9 @@ def create_app(
             ),
         ],
     )
+    app.state.leaving = False
     _install_error_handlers(app, render)
-    app.include_router(health_router(readiness, registry))
+    app.include_router(health_router(readiness_until_it_leaves, registry))
     return app
 
 

@@ -33,10 +33,15 @@ class ConnectionLimits:
 
 @dataclass
 class _Open:
-    """The connections of one server; those that are sending headers, in the order in which they began."""
+    """The connections of one server; those that are sending headers, in the order in which they began.
+
+    Attributes:
+        leaving: each is to be closed with its next answer, which says so.
+    """
 
     all: set["BoundedProtocol"] = field(default_factory=set)
     sending_headers: dict["BoundedProtocol", None] = field(default_factory=dict)
+    leaving: bool = False
 
 
 def allow_open_files(limits: ConnectionLimits) -> ConnectionLimits:
@@ -91,10 +96,26 @@ class BoundedProtocol(HttpToolsProtocol):
         self.opened.sending_headers.pop(self, None)
         self._start_timer(self.limits.body_seconds + _GRACE_SECONDS, self._body_is_late)
         super().on_headers_complete()
+        if self.opened.leaving:
+            self._end_with_this_answer()
 
     def on_message_complete(self) -> None:
         self._stop_timer()
         super().on_message_complete()
+
+    @classmethod
+    def leave(cls) -> None:
+        """Ends each connection with its next answer whose headers can say so.
+
+        Whoever keeps it for another request hears of it, and loses none to a connection that closes.
+        """
+        cls.opened.leaving = True
+        for connection in cls.opened.all:
+            connection._end_with_this_answer()
+
+    def _end_with_this_answer(self) -> None:
+        if self.cycle is not None and not self.cycle.response_started:  # its headers say so
+            self.cycle.keep_alive = False
 
     def _await_headers(self) -> None:
         self.opened.sending_headers[self] = None

@@ -22,6 +22,10 @@ class Client:
         self.gen, self.detect, self.token, self.model = gen, detect, token, model
         self._http = httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=120)
 
+    def close(self) -> None:
+        """Closes its connections."""
+        self._http.close()
+
     def complete(self, tokens: int = 200, seed: int | None = None) -> dict[str, Any]:
         """A completion, which has to be marked."""
         body = {"model": self.model, "prompt": PROMPT, "max_tokens": tokens, "top_k": 50, "temperature": 1.0}
@@ -31,6 +35,18 @@ class Client:
         if document["watermark"]["status"] == "unwatermarked":
             raise StackFailed(f"unmarked: {document['watermark']}")
         return document
+
+    def stream(self, tokens: int) -> None:
+        """A completion as a stream, which has to come to its end.
+
+        Raises:
+            StackFailed: it did not, or an error came in it.
+        """
+        body = {"model": self.model, "prompt": PROMPT, "max_tokens": tokens, "top_k": 50, "stream": True}
+        answer = self._http.post(f"{self.gen}/v1/completions", json=body)
+        answer.raise_for_status()
+        if '"error":{' in answer.text or not answer.text.rstrip().endswith("[DONE]"):
+            raise StackFailed(f"a stream did not come to its end: {answer.text[-200:]}")
 
     def chat(self) -> dict[str, Any]:
         """A chat; the demo model has no template for one, so it is asked for a completion."""

@@ -19,14 +19,14 @@ TOPICS: tuple[tuple[str, str], ...] = (
     ("Labels and manifests", r"label.*|aigc_.*|c2pa_.*"),
     (
         "Capacity of generation",
-        r"max_concurrency|max_branches|adaptive_.*|reproducible|prefix_cache|drain_.*",
+        r"max_concurrency|max_branches|adaptive_.*|reproducible|prefix_cache",
     ),
     ("Reading along", r"reader_.*|reading_share"),
     ("Work of detection", r"workers|blocks_.*|max_request_blocks|max_document_tokens"),
     ("Files", r"extract_.*"),
     (
         "Limits of requests",
-        r"requests_.*|tokens_per_.*|documents_per_.*|max_.*|.*(header|body|request)_seconds",
+        r"requests_.*|tokens_per_.*|documents_per_.*|max_.*|.*(header|body|request)_seconds|drain_.*",
     ),
     ("Evidence that is spent", r"answers_.*|chance_findings"),
     ("Jobs and webhooks", r"jobs?_.*|webhook_.*"),

@@ -321,8 +321,7 @@ def test_a_pod_drains_before_it_is_killed(objects: list[dict[str, Any]], name: s
     pod = named(objects, "Deployment", name)["spec"]["template"]["spec"]
     settings = named(objects, "ConfigMap", "ttmark")["data"]
     pause = int(container(objects, name)["lifecycle"]["preStop"]["exec"]["command"][1])
-    drain = float(settings["TTMARK_DRAIN_SECONDS"]) if name == "generation" else 10
-    assert pod["terminationGracePeriodSeconds"] > pause + drain
+    assert pod["terminationGracePeriodSeconds"] > pause + float(settings["TTMARK_DRAIN_SECONDS"])
     probes = {probe: container(objects, name)[probe]["httpGet"]["path"] for probe in ("startupProbe",)}
     assert probes == {"startupProbe": "/readyz"}
     assert container(objects, name)["readinessProbe"]["httpGet"]["path"] == "/readyz"

@@ -8,7 +8,7 @@ import pytest
 from ttmark.services.runtime import StartupError
 from ttmark.services.server import server_config
 from ttmark.services.settings import DetectionSettings
-from ttmark.shared.http.connections import ConnectionLimits
+from ttmark.shared.http.connections import ConnectionLimits, bounded_protocol
 
 PROXY, STRANGER, CLIENT = "10.1.2.3", "192.0.2.9", "198.51.100.7"
 
@@ -22,7 +22,7 @@ async def client_seen(proxies: tuple[str, ...], peer: str, *headers: tuple[str, 
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
-    config = server_config(app, ConnectionLimits(), proxies, 1)
+    config = server_config(app, bounded_protocol(ConnectionLimits()), proxies, 1)
     config.load()
     transport = httpx.ASGITransport(config.loaded_app, client=(peer, 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:

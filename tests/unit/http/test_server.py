@@ -1,5 +1,10 @@
 """The process of a service, from outside."""
 
+import subprocess
+import sys
+
+import httpx
+
 from tests.harness.served_and_stopped import serve_and_stop
 
 CYCLE = """
@@ -15,3 +20,37 @@ def test_what_was_made_before_the_start_is_freed_at_the_end() -> None:
     process = serve_and_stop(CYCLE)
     assert (process.returncode, process.stderr) == (0, "")
     assert process.stdout == "freed\n"
+
+
+SERVED = """
+import socket
+from ttmark.services.server import StopTimes, serve
+from ttmark.shared.http.app import AppOptions, create_app
+from ttmark.shared.http.health import Readiness
+
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+options = AppOptions(authenticate=None)
+app = create_app(options, title="t", error_style="problem", readiness=lambda: Readiness({"keys": True}))
+serve(app, listener, StopTimes(delay_seconds=3, drain_seconds=1))
+"""
+
+
+def test_a_service_that_is_to_end_says_so_while_it_takes_requests_on_for_the_delay() -> None:
+    process = subprocess.Popen([sys.executable, "-c", SERVED], stdout=subprocess.PIPE, text=True)
+    with process, httpx.Client(base_url=f"http://127.0.0.1:{process.stdout.readline().strip()}") as client:
+        try:
+            before = client.get("/readyz", timeout=60)
+            process.terminate()
+            while (after := client.get("/readyz")).status_code == 200:
+                pass
+            new_connection = client.get("/healthz")
+        except BaseException:
+            process.kill()
+            raise
+    assert before.json()["checks"] == {"keys": True}
+    assert "connection" not in before.headers
+    assert after.json()["checks"] == {"keys": True, "staying": False}
+    assert after.headers["connection"] == new_connection.headers["connection"] == "close"
+    assert new_connection.status_code == 200
+    assert process.returncode == 0
