@@ -17,6 +17,7 @@ from ttmark.shared.schemas.chat import (
     JsonSchemaFormat,
     RegexFormat,
     ResponseFormat,
+    TextFormat,
 )
 
 COMPILE_SECONDS = 5.0
@@ -40,15 +41,14 @@ async def response_grammar(
         BadRequest: what is asked for cannot be kept to, or `ignore_eos` contradicts it.
         UnsupportedFeature: the model cannot be held to a grammar.
     """
-    schema, source = _schema(asked), _source(asked)
-    if tools is None and source is None:
+    if tools is None and (asked is None or isinstance(asked, TextFormat)):
         return None
+    schema = _schema(asked)
     field = field if tools is None else "tools"
     if ignore_eos:
         raise BadRequest(f"ignore_eos: not available together with {field}.", param="ignore_eos")
     try:
-        if tools is not None:
-            source = tools.source(schema)
+        source = _source(asked) if tools is None else tools.source(schema)
         compiled = asyncio.wrap_future(model.grammars.submit(source))
         return await asyncio.wait_for(compiled, COMPILE_SECONDS)
     except SchemaRefused as error:
@@ -71,7 +71,7 @@ def _schema(asked: ResponseFormat | None) -> Mapping[str, Any] | None:
             return None
 
 
-def _source(asked: ResponseFormat | None) -> GrammarSource | None:
+def _source(asked: ResponseFormat | None) -> GrammarSource:
     match asked:
         case RegexFormat(regex=regex):
             return GrammarSource("regex", regex)
@@ -79,5 +79,4 @@ def _source(asked: ResponseFormat | None) -> GrammarSource | None:
             return GrammarSource.of_choice(texts)
         case GrammarFormat(grammar=grammar):
             return GrammarSource("grammar", grammar)
-    schema = _schema(asked)
-    return None if schema is None else GrammarSource.of_schema(schema)
+    return GrammarSource.of_schema(_schema(asked) or {})
