@@ -28,7 +28,8 @@ def test_without_defaults_of_a_model_fields_that_are_left_out_have_openai_s() ->
 
 def test_each_field_that_is_left_out_or_null_has_the_model_s_default() -> None:
     whole = SamplingParams(5, temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetition_penalty=1.1)
-    assert _params(OWN) == _params(OWN, **dict.fromkeys(SamplingDefaults.model_fields)) == whole
+    names = SamplingDefaults.model_fields.keys() - {"max_new_tokens"}
+    assert _params(OWN) == _params(OWN, **dict.fromkeys(names)) == whole
     named = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
     for name, value in named.items():
         assert _params(OWN, **{name: value}) == replace(whole, **{name: value})
@@ -51,6 +52,19 @@ def test_fields_that_are_given_arrive() -> None:
     }
     expected = SamplingParams(max_tokens=5, stop=("a", "b"), logit_bias={7: -2.0}, **given)
     assert _params(**given, stop=["a", "b"], logit_bias={"7": -2}) == expected
+
+
+def test_bans_arrive_and_tokens_that_are_not_there_are_refused() -> None:
+    body = CompletionRequest.model_validate(
+        {"model": "m", "prompt": "p", "min_tokens": 2, "stop_token_ids": [7, 7, 3.0]}
+    )
+    given = {"max_tokens": 5, "logprobs": None, "vocab_size": 100, "ends": (0,), "bad_words": ((1, 2),)}
+    expected = SamplingParams(5, min_tokens=2, stop_token_ids=(7, 3), bad_words=((1, 2),))
+    assert sampling_params(body, OPENAI, **given) == expected
+    with pytest.raises(BadRequest, match="vocabulary size, 7"):
+        sampling_params(body, OPENAI, **given | {"vocab_size": 7})
+    with pytest.raises(BadRequest, match="no token to go on with"):
+        sampling_params(body, OPENAI, **given | {"bad_words": tuple((n,) for n in range(97))})
 
 
 @pytest.mark.parametrize("top_k", [-1, 0])
