@@ -10,7 +10,12 @@ folder=${1:?usage: provision.sh FOLDER [HOST]}
 host=${2:-redis}
 here=$(cd "$(dirname "$0")" && pwd)
 port=${PORT:-6379}
-[ -e "$folder/server/users.acl" ] && exit 0
+if [ -e "$folder/server/users.acl" ]; then
+    # Folders of before: without the right to write, this user lost each transaction at a restart of Redis.
+    grep -qx 'user default off sanitize-payload resetchannels -@all' "$folder/server/users.acl" \
+        && sed -i "1s/.*/$(head -n 1 "$here/users.acl.template")/" "$folder/server/users.acl"
+    exit 0
+fi
 mkdir -p "$folder/server"
 folder=$(cd "$folder" && pwd)
 ca_path=${CA_PATH:-$folder/ca.crt}

@@ -205,3 +205,18 @@ def test_vllm_runs_with_the_file_that_its_image_names_and_a_cache_that_programs_
     arguments = yaml.safe_load((root / "deploy/vllm/engine.yaml").read_text())
     (gpus,) = service["deploy"]["resources"]["reservations"]["devices"]
     assert arguments["tensor_parallel_size"] == int(gpus["count"])
+
+
+def test_a_folder_of_secrets_from_before_lets_redis_play_its_transactions_back(
+    root: Path, tmp_path: Path
+) -> None:
+    """Redis leaves out what its default user may not write, and so lost each transaction at a restart."""
+    users = tmp_path / "server/users.acl"
+    users.parent.mkdir()
+    others = "user operator on #digest\n"
+    users.write_text("user default off sanitize-payload resetchannels -@all\n" + others)
+    for _ in range(2):
+        subprocess.run([root / "deploy/redis/provision.sh", tmp_path], check=True)
+        template = (root / "deploy/redis/users.acl.template").read_text().splitlines()[0]
+        assert users.read_text() == f"{template}\n{others}"
+    assert list(tmp_path.iterdir()) == [users.parent]
