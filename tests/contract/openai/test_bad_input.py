@@ -123,7 +123,7 @@ BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"watermark": {"enable": False}}, (400, INVALID, "watermark.enable")),
     ({"input": ""}, (400, INVALID, "input")),
     ({"input": []}, (400, INVALID, "input")),
-    ({"input": [{"role": "tool", "content": "a"}]}, (400, INVALID, "input")),
+    ({"input": [{"role": "tool", "content": "a"}]}, (400, INVALID, "input[0].role")),
     ({"input": [{"type": "function_call_output", "output": "b"}]}, (400, INVALID, "input")),
     ({"input": [{"type": "function_call", "call_id": "a", "name": "b"}]}, (400, INVALID, "input")),
     (
