@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from ttmark.gen_service.api.answer_headers import WARNING
 from ttmark.shared.http.json_body import PARSED_JSON
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.unknown_fields import unknown_fields
+from ttmark.shared.schemas.unknown_fields import UnknownField, unknown_fields
 
 Handle = Callable[[Request], Coroutine[Any, Any, Response]]
 _MOST_NAMED = 20
@@ -66,14 +66,14 @@ class IgnoringRoute(JsonRoute):
                 del unknown.holder[unknown.name]
             response = await refuse(request)
             if ignored:
-                response.headers[WARNING] = _warning([unknown.path for unknown in ignored])
+                response.headers[WARNING] = _warning(ignored)
             return response
 
         return ignore_by_name
 
 
-def _warning(paths: Sequence[str]) -> str:
+def _warning(ignored: Sequence[UnknownField]) -> str:
     """A warning as RFC 7234 writes it; what a header cannot hold is a question mark."""
-    named = [re.sub(r"[^\w.\[\]-]", "?", path, flags=re.ASCII) for path in paths[:_MOST_NAMED]]
-    more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+    named = [re.sub(r"[^\w.\[\]-]", "?", one.path, flags=re.ASCII) for one in ignored[:_MOST_NAMED]]
+    more = f" and {len(ignored) - _MOST_NAMED} more" if len(ignored) > _MOST_NAMED else ""
     return f'299 - "Ignored: {", ".join(named)}{more}"'

@@ -20,23 +20,35 @@ class UnknownField:
     """A field that nobody knows.
 
     Attributes:
-        path: from the body to it, such as `messages[0].nam`; a long name is cut.
-        nearest: the path of a known field with a similar name.
-        holder: the object that has it.
+        prefix: the path from the body to its object, such as `messages[0].`.
+        known: the fields that the object may have.
+        holder: the object.
         name: what it is called there.
         closed: whether it stands in a part of our own.
     """
 
-    path: str
-    nearest: str | None
+    prefix: str
+    known: Collection[str]
     holder: dict[str, Any]
     name: str
     closed: bool
 
     @property
+    def path(self) -> str:
+        """From the body to it; a long name is cut."""
+        return self.prefix + self.name[:_LONGEST_NAME]
+
+    @property
+    def nearest(self) -> str | None:
+        """The path of a known field with a similar name. To look for one costs more than all the rest."""
+        found = _nearest(self.name[:_LONGEST_NAME], self.known)
+        return found and self.prefix + found
+
+    @property
     def message(self) -> str:
         """What a client is told."""
-        meant = f"; did you mean '{self.nearest}'?" if self.nearest else "."
+        nearest = self.nearest
+        meant = f"; did you mean '{nearest}'?" if nearest else "."
         return f"Unknown field '{self.path}'{meant}"
 
 
@@ -78,9 +90,8 @@ def _found_in(part: type[BaseModel], value: dict[str, Any], prefix: str) -> Iter
         if name in shapes:
             yield from _found(shapes[name], item, prefix + name)
             continue
-        shown, nearest = name[:_LONGEST_NAME], _nearest(name[:_LONGEST_NAME], shapes)
         closed = not issubclass(part, RequestPart) or issubclass(part, ClosedPart)
-        yield UnknownField(prefix + shown, nearest and prefix + nearest, value, name, closed)
+        yield UnknownField(prefix, shapes.keys(), value, name, closed)
 
 
 def _nearest(name: str, known: Collection[str]) -> str | None:
