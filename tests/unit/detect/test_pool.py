@@ -66,6 +66,16 @@ async def test_the_p_value_is_that_of_the_key_times_the_size_of_the_pool(service
         assert result.z == pytest.approx(alone.z)
 
 
+async def test_a_text_woven_from_answers_under_two_keys_has_less_than_half_of_the_evidence(service):
+    """Whoever mixes two answers leaves each key a fraction of the text: the price of a pool."""
+    one, other = marked(service, 2), marked(service, 9)
+    woven = "".join(one[at : at + 60] + other[at + 60 : at + 120] for at in range(0, len(one), 120))
+    body = {"inputs": [{"text": one}, {"text": woven}]}
+    whole, mixed = await service.results("combined", body, "pool")
+    assert whole.verdict == "watermarked"
+    assert mixed.log10_e < whole.log10_e / 2
+
+
 async def test_a_text_stitched_from_pieces_of_several_keys_fires_on_several(service):
     text = "".join(marked(service, number, 260) for number in (2, 9, 14))
     for mode, options in MODES[1:]:

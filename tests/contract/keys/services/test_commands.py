@@ -92,7 +92,7 @@ def test_files_and_folders_are_documents(run: Run) -> None:
     Path("f/g").mkdir(parents=True)
     Path("f/a.txt").write_text("some text")
     Path("f/g/b.html").write_text("<p>some text")
-    Path("f/c.odt").write_text("x")
+    Path("f/c.odp").write_text("x")
     result = run("jobs", "submit", "f", "none.txt")
     assert result.exit_code == 1
     assert "ttmark: none.txt: No such file" in result.stderr
