@@ -2,6 +2,8 @@
 
 import io
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
 
@@ -30,3 +32,21 @@ def check_archive(content: bytes) -> None:
         raise UnreadableFile("The document is protected by a password. Send it without.", "protected")
     if any(member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for member in members):
         raise UnreadableFile("The file is packed in a way that cannot be read.", "damaged")
+
+
+@contextmanager
+def open_archive(content: bytes, wrong: UnreadableFile) -> Iterator[zipfile.ZipFile]:
+    """An archive that `check_archive` accepts.
+
+    Raises:
+        UnreadableFile: as `check_archive`; `wrong` where it is damaged, or what is asked of it is not there.
+        LimitExceeded: as `check_archive`.
+    """
+    try:
+        check_archive(content)
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            yield archive
+    except (UnreadableFile, MemoryError):
+        raise
+    except Exception:  # the library raises whatever a damaged directory leads to
+        raise wrong from None

@@ -2,7 +2,6 @@
 
 import codecs
 from email import message_from_bytes, policy
-from email.message import MIMEPart
 
 from ttmark.detect_service.extraction.encodings import decode
 from ttmark.detect_service.extraction.extraction import Extraction
@@ -17,34 +16,37 @@ def eml_text(content: bytes) -> Extraction:
         UnreadableFile: not a mail, without a text, or the encoding cannot be told.
         LimitExceeded: a web page in it is nested deeper than 256 levels.
     """
-    body = _body(content)
-    if body is None:
+    try:
+        mail = message_from_bytes(content, policy=policy.default)
+        body = mail.get_body(("plain", "html")) if mail.keys() else None
+        if body is not None:
+            kind, charset = body.get_content_subtype(), body.get_content_charset()
+            # `get_content` would put question marks in the place of what it cannot read.
+            raw = body.get_payload(decode=True)
+    except MemoryError:
+        raise
+    except RecursionError:
+        raise LimitExceeded("The mail's parts are nested too deep.", "nesting") from None
+    except Exception:  # the library raises whatever a damaged header leads to
+        raise _not_a_mail() from None
+    if not mail.keys():
+        raise _not_a_mail()
+    if body is None or not isinstance(raw, bytes):
         raise UnreadableFile("The mail has no text in its body.", "no_text")
-    # `get_content` would put question marks in the place of what it cannot read.
-    payload = body.get_payload(decode=True)
-    raw = payload if isinstance(payload, bytes) else b""
-    text, encoding = decode(raw, _codec(body.get_content_charset()))
-    if body.get_content_subtype() == "html":
+    text, encoding = decode(raw, _codec(charset))
+    if kind == "html":
         return html_text(text.encode("utf-8"))
     return Extraction(text.replace("\r\n", "\n"), encoding)
 
 
-def _body(content: bytes) -> MIMEPart | None:
-    try:
-        mail = message_from_bytes(content, policy=policy.default)
-        if not mail.keys():
-            raise UnreadableFile("The file is not a mail (eml) that can be read.", "damaged")
-        return mail.get_body(("plain", "html"))
-    except RecursionError:
-        raise LimitExceeded("The mail's parts are nested too deep.", "nesting") from None
-    except (ValueError, LookupError, AttributeError, TypeError, IndexError):  # of damaged headers
-        raise UnreadableFile("The file is not a mail (eml) that can be read.", "damaged") from None
+def _not_a_mail() -> UnreadableFile:
+    return UnreadableFile("The file is not a mail (eml) that can be read.", "damaged")
 
 
 def _codec(charset: str | None) -> str | None:
     """Python's name of an encoding that a mail names; None: of none that is known."""
     try:
         name = codecs.lookup(charset).name if charset else None
-    except LookupError:
+    except (LookupError, ValueError):
         return None
     return None if name == "ascii" else name

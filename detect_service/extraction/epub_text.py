@@ -1,11 +1,10 @@
 """The text of an electronic book (epub): its chapters in reading order."""
 
-import io
 import posixpath
 import zipfile
 from urllib.parse import unquote
 
-from ttmark.detect_service.extraction.archive import check_archive
+from ttmark.detect_service.extraction.archive import open_archive
 from ttmark.detect_service.extraction.extraction import Extraction
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
@@ -24,12 +23,8 @@ def epub_text(content: bytes) -> Extraction:
         LimitExceeded: too large when unpacked, or nested deeper than the limits.
     """
     wrong = UnreadableFile("The file is not a book (epub) that can be read.", "damaged")
-    try:
-        check_archive(content)
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            pages = [html_text(archive.read(name)).text for name in _reading_order(archive, wrong)]
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError):
-        raise wrong from None
+    with open_archive(content, wrong) as archive:
+        pages = [html_text(archive.read(name)).text for name in _reading_order(archive, wrong)]
     return Extraction("\n\n".join(page for page in pages if page))
 
 

@@ -1,12 +1,10 @@
 """The text of an OpenDocument text (odt): paragraphs and headings in order, tables row by row."""
 
-import io
-import zipfile
 from collections.abc import Iterator, Mapping
 
 from lxml import etree
 
-from ttmark.detect_service.extraction.archive import check_archive
+from ttmark.detect_service.extraction.archive import open_archive
 from ttmark.detect_service.extraction.extraction import Extraction
 from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
 from ttmark.detect_service.extraction.xml_parts import parse_part
@@ -30,14 +28,10 @@ def odt_text(content: bytes) -> Extraction:
         LimitExceeded: too large when unpacked, or nested deeper than the limits.
     """
     wrong = UnreadableFile("The file is not an OpenDocument text (odt) that can be read.", "damaged")
-    try:
-        check_archive(content)
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if b"manifest:encryption-data" in archive.read("META-INF/manifest.xml"):
-                raise UnreadableFile("The document is protected by a password. Send it without.", "protected")
-            root = parse_part(archive.read("content.xml"), wrong)
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, EOFError):
-        raise wrong from None
+    with open_archive(content, wrong) as archive:
+        if b"manifest:encryption-data" in archive.read("META-INF/manifest.xml"):
+            raise UnreadableFile("The document is protected by a password. Send it without.", "protected")
+        root = parse_part(archive.read("content.xml"), wrong)
     body = root.find(f"{_OFFICE}body/{_OFFICE}text")
     if body is None:
         raise wrong

@@ -78,6 +78,7 @@ async def test_the_text_of_a_file_is_given(service) -> None:
         ("a.rtf", RTF, "caf\u00e9 bold\nnext \u20ac end"),
         ("a.eml", MAIL, "caf\u00e9\n"),
         ("a.eml", MAIL_AS_A_PAGE, "Hi you"),
+        ("a.eml", b"Content-Type: text/plain; charset=a\0b\n\nHi", "Hi"),
     ):
         body = {"filename": name, "content": base64.b64encode(content).decode()}
         response = await service.post("/v1/extract", body, "verdict")
@@ -95,6 +96,7 @@ async def test_a_file_that_cannot_be_read_is_a_problem(service) -> None:
         ("a.odt", b"PK", "not an OpenDocument text"),
         ("a.odt", odt("", manifest="<manifest:encryption-data/>"), "password"),
         ("a.odt", odt("&locked;"), "not an OpenDocument text"),
+        ("a.odt", odt(ODT)[9:], "not an OpenDocument text"),  # its parts lie before its beginning
         ("a.epub", odt(""), "not a book"),
         ("a.rtf", rb"{\rtf1 \u" + b"9" * 30 + b"}", "not a document in Rich Text Format"),
         ("a.rtf", b"rtf", "not a document in Rich Text Format"),
