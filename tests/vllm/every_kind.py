@@ -1,6 +1,8 @@
 """Requests of every kind, each a function of its number."""
 
 import random
+from dataclasses import replace
+from typing import Any
 
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import GenerationRequest, Marking, SamplingParams
@@ -23,31 +25,36 @@ class Maker:
         choose = random.Random(number)
         block_size, scheme = number % 4, SCHEMES[number // 4 % 4]
         length = prompt or choose.randint(2, 90)
-        held = number % 11 == 10
         sampling = SamplingParams(
             max_tokens=tokens,
             temperature=0.0 if number % 13 == 12 else choose.choice([0.7, 1.0]),
             top_k=choose.choice([0, 20, 50]),
             top_p=choose.choice([0.8, 0.95, 1.0]),
             seed=number,
-            ignore_eos=not held and number % 2 == 0,
+            ignore_eos=number % 2 == 0,
             stop=("e",) if number % 7 == 6 else (),
             presence_penalty=0.5 if number % 5 == 4 else 0.0,
             repetition_penalty=1.3 if number % 5 == 3 else 1.0,
             logit_bias={7: 2.0} if number % 6 == 5 else {},
-            min_tokens=9 if not held and number % 7 == 5 else 0,
+            min_tokens=min(9, tokens) if number % 7 == 5 else 0,
             stop_token_ids=(5, 9) if number % 7 >= 5 else (),
-            bad_words=((7,), (3, 4)) if not held and number % 8 == 7 else (),
+            bad_words=((7,), (3, 4)) if number % 8 == 7 else (),
             logprobs=2 if number % 9 == 8 else None,
             max_branches=choose.choice([None, 3]),
         )
         bits = 3.0 if number % 3 == 2 else 0.0
         marking = Marking("k", 1, "p", Watermark(scheme, block_size), KEY, bits) if block_size else None
-        return GenerationRequest(
+        request = GenerationRequest(
             f"r{number}",
             tuple(choose.randint(1, 299) for _ in range(length)),
             sampling,
             marking,
-            grammar=self.grammar if held else None,
             tenant=choose.choice(["a", "b"]),
         )
+        return held(request, self.grammar) if number % 11 == 10 else request
+
+
+def held(request: GenerationRequest, grammar: Any) -> GenerationRequest:
+    """The request with a grammar, and without what cannot stand beside one."""
+    sampling = replace(request.sampling, ignore_eos=False, min_tokens=0, bad_words=())
+    return replace(request, sampling=sampling, grammar=grammar)

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.vllm.conftest import complete, complete_all, nothing_left
-from tests.vllm.every_kind import KEY, Maker
+from tests.vllm.every_kind import KEY, Maker, held
 from ttmark.gen_service.engine import ContextTooLong, Draining, OutOfTime, Overloaded, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 
@@ -73,7 +73,7 @@ def test_clients_that_leave_are_not_computed_to_their_end(
 
     def long(number: int) -> Any:
         asked = maker.request(4 * number + 2, prompt=8)
-        sampling = replace(asked.sampling, max_tokens=240, ignore_eos=True, stop=())
+        sampling = replace(asked.sampling, max_tokens=240, ignore_eos=True, stop=(), stop_token_ids=())
         return replace(asked, sampling=sampling, grammar=None)
 
     async def together() -> None:
@@ -91,10 +91,7 @@ def test_a_fault_ends_its_request_alone_and_gives_no_unmarked_token(
     stay = [maker.request(number) for number in range(6)]
     alone = [each.said for each in complete_all(engine, stay)]
     faults = FAULTS * int(pytestconfig.getoption("--repeat", 1))
-    broken = [
-        replace(maker.request(4 * n + 3), grammar=_Breaks(n % 3))  # type: ignore[arg-type]
-        for n in range(faults)
-    ]
+    broken = [held(maker.request(4 * n + 3), _Breaks(n % 3)) for n in range(faults)]
 
     async def together() -> list[Any]:
         jobs = [*(complete(engine, each) for each in stay), *(complete(engine, each) for each in broken)]

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.vllm.conftest import ask, complete, complete_all, load_vllm
-from tests.vllm.every_kind import Maker
+from tests.vllm.every_kind import Maker, held
 from tests.vllm.faults import KINDS, METHODS, Faulty, Silent, held, install
 from ttmark.gen_service.engine import (
     GenerationRequest,
@@ -86,7 +86,7 @@ async def leave(engine: Any, request: GenerationRequest, choose: random.Random) 
     """A client that goes at some moment; which it was."""
     moment = choose.choice(["at once", "soon", "after some", "before the last", "slow"])
     if moment == "before the last":
-        request = replace(request, sampling=replace(request.sampling, ignore_eos=True, stop=()))
+        request = replace(request, sampling=replace(request.sampling, ignore_eos=True, stop=(), stop_token_ids=()))
     got = 0
     async with aclosing(engine.generate(request)) as stream:
         if moment == "at once":
@@ -133,7 +133,8 @@ async def disconnect(engine: Any, maker: Maker, number: int) -> Counter[str]:
 def broken(maker: Maker, kind: str, number: int, fuse: int) -> GenerationRequest:
     """A marked request in pairs or triples that fails in the given way at its `fuse`-th occasion."""
     healthy = maker.request(4 * number + 2 + number % 2, tokens=TOKENS)
-    sampling = replace(healthy.sampling, temperature=1.0, ignore_eos=True, stop=(), max_branches=None)
+    endless = replace(healthy.sampling, ignore_eos=True, stop=(), stop_token_ids=())
+    sampling = replace(endless, temperature=1.0, max_branches=None)
     marking = healthy.marking
     assert marking is not None
     mark = marking.watermark
@@ -142,17 +143,11 @@ def broken(maker: Maker, kind: str, number: int, fuse: int) -> GenerationRequest
         marking = replace(marking, watermark=wrong)
     if kind == "key":
         marking = replace(marking, prf_key=b"short")
-    grammar = None
-    if kind == "grammar":
-        sampling, grammar = replace(sampling, ignore_eos=False), maker.grammar
     at = 0 if kind in ("begin", "accept") else fuse
-    return replace(
-        healthy,
-        request_id=f"{kind} {at} {number}",
-        sampling=sampling,
-        marking=marking,
-        grammar=grammar,
+    faulty = replace(
+        healthy, request_id=f"{kind} {at} {number}", sampling=sampling, marking=marking, grammar=None
     )
+    return held(faulty, maker.grammar) if kind == "grammar" else faulty
 
 
 async def inject(engine: Any, maker: Maker, number: int) -> Counter[str]:
