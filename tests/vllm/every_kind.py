@@ -51,10 +51,10 @@ class Maker:
             marking,
             tenant=choose.choice(["a", "b"]),
         )
-        return held(request, self.grammar) if number % 11 == 10 else request
+        return with_grammar(request, self.grammar) if number % 11 == 10 else request
 
 
-def held(request: GenerationRequest, grammar: Any) -> GenerationRequest:
+def with_grammar(request: GenerationRequest, grammar: Any) -> GenerationRequest:
     """The request with a grammar, and without what cannot stand beside one."""
     sampling = replace(request.sampling, ignore_eos=False, min_tokens=0, bad_words=())
     return replace(request, sampling=sampling, grammar=grammar)

@@ -49,7 +49,9 @@ def check_that_texts_are_found(running: Any) -> None:
     asked = [
         replace(
             each,
-            sampling=replace(each.sampling, temperature=1.0, top_p=1.0, ignore_eos=True, stop=(), stop_token_ids=()),
+            sampling=replace(
+                each.sampling, temperature=1.0, top_p=1.0, ignore_eos=True, stop=(), stop_token_ids=()
+            ),
             grammar=None,
         )
         for each in made

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.vllm.conftest import complete, complete_all, nothing_left
-from tests.vllm.every_kind import KEY, Maker, held
+from tests.vllm.every_kind import KEY, Maker, with_grammar
 from ttmark.gen_service.engine import ContextTooLong, Draining, OutOfTime, Overloaded, SequenceFailed
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 
@@ -91,7 +91,7 @@ def test_a_fault_ends_its_request_alone_and_gives_no_unmarked_token(
     stay = [maker.request(number) for number in range(6)]
     alone = [each.said for each in complete_all(engine, stay)]
     faults = FAULTS * int(pytestconfig.getoption("--repeat", 1))
-    broken = [held(maker.request(4 * n + 3), _Breaks(n % 3)) for n in range(faults)]
+    broken = [with_grammar(maker.request(4 * n + 3), _Breaks(n % 3)) for n in range(faults)]
 
     async def together() -> list[Any]:
         jobs = [*(complete(engine, each) for each in stay), *(complete(engine, each) for each in broken)]

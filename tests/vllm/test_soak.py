@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.vllm.conftest import ask, complete, complete_all, load_vllm
-from tests.vllm.every_kind import Maker, held
+from tests.vllm.every_kind import Maker, with_grammar
 from tests.vllm.faults import KINDS, METHODS, Faulty, Silent, held, install
 from ttmark.gen_service.engine import (
     GenerationRequest,
@@ -86,7 +86,9 @@ async def leave(engine: Any, request: GenerationRequest, choose: random.Random) 
     """A client that goes at some moment; which it was."""
     moment = choose.choice(["at once", "soon", "after some", "before the last", "slow"])
     if moment == "before the last":
-        request = replace(request, sampling=replace(request.sampling, ignore_eos=True, stop=(), stop_token_ids=()))
+        request = replace(
+            request, sampling=replace(request.sampling, ignore_eos=True, stop=(), stop_token_ids=())
+        )
     got = 0
     async with aclosing(engine.generate(request)) as stream:
         if moment == "at once":
@@ -147,7 +149,7 @@ def broken(maker: Maker, kind: str, number: int, fuse: int) -> GenerationRequest
     faulty = replace(
         healthy, request_id=f"{kind} {at} {number}", sampling=sampling, marking=marking, grammar=None
     )
-    return held(faulty, maker.grammar) if kind == "grammar" else faulty
+    return with_grammar(faulty, maker.grammar) if kind == "grammar" else faulty
 
 
 async def inject(engine: Any, maker: Maker, number: int) -> Counter[str]:
