@@ -61,7 +61,8 @@ class Edits(EditOptions):
                 editor = offline_edit(name, self.share, material, lab.run.seed)
             rows = measure_edit(lab, self, self.block_sizes, name, editor)
             by_length = groups(rows, lambda row: row.length).values()
-            tables += [edit_table(of, self.share, setting) for of in by_length]
+            printed, *longer = (edit_table(of, self.share, setting) for of in by_length)
+            tables += [printed, *(replace(table, aside=True) for table in longer)]
             data += rows
         if service:
             lab.console.print(
