@@ -1,7 +1,7 @@
 """`edits`, `beta`: detection after edits, and the skip penalty of alignment (paper, Table 3, Figure 5)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -61,13 +61,15 @@ class Edits(EditOptions):
                 editor = offline_edit(name, self.share, material, lab.run.seed)
             rows = measure_edit(lab, self, self.block_sizes, name, editor)
             by_length = groups(rows, lambda row: row.length).values()
-            tables += [edit_table(of, self.share, setting, note) for of in by_length]
+            printed, *longer = (edit_table(of, self.share, setting) for of in by_length)
+            tables += [printed, *(replace(table, aside=True) for table in longer)]
             data += rows
         if service:
             lab.console.print(
                 f"endpoint: {usage.requests} requests, {usage.cached} answers from the cache,"
                 f" {usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {usage.cost(service):.4f}"
             )
+        tables[0] = replace(tables[0], notes=edit_notes(data[0], note))
         lab.finish(self.name, tables, data)
 
     def _service(self) -> Endpoint | None:
@@ -101,7 +103,7 @@ class Beta(EditOptions):
         lab.finish(self.name, tables, rows, [beta_figure(rows)])
 
 
-def edit_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting, note: str) -> Table:
+def edit_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting) -> Table:
     """All rows of one edit and length, beside the paper's rephrasing."""
     first = rows[0]
     return table_by(
@@ -117,15 +119,20 @@ def edit_table(rows: Sequence[EditRow], share: float, setting: SamplingSetting, 
             "aligned minus direct": lambda row: row.gain.percent(),
             "paper, rephrasing: TPR, TPR, AUROC": _paper_text,
         },
-        (
-            "Intact: blocks, at any boundary, that the edit left whole together with their contexts.",
-            f"{first.texts} texts per row; thresholds from {first.null_texts} scores of unwatermarked texts"
-            f" with the same edit; aligned detector, beta = {first.beta:g}; 95 % intervals.",
-            "The threshold for FPR 1e-3 rests on the largest of these scores, which the intervals leave out.",
-            "Rewrite: runs of words replaced by runs of texts by people. Other edits are of single words.",
-            "Direct: exact p-values of the same edited texts; the difference is of the TPR at FPR 1e-3.",
-            note,
-        ),
+    )
+
+
+def edit_notes(row: EditRow, note: str) -> tuple[str, ...]:
+    """What holds of the tables of all edits and lengths; they stand below the first."""
+    return (
+        "Of all tables of this experiment. Intact: blocks, at any boundary, that the edit left whole together"
+        " with their contexts.",
+        f"{row.texts} texts per row; thresholds from {row.null_texts} scores of unwatermarked texts"
+        f" with the same edit; aligned detector, beta = {row.beta:g}; 95 % intervals.",
+        "The threshold for FPR 1e-3 rests on the largest of these scores, which the intervals leave out.",
+        "Rewrite: runs of words replaced by runs of texts by people. Other edits are of single words.",
+        "Direct: exact p-values of the same edited texts; the difference is of the TPR at FPR 1e-3.",
+        note,
     )
 
 

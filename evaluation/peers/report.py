@@ -1,6 +1,7 @@
 """Tables and plots of the comparison."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.peers.measure import FPRS, SHARES, Baseline, PeerRow, Power
@@ -48,9 +49,9 @@ def main_table(rows: Sequence[PeerRow], baselines: Sequence[Baseline], notes: Se
 
 
 def power_table(rows: Sequence[PeerRow]) -> Table:
-    """Power by length."""
+    """Power by length, which a plot shows too."""
     cases = [(row, *case) for row in rows for case in zip(row.tokens, row.power, strict=True)]
-    return table_by(
+    table = table_by(
         "Power by length",
         cases,
         {
@@ -61,6 +62,7 @@ def power_table(rows: Sequence[PeerRow]) -> Table:
             "median p": lambda case: _median(case[2]),
         },
     )
+    return replace(table, aside=True)
 
 
 def peers_figures(rows: Sequence[PeerRow]) -> list[Figure]:

@@ -23,12 +23,14 @@ class Table:
     Attributes:
         rows: as many cells each as there are columns.
         notes: what a reader has to know to judge the figures.
+        aside: pages name the table and do not print it; a terminal and the JSON file have it.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    aside: bool = False
 
     def __post_init__(self) -> None:
         if any(len(row) != len(self.columns) for row in self.rows):
@@ -142,7 +144,9 @@ class Result:
 
     def markdown(self) -> str:
         """Tables, plots, the command and the machine."""
-        parts = [table.markdown() for table in self.tables]
+        parts = [table.markdown() for table in self.tables if not table.aside]
+        if aside := "; ".join(table.title for table in self.tables if table.aside):
+            parts.append(f"In [{self.experiment}.json]({self.experiment}.json) alone: {aside}.\n")
         parts += [f"![{figure.title}]({figure.name}.png)\n" for figure in self.figures]
         made = f"Made by `{self.command}`"
         if self.machine is not None:
