@@ -18,6 +18,7 @@ DARK = {
     "#e8e6fb": "#332d66",
     "#0f766e": "#5ccfbd",
 }
+BY_HAND = ("pair", "way")
 FIRST, SECOND = "#4338ca", "#0f766e"
 LEFT, RIGHT = 12, 330
 EDITED = {
@@ -64,7 +65,7 @@ def pictures() -> dict[Path, str]:
     """Every plot by day, and every drawing by night, by its path."""
     images = DOCS / "images"
     light = {images / f"{plot.name}-light.svg": svg(plot) for plot in plots()}
-    light[images / "pair-light.svg"] = (images / "pair-light.svg").read_text()
+    light |= {(path := images / f"{name}-light.svg"): path.read_text() for name in BY_HAND}
     return light | {
         path.with_name(path.name.replace("light", "dark")): dark(text) for path, text in light.items()
     }

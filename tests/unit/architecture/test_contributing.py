@@ -1,0 +1,215 @@
+"""CONTRIBUTING.md, taken at its word: its changes are made in a copy, in the files that it names."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+TUTORIAL = (ROOT / "docs/tutorials/add-a-scheme.md").read_text()
+MOST_FILES = 5
+
+Edits = Mapping[str, str | Sequence[tuple[str, str]]]
+"""By file: its text where it is new, else what comes in place of what."""
+
+TOY = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)[0].replace(
+    "from ttmark.schemes import BinomialNull, Scheme",
+    "from ttmark.shared.watermark.nulls import BinomialNull\n"
+    "from ttmark.shared.watermark.schemes.base import Scheme",
+)
+SCHEME: Edits = {
+    "shared/watermark/schemes/toy.py": TOY,
+    "shared/watermark/schemes/registry.py": [
+        ("(SynthID, DiPmark,", "(Toy, SynthID, DiPmark,"),
+        (
+            "import SynthID\n",
+            "import SynthID\nfrom ttmark.shared.watermark.schemes.toy import Toy\n",
+        ),
+    ],
+}
+SCHEME_IS_THERE = """
+from ttmark.shared.watermark import Watermark, detect_direct, scheme_names
+
+assert "toy" in scheme_names()
+print(detect_direct(Watermark("toy", 2), bytes(16), range(60)).log10_p)
+"""
+
+PARAMETER: Edits = {
+    "shared/schemas/sampling.py": [
+        (
+            "    presence_penalty: float",
+            "    seen_bonus: float | None = Field(default=None, ge=0, le=2)\n    presence_penalty: float",
+        )
+    ],
+    "gen_service/api/sampling.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
+    "gen_service/decoding/request.py": [
+        (
+            "    presence_penalty: float = 0.0\n",
+            "    presence_penalty: float = 0.0\n    seen_bonus: float = 0.0\n",
+        )
+    ],
+    "gen_service/decoding/sequence.py": [
+        ("params.repetition_penalty\n", "params.repetition_penalty, params.seen_bonus\n")
+    ],
+    "gen_service/decoding/penalties.py": [
+        ("    repetition: float = 1.0\n", "    repetition: float = 1.0\n    seen: float = 0.0\n"),
+        ("return self.presence != 0.0", "return self.seen != 0.0 or self.presence != 0.0"),
+        ("self.presence * times", "(self.presence - self.seen) * times"),
+    ],
+}
+PARAMETER_IS_THERE = """
+from types import SimpleNamespace
+
+import torch
+from ttmark.gen_service.api.sampling import sampling_params
+from ttmark.gen_service.decoding.request import GenerationRequest
+from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.shared.schemas.completions import CompletionRequest
+from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+
+body = CompletionRequest.model_validate({"model": "m", "prompt": "p", "seen_bonus": 1.5})
+params = sampling_params(body, SamplingDefaults(), max_tokens=5, logprobs=None, vocab_size=8)
+sequence = Sequence(GenerationRequest("1", (1,), params, None), None, ())
+logits = torch.zeros(1, 8)
+sequence.adjust(SimpleNamespace(paths=[[3]]), logits)
+assert logits[0].tolist() == [0, 0, 0, 1.5, 0, 0, 0, 0], logits
+"""
+
+ENDPOINT: Edits = {
+    "shared/schemas/languages.py": '''"""What `GET /v1/languages` answers."""
+
+from ttmark.shared.schemas.bodies import AnswerModel
+
+
+class Languages(AnswerModel):
+    """Languages that refusals are written in."""
+
+    languages: list[str]
+''',
+    "detect_service/api/languages.py": '''"""`GET /v1/languages`."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+
+from ttmark.detect_service.api.problems import problems
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import require
+from ttmark.shared.schemas.languages import Languages
+
+
+def languages_router() -> APIRouter:
+    """The route that lists them."""
+    router = APIRouter(prefix="/v1", tags=["detection"])
+
+    @router.get("/languages", responses=problems(401, 403, 429))
+    def languages(_: Annotated[Principal, Depends(require(Scope.DETECT))]) -> Languages:
+        """Languages of the answers."""
+        return Languages(languages=["en"])
+
+    return router
+''',
+    "detect_service/api/app.py": [
+        ("        console_router(),\n", "        console_router(),\n        languages_router(),\n"),
+        (
+            "from ttmark.detect_service.api.keys import keys_router\n",
+            "from ttmark.detect_service.api.keys import keys_router\n"
+            "from ttmark.detect_service.api.languages import languages_router\n",
+        ),
+    ],
+    "tests/harness/every_request.py": [
+        (
+            '    client.get("/v1/keys")',
+            '    client.get("/v1/languages").raise_for_status()\n    client.get("/v1/keys")',
+        )
+    ],
+}
+ENDPOINT_IS_THERE = """
+from ttmark.detect_service.api.app import create_detection_app
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.http.app import AppOptions
+
+backend = DetectionBackend(None, TokenizerSet([]), max_document_tokens=1)
+app = create_detection_app(backend, AppOptions(authenticate=None), readiness=None)
+description = app.openapi()
+assert description["paths"]["/v1/languages"]["get"]["description"] == "Languages of the answers."
+assert "languages" in description["components"]["schemas"]["Languages"]["properties"]
+"""
+RECIPES = {
+    "A scheme": (SCHEME, SCHEME_IS_THERE),
+    "A sampling parameter": (PARAMETER, PARAMETER_IS_THERE),
+    "An endpoint": (ENDPOINT, ENDPOINT_IS_THERE),
+}
+
+
+def named(section: str) -> list[str]:
+    """The files of a section's table."""
+    text = PAGE.split(f"\n### {section}\n")[1].partition("\n#")[0]
+    return re.findall(r"^\| `([\w./]+)` \|", text, re.M)
+
+
+def make(edits: Edits, tree: Path) -> None:
+    for name, change in edits.items():
+        file = tree / name
+        if isinstance(change, str):
+            assert not file.exists()
+            file.write_text(change)
+            continue
+        text = file.read_text()
+        for old, new in change:
+            assert text.count(old) == 1, (name, old)
+            text = text.replace(old, new)
+        file.write_text(text)
+
+
+@pytest.mark.parametrize("section", RECIPES)
+def test_the_page_names_the_files_of_a_change_and_no_more_than_five(section: str) -> None:
+    edits, _ = RECIPES[section]
+    assert named(section) == list(edits)
+    assert len(edits) <= MOST_FILES
+
+
+def test_changes_in_the_files_that_the_page_names_suffice(tmp_path: Path) -> None:
+    left_out = shutil.ignore_patterns("*.safetensors", "*.gz", "*.jsonl")
+    for folder in ("ttmark", "shared", "gen_service", "detect_service", "tests/harness"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, symlinks=True, ignore=left_out)
+    code = f"import ttmark\nassert ttmark.__file__.startswith({str(tmp_path)!r}), ttmark.__file__\n"
+    for edits, use in RECIPES.values():
+        make(edits, tmp_path)
+        code += use
+    # One process for all three: most of the time goes into loading torch.
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_page_names_the_files_that_a_filter_takes() -> None:
+    listed = PAGE.split("takes nine files today:")[1].partition(". The library")[0]
+    using = [
+        str(path.relative_to(ROOT))
+        for folder in ("shared/schemas", "gen_service")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"\bmin_p\b", path.read_text())
+    ]
+    assert sorted(re.findall(r"`([\w./]+)`", listed)) == sorted(using)
+    assert len(using) == 9
+
+
+def test_what_the_page_says_to_run_is_there() -> None:
+    (test,) = re.findall(r"-p no:schemathesis (\S+)", PAGE)
+    paths = {link for link in re.findall(r"\]\(([^)#]+)", PAGE) if "://" not in link}
+    modules = {name.replace(".", "/") for name in re.findall(r"-m (tests\.harness\.\w+)", PAGE)}
+    assert [path for path in {test, *paths, *modules} if not list(ROOT.glob(f"{path}*"))] == []
