@@ -104,6 +104,9 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool, unfini
             if unfinished:
                 with parts.part("a rolling update"):
                     print(f"  {rolling.roll(podman, checkout, client, known)}")
+        except StackFailed:
+            print(podman.last_words())
+            raise
         finally:
             if not keep:
                 checkout.type("docker compose --profile '*' down --volumes --timeout 5")

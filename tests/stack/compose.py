@@ -37,14 +37,13 @@ class Checkout:
     ) -> None:
         self.folder = folder
         self.podman = podman
-        if not folder.exists():
-            folder.mkdir()
-            command = ["git", "ls-files", "-co", "--exclude-standard"]
-            listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
-            for name in listed.splitlines():
-                if (root / name).is_file():
-                    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(root / name, folder / name)
+        shutil.rmtree(folder, ignore_errors=True)  # of the run before
+        command = ["git", "ls-files", "-co", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+        for name in listed.splitlines():
+            if (root / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(root / name, folder / name)
         (folder / "docker-compose.override.yml").write_text(override)
         programs = podman.folder / "programs"
         programs.mkdir(exist_ok=True)

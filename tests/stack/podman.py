@@ -110,6 +110,15 @@ class Podman:
         command = ["podman", "image", "exists", name]
         return subprocess.run(command, env=self.environment, check=False).returncode == 0
 
+    def last_words(self) -> str:
+        """The end of each container's log, for whoever looks for what went wrong."""
+        words = []
+        for name in self("ps", "--all", "--format", "{{.Names}}", check=False).split():
+            command = ["podman", "logs", "--tail", "10", name]
+            done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+            words.append(f"-- {name}\n{done.stdout}{done.stderr}")
+        return "\n".join(words)
+
     def remove_everything(self) -> None:
         """Ends all containers of this storage, and removes the folder."""
         for command in (("pod", "rm", "--all", "--force"), ("rm", "--all", "--force", "--time", "0")):
