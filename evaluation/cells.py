@@ -157,3 +157,11 @@ class Cell:
         if self.pool == 1:
             return prf_key(seed, self.name)
         return prf_key(seed, self.name, sampling_seed(seed, "pool", self.name, index) % self.pool)
+
+
+DEFAULT_PROFILE = "gumbel, r 2, H 2"
+
+
+def default_cell(setting: SamplingSetting, tokens: int) -> Cell:
+    """Texts under the default profile, with the branch budget of a service (docs/adr/0073)."""
+    return Cell("gumbel", 2, setting, tokens, 2, max_branches=8)

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cells import Cell, SamplingSetting, Setting
-from ttmark.evaluation.crowds import OPENING
 from ttmark.evaluation.edits import Material
 from ttmark.evaluation.intervals import Interval, Sample, mean
 from ttmark.evaluation.lab import Lab
@@ -22,7 +21,7 @@ from ttmark.evaluation.peers.entrants import (
     their_entrant,
     trained_detectors,
 )
-from ttmark.evaluation.peers.measure import Baseline, PeerRow, distinct_answers, losses
+from ttmark.evaluation.peers.measure import OPENING, Baseline, PeerRow, distinct_answers, losses
 from ttmark.evaluation.peers.report import main_table, peers_figures, power_table
 from ttmark.evaluation.peers.source import PeerSource
 from ttmark.evaluation.peers.speed import TEXTS, seconds_per_thousand, shipped_synthid, without_prefix_cache

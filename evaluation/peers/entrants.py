@@ -8,16 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.evaluation.cells import Cell, SamplingSetting, prf_key
-from ttmark.evaluation.crowds import OPENING
-from ttmark.evaluation.edits import Material
+from ttmark.evaluation.edits import WORD_EDITS, Material
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.peers.bayesian import train
 from ttmark.evaluation.peers.detectors import Detector, Exact, Measured, Ours, synthid, weighted_mean
-from ttmark.evaluation.peers.measure import LENGTHS, SHARES, PeerRow, cut, edited, power_of
+from ttmark.evaluation.peers.measure import LENGTHS, OPENING, SHARES, PeerRow, cut, edited, power_of
 from ttmark.evaluation.peers.systems import SYNTHID, System
 from ttmark.evaluation.run import Completion, Run, TextSource
-from ttmark.evaluation.word_edits import WORD_EDITS
 from ttmark.shared.watermark.schemes.registry import scheme_title
 
 

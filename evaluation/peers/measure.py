@@ -7,17 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.evaluation.cells import Cell, sampling_seed
-from ttmark.evaluation.edits import EDITS, Material
+from ttmark.evaluation.edits import EDITS, WORD_EDITS, Material
 from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import LanguageModel, log_likelihood
 from ttmark.evaluation.peers.detectors import Detector, Document
 from ttmark.evaluation.run import Completion, Run, read_kept, write_kept
-from ttmark.evaluation.word_edits import WORD_EDITS
 
 FPRS = (1e-2, 1e-3, 1e-5)
 LENGTHS = (25, 50, 100, 150, 200)
 SHARES = (0.1, 0.25)
+OPENING = 24
+"""Tokens of answers to one prompt that are compared: the first line or two."""
 
 
 @dataclass(frozen=True, slots=True)

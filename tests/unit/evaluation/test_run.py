@@ -1,9 +1,11 @@
 """A run resumes: what is on disk is not generated again."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ttmark.evaluation.cells import Cell, SamplingSetting
@@ -72,3 +74,12 @@ def test_a_folder_of_another_seed_is_refused(tmp_path: Path) -> None:
     describe("owner/name", "owner/name", prompts, 64, 0, {"threads": 2}).save(tmp_path / "run")
     with pytest.raises(ManifestMismatch, match="seed 0, not 1"):
         describe("owner/name", "owner/name", prompts, 64, 1, {}).save(tmp_path / "run")
+
+
+def test_keys_of_a_pool_are_as_many_as_it_has_and_drawn_alike() -> None:
+    cell = replace(CELL, pool=16)
+    keys = [cell.key(0, index) for index in range(1_600)]
+    counts = np.unique(keys, return_counts=True)[1]
+    assert len(counts) == 16
+    assert counts.min() > 60
+    assert len({replace(CELL, pool=1).key(0, index) for index in range(9)}) == 1
