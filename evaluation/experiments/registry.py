@@ -11,11 +11,9 @@ from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.diversity import Diversity
 from ttmark.evaluation.experiments.edits import Beta, Edits
 from ttmark.evaluation.experiments.localized import Localized
-from ttmark.evaluation.experiments.oracle import Oracle
 from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.runtime import Runtime
-from ttmark.evaluation.experiments.scrubbing import Scrubbing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
 from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
@@ -33,8 +31,6 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Quality,
     Diversity,
     Peers,
-    Scrubbing,
-    Oracle,
 )
 QUICK_CALIBRATION_TEXTS = 40
 
@@ -92,8 +88,6 @@ class Everything:
             speed_tokens=16,
             human=human,
         )
-        yield Scrubbing(setting=setting, length=100, texts=4, reworded=2, defaults_only=True, human=human)
-        yield Oracle(setting=setting, length=100, texts=3, budgets=(0, 10), defaults_only=True, human=human)
 
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
@@ -112,6 +106,3 @@ class Everything:
         yield Diversity(), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
         yield Peers(texts=48, loss_texts=32, speed_tokens=32, human=human), None
-        yield Scrubbing(texts=100, reworded=0, defaults_only=True, human=human), None
-        yield Scrubbing(edits=False, reworded=40, defaults_only=True, human=human), "reworded"
-        yield Oracle(texts=40, defaults_only=True, human=human), None

@@ -44,6 +44,15 @@ SETTLED = {
         "Which profile",
         "Power, diversity, loss by edits and cost of the profiles that a deployment may choose between.",
     ),
+    "scrubbing": (
+        "Scrubbing and lies",
+        "What is still found after edits of every kind, and after lies are put into a marked text.",
+    ),
+    "oracle": (
+        "Asking the detector",
+        "Removal and forgery with questions to a detector that shows scores, a p-value, a verdict or"
+        " nothing.",
+    ),
     "stealing": (
         "Stealing a key",
         "Forgeries from a victim's completions and the public model, detected with the real key.",
@@ -52,7 +61,7 @@ SETTLED = {
 """Experiments that are measured no more: their results stay."""
 SETTLED_AT = {
     "5b50d73": ("repeated", "widths", "retokenisation", "cost", "averaging"),
-    "9e4c636": ("gains", "kinds", "frontier", "stealing"),
+    "9e4c636": ("gains", "kinds", "frontier", "scrubbing", "oracle", "stealing"),
 }
 """The last commit that can measure them."""
 SECTIONS = (
