@@ -80,12 +80,9 @@ class Everything:
             texts=6,
             length=100,
             block_sizes=(2,),
-            training=6,
-            null_scores=1_000,
             prompt_count=3,
             completions=4,
             loss_texts=6,
-            speed_tokens=16,
             human=human,
         )
 
@@ -105,4 +102,4 @@ class Everything:
         yield Quality(chat, length=200, texts=64), None
         yield Diversity(), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
-        yield Peers(texts=48, loss_texts=32, speed_tokens=32, human=human), None
+        yield Peers(texts=48, loss_texts=32, human=human), None
