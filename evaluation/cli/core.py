@@ -15,7 +15,6 @@ from ttmark.evaluation.core import (
     foreign,
     likelihood,
     mixtures,
-    surprise,
     texts,
 )
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
@@ -35,7 +34,7 @@ class Core:
         str,
         typer.Argument(
             help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-foreign, fpr-likelihood, "
-            "coverage, mixtures, surprise."
+            "coverage, mixtures."
         ),
     ]
     schemes: Schemes = tuple(scheme_names())
@@ -45,7 +44,7 @@ class Core:
     trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...`.")] = 1_000_000
     window_trials: Annotated[int, typer.Option(min=1, help="Of `fpr-search`, WaterSeeker.")] = 250_000
     rows: Annotated[Path | None, typer.Option(help="Also write every row of a pooled table as JSON.")] = None
-    readings: Annotated[Path | None, typer.Option(help="Marked texts, for `mixtures`, `surprise`.")] = None
+    readings: Annotated[Path | None, typer.Option(help="Marked texts, for `mixtures`.")] = None
     tables: Annotated[Path | None, typer.Option(help="Folder that `mixtures` writes its tables to.")] = None
     seed: int = 1
 
@@ -57,10 +56,10 @@ class Core:
             typer.echo(EXPERIMENTS[self.experiment](self).markdown())
 
 
-def _readings(o: Core) -> Path:
+def _mixtures(o: Core) -> Table:
     if o.readings is None:
         raise typer.BadParameter("this is fitted to texts that were read: give --readings")
-    return o.readings
+    return mixtures.mixtures_table(o.readings, o.tables)
 
 
 def _search_rates(o: Core) -> Table:
@@ -88,6 +87,5 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-foreign": lambda o: foreign.foreign_table(o.documents, o.seed),
     "fpr-likelihood": lambda o: likelihood.rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "coverage": lambda o: likelihood.coverage_table(o.documents, o.seed),
-    "mixtures": lambda o: mixtures.mixtures_table(_readings(o), o.tables),
-    "surprise": lambda o: surprise.surprise_table(_readings(o)),
+    "mixtures": _mixtures,
 }
