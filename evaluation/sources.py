@@ -137,7 +137,7 @@ def _request(
             frequency_penalty=cell.setting.frequency_penalty,
             seed=sampling_seed(seed, cell.name, index),
             ignore_eos=True,
-            **cell.sampling(),
+            max_branches=cell.max_branches,
         ),
         marking=marking,
         unmarked_reason=None if marking else "evaluation",

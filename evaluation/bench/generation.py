@@ -11,7 +11,7 @@ import typer
 
 from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.ours import OurEngine
-from ttmark.evaluation.bench.peers import Transformers, continuous_batching
+from ttmark.evaluation.bench.peers import Transformers
 from ttmark.evaluation.bench.vllm_process import vllm
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
 from ttmark.evaluation.options import Json, model_path
@@ -21,7 +21,6 @@ ADAPTIVE = "ours, r = 2, b by load"
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)
 _STEP_ROWS = 2048
-_PATIENCE_SECONDS = 120.0
 _VLLM_SECONDS = 600.0
 
 Model = Annotated[str, typer.Option(help="`smollm2`, `demo`, a model folder or a hub id.")]
@@ -98,8 +97,6 @@ class Generate:
                         yield peers.generate(workload, synthid=True)
                     if self.vllm is not None:
                         yield vllm(self.vllm, folder, self.dtype, self.threads, workload, _VLLM_SECONDS)
-                batch = Workload(count, self.tokens)
-                yield continuous_batching(folder, self.dtype, self.threads, batch, _PATIENCE_SECONDS)
 
     @contextmanager
     def _engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:

@@ -10,13 +10,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.core import (
-    false_positives,
-    foreign,
-    likelihood,
-    mixtures,
-    texts,
-)
+from ttmark.evaluation.core import false_positives, foreign, likelihood, texts
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
 from ttmark.evaluation.core.rates import Count, pooled_table, write_rows
 from ttmark.evaluation.options import BlockSizes, Schemes
@@ -33,8 +27,8 @@ class Core:
     experiment: Annotated[
         str,
         typer.Argument(
-            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-foreign, fpr-likelihood, "
-            "coverage, mixtures."
+            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-foreign, fpr-likelihood,"
+            " coverage."
         ),
     ]
     schemes: Schemes = tuple(scheme_names())
@@ -44,8 +38,6 @@ class Core:
     trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...`.")] = 1_000_000
     window_trials: Annotated[int, typer.Option(min=1, help="Of `fpr-search`, WaterSeeker.")] = 250_000
     rows: Annotated[Path | None, typer.Option(help="Also write every row of a pooled table as JSON.")] = None
-    readings: Annotated[Path | None, typer.Option(help="Marked texts, for `mixtures`.")] = None
-    tables: Annotated[Path | None, typer.Option(help="Folder that `mixtures` writes its tables to.")] = None
     seed: int = 1
 
     def run(self) -> None:
@@ -54,12 +46,6 @@ class Core:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
         with one_clear_line(code=2):
             typer.echo(EXPERIMENTS[self.experiment](self).markdown())
-
-
-def _mixtures(o: Core) -> Table:
-    if o.readings is None:
-        raise typer.BadParameter("this is fitted to texts that were read: give --readings")
-    return mixtures.mixtures_table(o.readings, o.tables)
 
 
 def _search_rates(o: Core) -> Table:
@@ -87,5 +73,4 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-foreign": lambda o: foreign.foreign_table(o.documents, o.seed),
     "fpr-likelihood": lambda o: likelihood.rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "coverage": lambda o: likelihood.coverage_table(o.documents, o.seed),
-    "mixtures": _mixtures,
 }

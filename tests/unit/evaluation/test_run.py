@@ -48,7 +48,6 @@ def test_cells_that_differ_have_names_that_differ() -> None:
         Cell(None, 1, SETTING, 20),
         Cell("synthid", 2, SETTING, 21),
         Cell("synthid", 2, SETTING, 20, context_width=6),
-        Cell("synthid", 2, SETTING, 20, parameters=(("depth", 10),)),
         Cell("synthid", 2, SETTING, 20, max_branches=8),
         Cell("synthid", 2, SETTING, 20, pool=1),
         Cell("synthid", 2, SETTING, 20, pool=16),
