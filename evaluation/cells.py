@@ -131,13 +131,9 @@ class Cell:
         """The cell of the same length and sampling without a watermark."""
         return Cell(None, 1, self.setting, self.tokens, prompts=self.prompts)
 
-    def prompt(self, index: int, available: int) -> int:
-        """Number of the prompt that a text continues."""
-        return index % min(self.prompts or available, available)
-
     def prompt_ids(self, index: int, prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """What a text continues: one of the model's prompts."""
-        return prompts[self.prompt(index, len(prompts))]
+        return prompts[index % min(self.prompts or len(prompts), len(prompts))]
 
     def key(self, seed: int, index: int) -> bytes:
         """The watermark key of a text."""
