@@ -24,7 +24,8 @@ def position_scores(
     any statistic of them therefore depends on their number alone. Rows that are `redrawn` keep it.
     """
     rows = PositionRows.of(watermark, tokens, redrawn)
-    (scores,) = (of_key[0] for _, of_key in rows.scores_under_each(watermark, [prf_key]))
+    (of_keys,) = (scores for _, scores in rows.scores_under_each(watermark, [prf_key]))
+    scores: NDArray[np.float64] = of_keys[0]
     return scores
 
 
