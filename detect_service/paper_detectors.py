@@ -12,7 +12,7 @@ from ttmark.detect_service.detectors import Detector, Tokens, Tried
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Phase
 from ttmark.shared.watermark import DirectEvidence, LocalizedEvidence, corrected, scored_positions
-from ttmark.shared.watermark.detectors.aligned import aligned_null, check_beta
+from ttmark.shared.watermark.detectors.aligned import aligned_evidence, aligned_null, check_beta
 from ttmark.shared.watermark.detectors.alignment import aligned_score_of_each
 from ttmark.shared.watermark.detectors.localized import Method, localized_evidence, segment_null
 from ttmark.shared.watermark.detectors.positions import PositionRows
@@ -93,14 +93,15 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
             for keys, scores in rows.scores_under_each(watermark, pool, _ROWS):
                 totals[keys] = aligned_score_of_each(scores, watermark.block_size, beta)
         null = aligned_null(watermark, pool[0], tokens, rows.positions, beta)
-        found = _falling(totals, null.log10_p, len(pool), log10_limit)
-        evidence = null.evidence(watermark, tokens, float(totals[found[0][1]]))
+        found = _falling(totals, null, len(pool), log10_limit)
+        log10_p, best = found[0]
+        evidence = aligned_evidence(watermark, tokens, rows.positions, float(totals[best]), log10_p)
         return Tried(
-            replace(evidence, log10_p=found[0][0], hypotheses=len(pool)),
-            first_log10_p=null.log10_p(float(totals[0])),
+            replace(evidence, hypotheses=len(pool)),
+            first_log10_p=null(float(totals[0])),
             blocks=-(-rows.positions // watermark.block_size),
             correction=len(pool),
-            pool_key=found[0][1],
+            pool_key=best,
             fired=tuple(one for one in found if one[0] <= log10_limit),
         )
 

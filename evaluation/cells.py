@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from ttmark.shared.watermark import Watermark
 
@@ -72,9 +71,6 @@ def sampling_seed(seed: int, *parts: object) -> int:
     return int.from_bytes(_digest("sampling", seed, *parts)[:6], "little")
 
 
-Parameters = tuple[tuple[str, int | float | bool], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """How the texts of a cell are made.
@@ -83,7 +79,6 @@ class Cell:
         scheme: None for texts without a watermark.
         tokens: length of each text; an end of text is a token like others.
         context_width: None is the scheme's default.
-        parameters: those that differ from the scheme's defaults.
         max_branches: branch budget; None is no limit.
         prompts: only so many prompts are used, in turn; None uses all.
         pool: number of keys, one of which is drawn for each text; 1: all have the same; None: each its own.
@@ -95,7 +90,6 @@ class Cell:
     setting: SamplingSetting
     tokens: int
     context_width: int | None = None
-    parameters: Parameters = ()
     max_branches: int | None = None
     prompts: int | None = None
     pool: int | None = None
@@ -108,7 +102,6 @@ class Cell:
         parts.append(f"n{self.tokens}")
         if self.context_width is not None:
             parts.append(f"h{self.context_width}")
-        parts += [f"{name}{value:g}" for name, value in sorted(self.parameters)]
         if self.max_branches is not None:
             parts.append(f"b{self.max_branches}")
         if self.pool is not None:
@@ -132,23 +125,15 @@ class Cell:
         """
         if self.scheme is None:
             raise ValueError("texts without a watermark")
-        return Watermark(self.scheme, self.block_size, self.context_width, dict(self.parameters))
+        return Watermark(self.scheme, self.block_size, self.context_width)
 
     def unmarked(self) -> "Cell":
         """The cell of the same length and sampling without a watermark."""
         return Cell(None, 1, self.setting, self.tokens, prompts=self.prompts)
 
-    def prompt(self, index: int, available: int) -> int:
-        """Number of the prompt that a text continues."""
-        return index % min(self.prompts or available, available)
-
     def prompt_ids(self, index: int, prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """What a text continues: one of the model's prompts."""
-        return prompts[self.prompt(index, len(prompts))]
-
-    def sampling(self) -> dict[str, Any]:
-        """What else is said to the engine of how to sample."""
-        return {} if self.max_branches is None else {"max_branches": self.max_branches}
+        return prompts[index % min(self.prompts or len(prompts), len(prompts))]
 
     def key(self, seed: int, index: int) -> bytes:
         """The watermark key of a text."""
@@ -157,3 +142,11 @@ class Cell:
         if self.pool == 1:
             return prf_key(seed, self.name)
         return prf_key(seed, self.name, sampling_seed(seed, "pool", self.name, index) % self.pool)
+
+
+DEFAULT_PROFILE = "gumbel, r 2, H 2"
+
+
+def default_cell(setting: SamplingSetting, tokens: int) -> Cell:
+    """Texts under the default profile, with the branch budget of a service (docs/adr/0073)."""
+    return Cell("gumbel", 2, setting, tokens, 2, max_branches=8)

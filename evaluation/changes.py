@@ -8,10 +8,9 @@ import numpy as np
 import orjson
 
 from ttmark.evaluation.cells import sampling_seed
-from ttmark.evaluation.edits import EDITS, Material
+from ttmark.evaluation.edits import EDITS, WORD_EDITS, Material
 from ttmark.evaluation.spans import plant
 from ttmark.evaluation.synonyms import Synonyms
-from ttmark.evaluation.word_edits import WORD_EDITS
 from ttmark.shared.tokenization import TextTokenizer
 
 AS_WRITTEN = "as written"

@@ -25,14 +25,10 @@ class Detections:
     Attributes:
         log10_p: exact p-value.
         z: the paper's z (Eq. 6). How far it strays by chance differs between schemes.
-        covered: share of the tokens that stand in scored blocks (those whose context is new).
-        score: mean standardised score of the scored blocks.
     """
 
     log10_p: Sample
     z: Sample
-    covered: Sample
-    score: Sample
 
     def rate(self, fpr: float) -> Interval:
         """Share of texts with p <= fpr: the TPR on watermarked texts, the FPR on others."""
@@ -67,8 +63,7 @@ def detect_texts(run: Run, cell: Cell, texts: Sequence[Completion], length: int)
     """The first `length` tokens of each text under its own key."""
     watermark = cell.watermark()
     return _detections(
-        watermark,
-        [detect_direct(watermark, cell.key(run.seed, text.index), text.tokens(length)) for text in texts],
+        [detect_direct(watermark, cell.key(run.seed, text.index), text.tokens(length)) for text in texts]
     )
 
 
@@ -81,16 +76,11 @@ def detect_under_random_keys(
         for text in texts
         for index in range(keys)
     ]
-    return _detections(watermark, evidence)
+    return _detections(evidence)
 
 
-def _detections(watermark: Watermark, evidence: Sequence[DirectEvidence]) -> Detections:
-    return Detections(
-        np.array([item.log10_p for item in evidence]),
-        np.array([item.z for item in evidence]),
-        np.array([watermark.block_size * item.scored_blocks / item.tokens for item in evidence]),
-        np.array([item.scores.mean() if item.scored_blocks else 0.0 for item in evidence]),
-    )
+def _detections(evidence: Sequence[DirectEvidence]) -> Detections:
+    return Detections(np.array([item.log10_p for item in evidence]), np.array([item.z for item in evidence]))
 
 
 def alignment_z(

@@ -111,14 +111,10 @@ def _bounds(
 
 def entropy_note(report: EntropyReport) -> str:
     """The line about entropy that goes with every table."""
-    gains = [
-        f"of {what} {report.bound_gain(size):.2f} times"
-        for size, what in ((2, "pairs"), (3, "blocks of three"))
-        if size <= len(report.bounds)
-    ]
     return (
         f"Entropy {report.bits.estimate:.2f} bits per token after the filters,"
         f" {report.candidates.estimate:.1f} candidates on average ({report.tokens} tokens);"
-        f" the bound of Theorems 1 and 2 on the mean z is {', '.join(gains)} that of single tokens"
-        " (no limit of the gain: a scheme may stay further below the one than below the other)."
+        f" the bound of Theorems 1 and 2 on the mean z is of pairs {report.bound_gain(2):.2f} times that of"
+        " single tokens (no limit of the gain: a scheme may stay further below the one than below the"
+        " other)."
     )

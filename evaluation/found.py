@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.cells import prf_key
+from ttmark.evaluation.cells import DEFAULT_PROFILE, prf_key
 from ttmark.evaluation.changes import Document
-from ttmark.evaluation.experiments.frontier import NOW
 from ttmark.evaluation.intervals import Interval, clopper_pearson, mean
 from ttmark.evaluation.reader import KnownReadings
 from ttmark.evaluation.report.result import Table, groups, rate_name, table_by
@@ -23,7 +22,7 @@ from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, Sharp
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.sharp import gate
 
-WATERMARK = Watermark(NOW.scheme, NOW.block_size, NOW.context_width)
+WATERMARK = Watermark("gumbel", 2, 2)
 FPRS, KEYS, LEVELS = (1e-5, 1e-2), (1, 16), (1e-2, 1e-3, 1e-4, 1e-5)
 POOL = 4
 """Keys among which each message of a conversation has one, at the least that are tried."""
@@ -181,7 +180,7 @@ def tables(rows: Sequence[FoundRow], nulls: Sequence[NullRow]) -> tuple[Table, .
         for place, (fpr, keys) in enumerate(product(FPRS, KEYS))
     }
     found = table_by(
-        f"Marked answers that are found, {NOW}",
+        f"Marked answers that are found, {DEFAULT_PROFILE}",
         sorted(rows, key=lambda row: (row.change, row.tokens)),
         {
             "text": lambda row: row.change,

@@ -47,20 +47,6 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> In
     return Interval(successes / trials, low, high)
 
 
-def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """Wilson's score interval of a binomial rate: narrower than the exact one, for few trials.
-
-    Raises:
-        ValueError: no trials, or more successes than trials.
-    """
-    if not 0 <= successes <= trials or trials == 0:
-        raise ValueError(f"{successes} successes of {trials} trials")
-    from scipy.stats import binomtest  # optional: `--help` works without it
-
-    found = binomtest(successes, trials).proportion_ci(confidence, method="wilson")
-    return Interval(successes / trials, float(found.low), float(found.high))
-
-
 def bootstrap(
     statistic: Statistic,
     *samples: NDArray[Any],

@@ -74,17 +74,15 @@ class Lab:
             write_kept(path, setting)
         return setting
 
-    def entropy(
-        self, setting: SamplingSetting, tokens: int, texts: int, block_size: int = 2
-    ) -> EntropyReport:
-        """Along up to `texts` unwatermarked texts of `tokens` tokens, with the bounds up to `block_size`."""
+    def entropy(self, setting: SamplingSetting, tokens: int, texts: int) -> EntropyReport:
+        """Along up to `texts` unwatermarked texts of `tokens` tokens, with the bounds of pairs."""
         count = min(ENTROPY_TEXTS, texts)
-        path = self.run.folder / "entropy" / f"{setting.slug}-n{tokens}-{count}-r{block_size}.json"
+        path = self.run.folder / "entropy" / f"{setting.slug}-n{tokens}-{count}-r2.json"
         report = read_kept(path, EntropyReport)
         if report is None:
             plain = self.run.texts(Cell(None, 1, setting, tokens), count)
             pairs = [(self.prompt(text.index), text.token_ids) for text in plain]
-            report = measure_entropy(self.source.language_model, setting, pairs, self.run.seed, block_size)
+            report = measure_entropy(self.source.language_model, setting, pairs, self.run.seed)
             write_kept(path, report)
         return report
 

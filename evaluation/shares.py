@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from ttmark.evaluation.cells import sampling_seed
 from ttmark.evaluation.changes import own_tokens, read_lines
 from ttmark.evaluation.core.likelihood import LEAST_LOG10_E
-from ttmark.evaluation.edits import EDITS, Material
+from ttmark.evaluation.edits import EDITS, WORD_EDITS, Material
 from ttmark.evaluation.found import SECRET, WATERMARK
 from ttmark.evaluation.intervals import Interval, clopper_pearson
 from ttmark.evaluation.report.result import Table, table_by
 from ttmark.evaluation.spans import plant
-from ttmark.evaluation.word_edits import WORD_EDITS
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.carried import find_carried
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest

@@ -90,10 +90,6 @@ class SimulatedSource:
         words = np.random.default_rng(0).integers(VOCABULARY, size=(HUMAN_DOCUMENTS, HUMAN_WORDS))
         return [" ".join(f"w{word}" for word in document) for document in words.tolist()]
 
-    def asking(self, prompts: Sequence[tuple[int, ...]]) -> "SimulatedSource":  # noqa: ARG002
-        """Itself: it reads no words, and its prompts are the numbers of its documents."""
-        return self
-
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`."""
         for index in indices:

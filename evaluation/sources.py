@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
@@ -18,24 +17,17 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 
 
-class PromptedSource(TextSource, Protocol):
-    """What makes texts that continue prompts.
+class ModelSource(TextSource, Protocol):
+    """A model that makes texts, and what experiments ask about it besides.
 
     Attributes:
         prompts: as token ids; text i continues prompt i, counted round.
+        language_model: the same model outside the engine.
+        end_tokens: those that end a text.
     """
 
     @property
     def prompts(self) -> Sequence[tuple[int, ...]]: ...
-
-
-class ModelSource(PromptedSource, Protocol):
-    """A model that makes texts, and what experiments ask about it besides.
-
-    Attributes:
-        language_model: the same model outside the engine.
-        end_tokens: those that end a text.
-    """
 
     @property
     def language_model(self) -> LanguageModel: ...
@@ -48,10 +40,6 @@ class ModelSource(PromptedSource, Protocol):
 
     def human_texts(self) -> list[str]:
         """Documents by people that go with the model."""
-        ...
-
-    def asking(self, prompts: Sequence[tuple[int, ...]]) -> PromptedSource:
-        """The same model with other prompts."""
         ...
 
     def close(self) -> None:
@@ -100,24 +88,9 @@ class EngineSource:
         """See `ModelSource`."""
         return read_human_texts(HUMAN_TEXTS_PATH)
 
-    def asking(self, prompts: Sequence[tuple[int, ...]]) -> PromptedSource:
-        """See `ModelSource`; the engine is shared, and is loaded once."""
-        return _OtherPrompts(self, prompts)
-
     def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         """See `TextSource`."""
-        self.generate_from(self.prompts, cell, indices, seed, on_text)
-
-    def generate_from(
-        self,
-        prompts: Sequence[tuple[int, ...]],
-        cell: Cell,
-        indices: Sequence[int],
-        seed: int,
-        on_text: OnText,
-    ) -> None:
-        """Texts that continue these prompts; otherwise as `generate`."""
-        asyncio.run(self._generate(prompts, cell, indices, seed, on_text))
+        asyncio.run(self._generate(cell, indices, seed, on_text))
 
     def close(self) -> None:
         """Stops the engine."""
@@ -125,14 +98,7 @@ class EngineSource:
             self._engine.stop(drain_seconds=0)
             self._engine = None
 
-    async def _generate(
-        self,
-        prompts: Sequence[tuple[int, ...]],
-        cell: Cell,
-        indices: Sequence[int],
-        seed: int,
-        on_text: OnText,
-    ) -> None:
+    async def _generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
         engine, watermark = self.engine, cell.watermark() if cell.scheme else None
         slots = asyncio.Semaphore(self.settings.max_sequences)
         last, last_rows = time.perf_counter(), engine.stats.rows
@@ -142,7 +108,7 @@ class EngineSource:
             tokens: list[int] = []
             watermarked = 0
             async with slots:
-                prompt_ids = cell.prompt_ids(index, prompts)
+                prompt_ids = cell.prompt_ids(index, self.prompts)
                 async for delta in engine.generate(_request(prompt_ids, cell, watermark, index, seed)):
                     tokens += delta.token_ids
                     watermarked = delta.report.watermarked_blocks if delta.report else watermarked
@@ -151,18 +117,6 @@ class EngineSource:
             last, last_rows = now, rows
 
         await asyncio.gather(*(complete(index) for index in indices))
-
-
-@dataclass(frozen=True, slots=True)
-class _OtherPrompts:
-    """Texts by the engine of a source, with other prompts than that has."""
-
-    source: EngineSource
-    prompts: Sequence[tuple[int, ...]]
-
-    def generate(self, cell: Cell, indices: Sequence[int], seed: int, on_text: OnText) -> None:
-        """See `TextSource`."""
-        self.source.generate_from(self.prompts, cell, indices, seed, on_text)
 
 
 def _request(
@@ -183,7 +137,7 @@ def _request(
             frequency_penalty=cell.setting.frequency_penalty,
             seed=sampling_seed(seed, cell.name, index),
             ignore_eos=True,
-            **cell.sampling(),
+            max_branches=cell.max_branches,
         ),
         marking=marking,
         unmarked_reason=None if marking else "evaluation",

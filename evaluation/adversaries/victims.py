@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ttmark.evaluation.adversaries.question import Question
-from ttmark.evaluation.cells import Cell, SamplingSetting
-from ttmark.evaluation.experiments.frontier import NOW
+from ttmark.evaluation.cells import Cell, SamplingSetting, default_cell
 from ttmark.evaluation.lab import Lab
 from ttmark.shared.watermark.schemes.registry import scheme_title
 
@@ -33,7 +32,8 @@ class Victim:
 
 def victims(setting: SamplingSetting, tokens: int, others: Sequence[tuple[str, int]]) -> list[Victim]:
     """The default profile, and other schemes and block sizes as the tables of detection have them."""
-    found = [Victim(_name(NOW.cell(setting, tokens)) + ", the default", NOW.cell(setting, tokens))]
+    default = default_cell(setting, tokens)
+    found = [Victim(_name(default) + ", the default", default)]
     cells = [Cell(scheme, block_size, setting, tokens) for scheme, block_size in others]
     return found + [Victim(_name(cell), cell) for cell in cells]
 

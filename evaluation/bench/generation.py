@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, ClassVar
 
 import torch
@@ -12,27 +11,19 @@ import typer
 
 from ttmark.evaluation.bench.figures import show
 from ttmark.evaluation.bench.ours import OurEngine
-from ttmark.evaluation.bench.peers import Transformers, continuous_batching
-from ttmark.evaluation.bench.random_model import LIKE_A_LANGUAGE_MODEL, llama_135m, save_random_model
+from ttmark.evaluation.bench.peers import Transformers
 from ttmark.evaluation.bench.vllm_process import vllm
 from ttmark.evaluation.bench.workload import CHAT, PAPER, STRICT, Measurement, Workload, ratio_table, setting
 from ttmark.evaluation.options import Json, model_path
 from ttmark.gen_service.engine import Engine, EngineSettings
 
-RANDOM_135M = "random-135m"
 ADAPTIVE = "ours, r = 2, b by load"
 _FILTERS = {"paper": (PAPER,), "strict": (STRICT,), "chat": (CHAT,), "both": (PAPER, STRICT)}
 _BUDGETS_BESIDE_PEERS = (4, 8)
 _STEP_ROWS = 2048
-_PATIENCE_SECONDS = 120.0
 _VLLM_SECONDS = 600.0
 
-Model = Annotated[
-    str,
-    typer.Option(
-        help=f"`smollm2`, `demo`, a model folder, or {RANDOM_135M}: a 135M Llama with random weights."
-    ),
-]
+Model = Annotated[str, typer.Option(help="`smollm2`, `demo`, a model folder or a hub id.")]
 Tokens = Annotated[int, typer.Option(min=1, help="Tokens of each completion.")]
 
 
@@ -78,8 +69,13 @@ class Generate:
         sizes = [int(size) for size in self.block_sizes.split(",")]
         if self.filters not in _FILTERS:
             raise typer.BadParameter(f"--filters is one of {', '.join(_FILTERS)}")
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        try:
+            folder = model_path(self.model)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
         with (
-            self._folder() as folder,
             self._engine(folder, max(counts)) as ours,
             self._engine(folder, max(counts), adaptive=True) as adaptive,
         ):
@@ -101,24 +97,6 @@ class Generate:
                         yield peers.generate(workload, synthid=True)
                     if self.vllm is not None:
                         yield vllm(self.vllm, folder, self.dtype, self.threads, workload, _VLLM_SECONDS)
-                batch = Workload(count, self.tokens)
-                yield continuous_batching(folder, self.dtype, self.threads, batch, _PATIENCE_SECONDS)
-
-    @contextmanager
-    def _folder(self) -> Iterator[str]:
-        """The model's folder or hub id; of random weights while they are needed."""
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
-        if self.model != RANDOM_135M:
-            try:
-                yield model_path(self.model)
-            except ValueError as error:
-                raise typer.BadParameter(str(error)) from error
-            return
-        with TemporaryDirectory() as scratch:
-            folder = Path(scratch) / "model"
-            save_random_model(folder, llama_135m(), logit_spread=LIKE_A_LANGUAGE_MODEL)
-            yield str(folder)
 
     @contextmanager
     def _engine(self, folder: str, sequences: int, *, adaptive: bool = False) -> Iterator[OurEngine]:

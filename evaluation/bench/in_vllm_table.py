@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Callable, Sequence
 
-from ttmark.evaluation.bench.workload import VLLM, Measurement, setting
+from ttmark.evaluation.bench.workload import VLLM, Measurement, ratio, setting
 from ttmark.evaluation.report.result import Table
 
 UNFILTERED = "vLLM, no filters"
@@ -28,7 +28,7 @@ def ratios(seen: Items) -> Table:
     for (sequences, prompt, filters), systems in found.items():
         speeds = {name: statistics.median(_speeds(items)) for name, items in systems.items()}
         for name, items in systems.items():
-            against = [_ratio(speeds[name], speeds.get(other)) for other in _REFERENCES]
+            against = [ratio(speeds[name], speeds.get(other)) for other in _REFERENCES]
             spread = f"{min(_speeds(items)):.1f} to {max(_speeds(items)):.1f}"
             per_token = _median(items, "seconds_per_token", lambda seconds: f"{1e3 * seconds:.1f}")
             decided = _median(items, "share_outside_forward", lambda share: f"{100 * share:.0f} %")
@@ -51,10 +51,6 @@ def ratios(seen: Items) -> Table:
     )
     failed = {f"{item.system}: {item.error}": None for item in seen if item.error is not None}
     return Table("Inside vLLM, median of the rounds", columns, tuple(rows), tuple(failed))
-
-
-def _ratio(rate: float, other: float | None) -> str:
-    return f"{rate / other:.2f}" if other else ""
 
 
 def _speeds(items: Items) -> list[float]:

@@ -97,7 +97,7 @@ def ratio_table(measured: Iterable[Measurement]) -> Table:
             place = (item.workload.sequences, setting(item))
             rates.setdefault(place, {})[item.system] = item.rates.per_cpu_second
     rows = [
-        (str(sequences), filters, system, *(_ratio(rate, found.get(peer)) for peer in PEERS))
+        (str(sequences), filters, system, *(ratio(rate, found.get(peer)) for peer in PEERS))
         for (sequences, filters), found in rates.items()
         for system, rate in found.items()
         if system.startswith((UNMARKED, PAIRS))
@@ -112,5 +112,6 @@ def setting(item: Measurement) -> str:
     return f"({filters['top_k']:g}, {filters['top_p']:g}, {filters['temperature']:g})"
 
 
-def _ratio(rate: float, other: float | None) -> str:
+def ratio(rate: float, other: float | None) -> str:
+    """A rate as a multiple of another; empty where that is not known."""
     return f"{rate / other:.2f}" if other else ""

@@ -1,13 +1,10 @@
-"""`ttmark bench`: measurements beside peers, and two of them side by side."""
+"""`ttmark bench`: measurements beside peers."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
-import orjson
 import torch
 import typer
-from rich.console import Console
 
 from ttmark.evaluation.bench.core import REPEATS, measure_speed
 from ttmark.evaluation.bench.detect import OurDetectors, measure_detectors
@@ -17,13 +14,11 @@ from ttmark.evaluation.bench.in_vllm import InVllm
 from ttmark.evaluation.bench.timing import timing_table
 from ttmark.evaluation.cli.commands import command_of, new_app, one_clear_line
 from ttmark.evaluation.options import Human, Json, chosen_model, model_path
-from ttmark.evaluation.report.compare import compare_documents
 from ttmark.evaluation.report.result import table_by
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark import scheme_names
 
-Document = Annotated[Path, typer.Argument(help="JSON that a benchmark or an experiment wrote.")]
 Scheme = Annotated[str, typer.Option(help=f"One of {', '.join(scheme_names())}.")]
 
 
@@ -83,26 +78,10 @@ class Core:
         show([table], speeds, self.json)
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
-    """Every figure that two results share, and the ratio of the second to the first."""
-
-    name: ClassVar[str] = "compare"
-
-    before: Document
-    after: Document
-
-    def run(self) -> None:
-        with one_clear_line():
-            before, after = (orjson.loads(path.read_bytes()) for path in (self.before, self.after))
-            table = compare_documents(self.before.name, before, self.after.name, after)
-        Console().print(table.rich())
-
-
 def bench_app(ours: OurDetectors) -> typer.Typer:
     """The command line; `ours` makes the detection modes that `detect` compares with their peers."""
     app = new_app("Benchmarks side by side with their peers.")
     app.command("detect")(command_of(lambda options: options.run(ours), Detect))
-    for kind in (Generate, InVllm, Core, Compare):
+    for kind in (Generate, InVllm, Core):
         app.command(kind.name)(command_of(kind.run, kind))
     return app

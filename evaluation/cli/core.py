@@ -10,14 +10,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from ttmark.evaluation.cli.commands import one_clear_line
-from ttmark.evaluation.core import (
-    false_positives,
-    foreign,
-    likelihood,
-    mixtures,
-    surprise,
-    texts,
-)
+from ttmark.evaluation.core import false_positives, foreign, likelihood, texts
 from ttmark.evaluation.core.distortion import distortion_table, theorem_table
 from ttmark.evaluation.core.rates import Count, pooled_table, write_rows
 from ttmark.evaluation.options import BlockSizes, Schemes
@@ -34,8 +27,8 @@ class Core:
     experiment: Annotated[
         str,
         typer.Argument(
-            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-foreign, fpr-likelihood, "
-            "coverage, mixtures, surprise."
+            help="distortion, theorem, fpr-direct, fpr-search, fpr-texts, fpr-foreign, fpr-likelihood,"
+            " coverage."
         ),
     ]
     schemes: Schemes = tuple(scheme_names())
@@ -45,8 +38,6 @@ class Core:
     trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...`.")] = 1_000_000
     window_trials: Annotated[int, typer.Option(min=1, help="Of `fpr-search`, WaterSeeker.")] = 250_000
     rows: Annotated[Path | None, typer.Option(help="Also write every row of a pooled table as JSON.")] = None
-    readings: Annotated[Path | None, typer.Option(help="Marked texts, for `mixtures`, `surprise`.")] = None
-    tables: Annotated[Path | None, typer.Option(help="Folder that `mixtures` writes its tables to.")] = None
     seed: int = 1
 
     def run(self) -> None:
@@ -55,12 +46,6 @@ class Core:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
         with one_clear_line(code=2):
             typer.echo(EXPERIMENTS[self.experiment](self).markdown())
-
-
-def _readings(o: Core) -> Path:
-    if o.readings is None:
-        raise typer.BadParameter("this is fitted to texts that were read: give --readings")
-    return o.readings
 
 
 def _search_rates(o: Core) -> Table:
@@ -88,6 +73,4 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-foreign": lambda o: foreign.foreign_table(o.documents, o.seed),
     "fpr-likelihood": lambda o: likelihood.rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "coverage": lambda o: likelihood.coverage_table(o.documents, o.seed),
-    "mixtures": lambda o: mixtures.mixtures_table(_readings(o), o.tables),
-    "surprise": lambda o: surprise.surprise_table(_readings(o)),
 }

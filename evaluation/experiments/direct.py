@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ttmark.evaluation.cells import SETTINGS, Cell, Parameters, SamplingSetting, Setting
+from ttmark.evaluation.cells import SETTINGS, Cell, SamplingSetting, Setting
 from ttmark.evaluation.detection import FPRS, Detections, detect_texts, detect_under_random_keys
-from ttmark.evaluation.intervals import Interval, mean, ratio_of_means, ratio_of_medians
+from ttmark.evaluation.intervals import Interval, ratio_of_means, ratio_of_medians
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import SCHEMES, BlockSizes, Lengths, Schemes, Settings, TextsInTurn, in_turn
 from ttmark.evaluation.paper import DIRECT, STRICT, DirectFigures, row_name
@@ -30,9 +30,7 @@ class DirectRow:
         gain: `deviate` over that of single tokens at equal length, as the paper's median p-values have it;
             None where those were not measured.
         mean_gain: mean z over that of single tokens, as Theorems 1 and 2 have it.
-        covered: share of the tokens that stand in scored blocks.
-        score: mean standardised score of a scored block.
-        fpr: rates of p <= NULL_FPRS in text without a watermark; empty where they were not measured.
+        fpr: rates of p <= NULL_FPRS in text without a watermark.
         seconds: wall time per 1,000 tokens in the batch that made the texts.
         rows: rows of forward passes per token, prompts left out.
     """
@@ -40,8 +38,6 @@ class DirectRow:
     scheme: str
     block_size: int
     setting: SamplingSetting
-    max_branches: int | None
-    parameters: Parameters
     length: int
     texts: int
     tpr: tuple[Interval, ...]
@@ -50,8 +46,6 @@ class DirectRow:
     z: Interval
     gain: Interval | None
     mean_gain: Interval | None
-    covered: Interval
-    score: Interval
     fpr: tuple[Interval, ...]
     null_texts: int
     seconds: float
@@ -78,10 +72,9 @@ def measure_direct(
 
     Args:
         cells: alike but for the watermark; blocks are compared with the single tokens that stand before them.
-        null_keys: under which each text without a watermark is tested for the false positive rate; 0: it
-            is not measured, and no such text is made.
+        null_keys: under which each text without a watermark is tested for the false positive rate.
     """
-    plain = run.texts(next(iter(cells)).unmarked(), max(cells.values())) if null_keys else []
+    plain = run.texts(next(iter(cells)).unmarked(), max(cells.values()))
     singles: dict[tuple[Cell, int], Detections] = {}
     rows = []
     for cell, count in cells.items():
@@ -89,15 +82,13 @@ def measure_direct(
         for length in lengths:
             found = detect_texts(run, cell, texts, length)
             null = detect_under_random_keys(run.seed, cell.watermark(), plain, length, null_keys)
-            single = singles.get((replace(cell, block_size=1, max_branches=None), length))
+            single = singles.get((replace(cell, block_size=1), length))
             singles[cell, length] = found
             rows.append(
                 DirectRow(
                     scheme=str(cell.scheme),
                     block_size=cell.block_size,
                     setting=cell.setting,
-                    max_branches=cell.max_branches,
-                    parameters=cell.parameters,
                     length=length,
                     texts=count,
                     tpr=tuple(found.rate(fpr) for fpr in FPRS),
@@ -106,9 +97,7 @@ def measure_direct(
                     z=found.mean_z(),
                     gain=ratio_of_medians(found.deviates, single.deviates) if single else None,
                     mean_gain=ratio_of_means(found.z, single.z) if single else None,
-                    covered=mean(found.covered),
-                    score=mean(found.score),
-                    fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS) if null_keys else (),
+                    fpr=tuple(null.rate(fpr) for fpr in NULL_FPRS),
                     null_texts=len(null.z),
                     seconds=seconds_per_thousand(made),
                     rows=rows_per_token(made, prompt_rows),
@@ -234,28 +223,20 @@ class Direct:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockOptions:
-    """What `blocks` and `gains` share; `texts` are of the block sizes in turn."""
-
-    schemes: Schemes = SCHEMES
-    block_sizes: BlockSizes = (1, 2, 3)
-    lengths: Lengths = (200, 400)
-    texts: TextsInTurn = (500,)
-
-    def grid(self, setting: SamplingSetting) -> dict[Cell, int]:
-        """The cells at one setting."""
-        counts = {size: in_turn(self.texts, number) for number, size in enumerate(self.block_sizes)}
-        return grid(self.schemes, counts, setting, max(self.lengths))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks(BlockOptions):
+class Blocks:
     """Detection of texts in blocks of one, two and three tokens (the paper's Tables 1 and 7)."""
 
     name: ClassVar[str] = "blocks"
     title: ClassVar[str] = "Blocks of one, two and three tokens"
 
     settings: Settings = (Setting.ISO,)
+    schemes: Schemes = SCHEMES
+    block_sizes: BlockSizes = (1, 2, 3)
+    lengths: Lengths = (200, 400)
+    texts: TextsInTurn = (500,)
 
     def measure(self, lab: Lab) -> None:
-        finish_direct(lab, self.name, [self.grid(lab.setting(name)) for name in self.settings], self.lengths)
+        counts = {size: in_turn(self.texts, number) for number, size in enumerate(self.block_sizes)}
+        longest = max(self.lengths)
+        grids = [grid(self.schemes, counts, lab.setting(name), longest) for name in self.settings]
+        finish_direct(lab, self.name, grids, self.lengths)

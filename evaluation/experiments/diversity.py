@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Annotated, ClassVar
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ttmark.evaluation.answers import answers_of
-from ttmark.evaluation.cells import Cell, Setting
-from ttmark.evaluation.experiments.frontier import NOW
+from ttmark.evaluation.cells import DEFAULT_PROFILE, Cell, Setting, default_cell
 from ttmark.evaluation.intervals import Interval, bootstrap
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.options import Length, OneSetting
@@ -38,7 +37,7 @@ class Diversity:
     opening: Annotated[float, typer.Option(min=0, help="Bits of surprise before the first mark.")] = 8.0
 
     def measure(self, lab: Lab) -> None:
-        marked = replace(NOW.cell(lab.setting(self.setting), self.length), opening_bits=self.opening)
+        marked = replace(default_cell(lab.setting(self.setting), self.length), opening_bits=self.opening)
         rows = [
             diversity_row(lab, replace(marked, pool=pool, prompts=prompts), answers)
             for pool in self.pools
@@ -74,8 +73,9 @@ def diversity_row(lab: Lab, cell: Cell, answers: int) -> DiversityRow:
 def different(lab: Lab, cell: Cell, answers: int) -> list[int]:
     """Different answers to each prompt of a cell, each up to its end."""
     prompts = min(cell.prompts or len(lab.source.prompts), len(lab.source.prompts))
-    texts = answers_of(lab, cell, lab.run.texts(cell, prompts * answers))
-    tokens = [tuple(text.tokens.tolist()) for text in texts]
+    ends = lab.source.end_tokens
+    texts = [text.token_ids for text in lab.run.texts(cell, prompts * answers)]
+    tokens = [tuple(takewhile(lambda token: token not in ends, text)) for text in texts]
     return [len(set(tokens[prompt::prompts])) for prompt in range(prompts)]
 
 
@@ -89,7 +89,8 @@ def _ratio(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 def diversity_table(rows: Sequence[DiversityRow], plan: Diversity, cell: Cell) -> Table:
     """All rows."""
     return table_by(
-        f"Different answers of {plan.length} tokens, {NOW}, opening of {plan.opening:g} bits, {cell.setting}",
+        f"Different answers of {plan.length} tokens, {DEFAULT_PROFILE}, opening of {plan.opening:g} bits,"
+        f" {cell.setting}",
         rows,
         {
             "keys": lambda row: row.pool,

@@ -10,16 +10,10 @@ from ttmark.evaluation.cells import Setting
 from ttmark.evaluation.experiments.direct import Blocks, Direct
 from ttmark.evaluation.experiments.diversity import Diversity
 from ttmark.evaluation.experiments.edits import Beta, Edits
-from ttmark.evaluation.experiments.frontier import Frontier
-from ttmark.evaluation.experiments.gains import Gains
-from ttmark.evaluation.experiments.kinds import Kinds
 from ttmark.evaluation.experiments.localized import Localized
-from ttmark.evaluation.experiments.oracle import Oracle
 from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.runtime import Runtime
-from ttmark.evaluation.experiments.scrubbing import Scrubbing
-from ttmark.evaluation.experiments.stealing import Stealing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
 from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
@@ -27,7 +21,6 @@ from ttmark.evaluation.options import PAPER_SCHEMES, SCHEMES, Human, OneSetting
 
 EXPERIMENTS: tuple[type[Experiment], ...] = (
     Blocks,
-    Gains,
     Direct,
     Strict,
     TopP,
@@ -37,12 +30,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Localized,
     Quality,
     Diversity,
-    Kinds,
-    Frontier,
-    Stealing,
     Peers,
-    Scrubbing,
-    Oracle,
 )
 QUICK_CALIBRATION_TEXTS = 40
 
@@ -78,7 +66,6 @@ class Everything:
         setting, human, one, lengths = self.setting, self.human, ("synthid",), (100, 200)
         paper = PAPER_SCHEMES
         yield Blocks(settings=(setting,), schemes=paper, block_sizes=(1, 2), lengths=lengths, texts=(16,))
-        yield Gains(setting=setting, schemes=paper, block_sizes=(1, 2), lengths=lengths, texts=(16,))
         yield Strict(schemes=paper, texts=16)
         yield Direct(texts=(8,))
         yield TopP(setting, one, length=100, texts=8, top_p=(0.5, 0.8, 1.0))
@@ -87,39 +74,22 @@ class Everything:
         yield Localized((2_000,), setting=setting, schemes=one, documents=16, human=human)
         yield Quality(setting, paper, length=200, texts=16)
         yield Diversity(setting, length=16, prompt_counts=(2,), answers=(8,))
-        yield Kinds(setting, (50, 100), texts=(2,))
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
-        yield Frontier(
-            settings=(setting,),
-            texts=(8,),
-            profiles=("synthid, r 2, H 4",),
-            same_key=(4,),
-            unmarked=(4,),
-            prompt_count=4,
-            human=human,
-        )
-        yield Stealing(schemes=one, control=False, quick=True)
         yield Peers(
             setting=setting,
             texts=6,
             length=100,
             block_sizes=(2,),
-            training=6,
-            null_scores=1_000,
             prompt_count=3,
             completions=4,
             loss_texts=6,
-            speed_tokens=16,
             human=human,
         )
-        yield Scrubbing(setting=setting, length=100, texts=4, reworded=2, defaults_only=True, human=human)
-        yield Oracle(setting=setting, length=100, texts=3, budgets=(0, 10), defaults_only=True, human=human)
 
     def _full(self) -> Iterator[tuple[Experiment, str | None]]:
         """What the documents have of SmolLM2: 200 texts in the main cells, fewer in others."""
         setting, chat, human, two = self.setting, Setting.CHAT, self.human, ("synthid", "gumbel")
         yield Blocks(settings=(chat,), lengths=(200,), texts=(200, 200, 64)), "chat"
-        yield Gains(setting=chat, block_sizes=(1, 2), lengths=(200,), texts=(200,)), None
         yield Blocks(settings=(setting,), block_sizes=(1, 2), texts=(100,)), None
         yield Blocks(settings=(setting,), lengths=(200,), texts=(100, 100, 48)), "three"
         yield Strict(texts=100), None
@@ -131,11 +101,5 @@ class Everything:
         yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
         yield Quality(chat, length=200, texts=64), None
         yield Diversity(), None
-        yield Kinds(texts=(48, 24)), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
-        yield Frontier(profiles=("gumbel, r 2, H 2",), texts=(100,), diversity=False, entropy=False), None
-        yield Stealing(schemes=("mcmark",), control=False, quick=True), None
-        yield Peers(texts=48, loss_texts=32, speed_tokens=32, human=human), None
-        yield Scrubbing(texts=100, reworded=0, defaults_only=True, human=human), None
-        yield Scrubbing(edits=False, reworded=40, defaults_only=True, human=human), "reworded"
-        yield Oracle(texts=40, defaults_only=True, human=human), None
+        yield Peers(texts=48, loss_texts=32, human=human), None

@@ -1,23 +1,24 @@
 """What is measured of every system alike: power by length and after edits, distinct answers, loss."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.evaluation.cells import Cell, sampling_seed
-from ttmark.evaluation.edits import EDITS, Material
+from ttmark.evaluation.edits import EDITS, WORD_EDITS, Material
 from ttmark.evaluation.intervals import Interval, Sample, bootstrap, clopper_pearson, mean
 from ttmark.evaluation.lab import Lab
 from ttmark.evaluation.language_model import LanguageModel, log_likelihood
 from ttmark.evaluation.peers.detectors import Detector, Document
 from ttmark.evaluation.run import Completion, Run, read_kept, write_kept
-from ttmark.evaluation.word_edits import WORD_EDITS
 
 FPRS = (1e-2, 1e-3, 1e-5)
 LENGTHS = (25, 50, 100, 150, 200)
 SHARES = (0.1, 0.25)
+OPENING = 24
+"""Tokens of answers to one prompt that are compared: the first line or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +26,16 @@ class Power:
     """At one length, or after one share of edits.
 
     Attributes:
-        tpr: at each of `FPRS`; None where the detector cannot state so small a p-value.
-        median_log10_p: None where it is smaller than the detector can state.
+        tpr: at each of `FPRS`.
     """
 
-    tpr: tuple[Interval | None, ...]
-    median_log10_p: Interval | None
+    tpr: tuple[Interval, ...]
+    median_log10_p: Interval
 
 
 @dataclass(frozen=True, slots=True)
 class PeerRow:
-    """One system with one detector.
+    """One system.
 
     Attributes:
         tokens: lengths of `power`.
@@ -43,31 +43,70 @@ class PeerRow:
         distinct: number of different answers to one prompt under one key, by their first tokens, as a share
             of all.
         loss: mean negative log-likelihood without filters minus that of unmarked texts, nats a token.
-        seconds: processor time of 1,000 tokens; None: not measured.
     """
 
     system: str
-    detector: str
     texts: int
     tokens: tuple[int, ...]
     power: tuple[Power, ...]
     edits: tuple[Power, ...]
     distinct: Interval
     loss: Interval
-    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What systems are compared with.
-
-    Attributes:
-        distinct: as of `PeerRow`; None: not measured.
-    """
+    """Text without a watermark; `distinct` as of `PeerRow`."""
 
     system: str
-    distinct: Interval | None
-    seconds: float | None
+    distinct: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A system, or text without a watermark.
+
+    Attributes:
+        run: with the texts of `cell`.
+        here: whether they can be written in this process.
+        detector: None for text without a watermark.
+    """
+
+    title: str
+    run: Run
+    cell: Cell
+    here: bool = True
+    detector: Detector | None = None
+
+    def opening(self, prompts: int) -> Cell:
+        """The first tokens of answers to few prompts, all under one key."""
+        few = replace(self.cell, tokens=OPENING, prompts=prompts)
+        return replace(few, pool=1) if self.cell.scheme else few
+
+
+def measure_entrant(
+    lab: Lab,
+    entrant: Entrant,
+    detector: Detector,
+    texts: Sequence[Completion],
+    material: Material,
+    distinct: Interval,
+    loss: Interval,
+) -> PeerRow:
+    """The row of a system."""
+    cell = entrant.cell
+    keys = [cell.key(lab.run.seed, text.index) for text in texts]
+    lengths = tuple(length for length in LENGTHS if length <= cell.tokens)
+    changed = [edited(lab, cell, texts, keys, share, material) for share in SHARES]
+    return PeerRow(
+        system=entrant.title,
+        texts=len(texts),
+        tokens=lengths,
+        power=tuple(power_of(detector, cut(texts, keys, length), 1, edited=False) for length in lengths),
+        edits=tuple(power_of(detector, of, len(WORD_EDITS), edited=True) for of in changed),
+        distinct=distinct,
+        loss=loss,
+    )
 
 
 def power_of(detector: Detector, documents: Sequence[Document], copies: int, *, edited: bool) -> Power:
@@ -77,12 +116,7 @@ def power_of(detector: Detector, documents: Sequence[Document], copies: int, *, 
     rates = [
         _rate(shares) if copies > 1 else clopper_pearson(int(shares.sum()), len(shares)) for shares in found
     ]
-    tpr = tuple(
-        rate if fpr >= detector.least * (1 - 1e-9) else None for rate, fpr in zip(rates, FPRS, strict=True)
-    )
-    median = bootstrap(lambda values: np.median(values, axis=-1), log10_p)
-    stated = detector.least == 0.0 or median.estimate >= np.log10(detector.least)
-    return Power(tpr, median if stated else None)
+    return Power(tuple(rates), bootstrap(lambda values: np.median(values, axis=-1), log10_p))
 
 
 def _rate(shares: Sample) -> Interval:

@@ -69,8 +69,7 @@ class PeerSource:
                 on_text(Completion(index, tuple(tokens), 0, seconds, rows))
 
     def _prompt(self, cell: Cell, index: int) -> tuple[int, ...]:
-        prompts = self._source.prompts
-        return prompts[cell.prompt(index, len(prompts))]
+        return cell.prompt_ids(index, self._source.prompts)
 
     @torch.inference_mode()
     def _completions(self, cell: Cell, indices: Sequence[int], seed: int) -> list[list[int]]:

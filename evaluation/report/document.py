@@ -32,9 +32,37 @@ SETTLED = {
         "Answers mixed",
         "What is found of texts mixed from several answers to one prompt, under one key or a pool of 16.",
     ),
+    "gains": (
+        "Where the gains come from",
+        "Where the gains of blocks come from: scores, coverage, and the bounds of Theorems 1 and 2.",
+    ),
+    "kinds": (
+        "Languages and kinds of text",
+        "Prose, dialogue, code, lists, JSON and other languages: how well each is found, and its receipts.",
+    ),
+    "frontier": (
+        "Which profile",
+        "Power, diversity, loss by edits and cost of the profiles that a deployment may choose between.",
+    ),
+    "scrubbing": (
+        "Scrubbing and lies",
+        "What is still found after edits of every kind, and after lies are put into a marked text.",
+    ),
+    "oracle": (
+        "Asking the detector",
+        "Removal and forgery with questions to a detector that shows scores, a p-value, a verdict or"
+        " nothing.",
+    ),
+    "stealing": (
+        "Stealing a key",
+        "Forgeries from a victim's completions and the public model, detected with the real key.",
+    ),
 }
 """Experiments that are measured no more: their results stay."""
-SETTLED_AT = "5b50d73"
+SETTLED_AT = {
+    "5b50d73": ("repeated", "widths", "retokenisation", "cost", "averaging"),
+    "9e4c636": ("gains", "kinds", "frontier", "scrubbing", "oracle", "stealing"),
+}
 """The last commit that can measure them."""
 SECTIONS = (
     {kind.name: (kind.title, cleandoc(kind.__doc__ or "")) for kind in EXPERIMENTS}
@@ -143,8 +171,11 @@ def _page(folder: Path, head: tuple[str, str], names: Sequence[str]) -> str:
             if label := path.stem.removeprefix(name).removeprefix("-"):
                 parts.append(f"## Run `{label}`\n")
             parts.append(Result.load(path).markdown())
-        if name in SETTLED:
-            parts.append(f"`ttmark eval {name}` is a command up to commit {SETTLED_AT}.\n")
+        parts += [
+            f"`ttmark eval {name}` is a command up to commit {commit}.\n"
+            for commit, settled in SETTLED_AT.items()
+            if name in settled
+        ]
     return "\n".join(parts)
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig
 
+from tests.harness.random_model import save_random_model
 from tests.unit.engine.architectures import SERVED, SlowRunner
-from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.loading import Acceleration, load_model

@@ -17,7 +17,6 @@ import orjson
 import torch
 
 from ttmark.evaluation.inputs import read_field
-from ttmark.evaluation.kinds import QUESTIONS_PATH, read_questions
 from ttmark.evaluation.options import CHAT_PROMPTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.smollm2.sampling import SAMPLING
@@ -28,6 +27,7 @@ WATERMARK = Watermark("gumbel", 2, 2)
 SAMPLED = {name: SAMPLING[name] for name in ("temperature", "top_p", "top_k", "repetition_penalty")}
 AT_ONCE, BRANCHES, OPENING_BITS = 48, 8, 8.0
 CHAT = "<|im_start|>"
+QUESTIONS_PATH = Path(__file__).with_name("marked_questions.jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,8 @@ def _lines(file: Path) -> Iterator[MarkedAnswer]:
 def prompts_for(form: str) -> list[str]:
     """Chat prompts in English that ask for a form, or for anything if it is empty."""
     if form:
-        return [
-            one.prompt
-            for one in read_questions(QUESTIONS_PATH)
-            if (one.kind.language, one.kind.form) == ("en", form)
-        ]
+        questions = map(orjson.loads, QUESTIONS_PATH.read_bytes().splitlines())
+        return [one["prompt"] for one in questions if (one["language"], one["kind"]) == ("en", form)]
     return [text for text in read_field(CHAT_PROMPTS_PATH, "prompt") if text.startswith(CHAT)]
 
 

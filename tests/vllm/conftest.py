@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import DeepseekV3Config, Gemma3TextConfig, LlamaConfig
 
-from ttmark.evaluation.bench.random_model import save_random_model
+from tests.harness.random_model import save_random_model
 from ttmark.gen_service.engine import Delta, Engine, EngineSettings, GenerationRequest
 from ttmark.services.engines import VLLM_ENVIRONMENT
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from transformers import GptOssConfig, PreTrainedConfig, Qwen3Config, Qwen3MoeConfig
 
+from tests.harness.random_model import save_random_model
 from tests.vllm.conftest import DEEPSEEK, EXPERTS, UNTIED, complete_all, embedded_engine, load_vllm
 from tests.vllm.every_kind import Maker
-from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.gen_service.engine import ModelLoadError
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 
+from tests.harness.random_model import save_random_model
 from tests.vllm.conftest import DEEPSEEK, ask, complete_all, nothing_left
 from tests.vllm.every_kind import KEY, Maker
-from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.gen_service.vllm_engine.desk import Desk
 from ttmark.shared.watermark import detect_direct
 

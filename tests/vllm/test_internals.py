@@ -79,7 +79,7 @@ def test_another_version_is_refused(llama: Path, monkeypatch: pytest.MonkeyPatch
 def test_state_space_layers_are_refused(tmp_path: Path) -> None:
     from transformers import MambaConfig
 
-    from ttmark.evaluation.bench.random_model import save_random_model
+    from tests.harness.random_model import save_random_model
 
     folder = tmp_path / "mamba"
     save_random_model(folder, MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=2, state_size=8))

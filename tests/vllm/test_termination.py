@@ -12,11 +12,11 @@ import httpx
 import psutil
 import pytest
 
+from tests.harness.random_model import save_random_model
 from tests.harness.served_and_stopped import serve_and_stop
 from tests.integration.load.test_sigterm import CLIENTS, DRAIN_SECONDS, Sum, Tally, keep_asking
 from tests.vllm.conftest import LLAMA
 from tests.vllm.served import VllmService
-from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.services.local.provision import LocalSetup, provision
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,6 @@ from ttmark.shared.watermark.detectors.tokens import check_tokens
 from ttmark.shared.watermark.watermark import Watermark
 
 BETA = 5.0
-
-NullSource = Literal["table", "decoys", "none"]
-"""Where a p-value comes from: a null table, decoys, or nowhere because the text is too short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +27,6 @@ class AlignedEvidence:
     scored_blocks: int
     """Positions that were scored; blocks may start at each of them."""
     hypotheses: int
-    null: NullSource
 
 
 def detect_aligned(
@@ -52,7 +47,7 @@ def detect_aligned(
     scores = position_scores(watermark, prf_key, tokens)
     score = aligned_score(scores, watermark.block_size, beta) if scores.size else 0.0
     null = aligned_null(watermark, prf_key, tokens, scores.size, beta)
-    return null.evidence(watermark, tokens, score)
+    return aligned_evidence(watermark, tokens, scores.size, score, null(score))
 
 
 def check_beta(beta: float) -> None:
@@ -61,43 +56,29 @@ def check_beta(beta: float) -> None:
         raise ValueError(f"beta must be a number of at least 0, not {beta}")
 
 
-@dataclass(frozen=True, slots=True)
-class AlignmentNull:
-    """What alignments of a text reach without a watermark, whatever the key is.
-
-    Attributes:
-        positions: scores that are aligned.
-        log10_p: of an alignment's score.
-    """
-
-    positions: int
-    source: NullSource
-    log10_p: Callable[[float], float]
-
-    def evidence(self, watermark: Watermark, tokens: NDArray[np.int64], score: float) -> AlignedEvidence:
-        """What `score`, the `aligned_score` of the text's positions under one key, amounts to."""
-        if self.positions == 0:
-            return AlignedEvidence(0.0, 0.0, tokens.size, 0, 1, self.source)
-        z = score / math.sqrt(tokens.size // watermark.block_size)
-        return AlignedEvidence(self.log10_p(score), z, tokens.size, self.positions, 1, self.source)
+def aligned_evidence(
+    watermark: Watermark, tokens: NDArray[np.int64], positions: int, score: float, log10_p: float
+) -> AlignedEvidence:
+    """What `score`, the `aligned_score` of so many positions of a text under one key, amounts to."""
+    z = score / math.sqrt(tokens.size // watermark.block_size) if positions else 0.0
+    return AlignedEvidence(log10_p, z, tokens.size, positions, 1)
 
 
 def aligned_null(
     watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int64], positions: int, beta: float
-) -> AlignmentNull:
-    """From the null table of the watermark where that covers beta and length, else from decoys.
+) -> Callable[[float], float]:
+    """log10 p of the score of an alignment of so many positions, whatever the key is.
 
-    `prf_key` chooses the decoys; those of one key serve for every key.
+    From the null table of the watermark where that covers beta and length, else from decoys. `prf_key`
+    chooses the decoys; those of one key serve for every key.
     """
     if positions == 0:
-        return AlignmentNull(0, "none", lambda _: 0.0)
+        return lambda _: 0.0
     if not needs_decoys(watermark, beta, positions):
-        return AlignmentNull(
-            positions, "table", lambda score: _from_table(watermark, beta, positions, score) or 0.0
-        )
+        return lambda score: _from_table(watermark, beta, positions, score) or 0.0
     chunks = decoy_scores(watermark, prf_key, tokens, positions)
     decoys = aligned_scores(chunks, watermark.block_size, beta, DECOYS)
-    return AlignmentNull(positions, "decoys", lambda score: decoy_log10_p(score, decoys))
+    return lambda score: decoy_log10_p(score, decoys)
 
 
 def needs_decoys(watermark: Watermark, beta: float, positions: int) -> bool:

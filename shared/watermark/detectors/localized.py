@@ -8,7 +8,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.aligned import NullSource
 from ttmark.shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
 from ttmark.shared.watermark.detectors.positions import position_scores
 from ttmark.shared.watermark.detectors.scan import best_scores, scan_parameters, scan_peaks
@@ -37,7 +36,6 @@ class LocalizedEvidence:
     scored_blocks: int
     """Positions that were scored; blocks may start at each of them."""
     hypotheses: int
-    null: NullSource
     segments: tuple[Segment, ...]
     """Disjoint, best first: those with an E-value within the limit."""
 
@@ -59,31 +57,21 @@ def detect_localized(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     tokens = check_tokens(tokens)
     scores = position_scores(watermark, prf_key, tokens)
-    null = segment_null(watermark, method, prf_key, tokens, scores.size)
-    return localized_evidence(watermark, tokens, scores, method, log10_e_limit, null)
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentNull:
-    """What segments of a text reach without a watermark, whatever the key is."""
-
-    source: NullSource
-    log10_e: ExpectedSegments
+    expected = segment_null(watermark, method, prf_key, tokens, scores.size)
+    return localized_evidence(watermark, tokens, scores, method, log10_e_limit, expected)
 
 
 def segment_null(
     watermark: Watermark, method: Method, prf_key: bytes, tokens: NDArray[np.int64], positions: int
-) -> SegmentNull:
-    """From the null table of the watermark, else from decoys.
+) -> ExpectedSegments:
+    """What segments of a text reach without a watermark: by its null table, else by decoys.
 
     `prf_key` chooses the decoys; those of one key serve for every key.
     """
     if positions == 0:
-        return SegmentNull("none", lambda _: math.inf)
+        return lambda _: math.inf
     expected = _from_table(watermark, method, positions)
-    if expected is not None:
-        return SegmentNull("table", expected)
-    return SegmentNull("decoys", _from_decoys(watermark, method, prf_key, tokens, positions))
+    return expected or _from_decoys(watermark, method, prf_key, tokens, positions)
 
 
 def localized_evidence(
@@ -92,12 +80,11 @@ def localized_evidence(
     scores: NDArray[np.float64],
     method: Method,
     log10_e_limit: float,
-    null: SegmentNull,
+    expected: ExpectedSegments,
 ) -> LocalizedEvidence:
     """What the text's `position_scores` under one key amount to."""
     if scores.size == 0:
-        return LocalizedEvidence(0.0, tokens.size, 0, 1, null.source, ())
-    expected = null.log10_e
+        return LocalizedEvidence(0.0, tokens.size, 0, 1, ())
     peaks = find_peaks(watermark, method, scores, lambda score: expected(score) <= log10_e_limit)
     segments = tuple(
         # The context of the first block is part of what the generator wrote.
@@ -106,7 +93,7 @@ def localized_evidence(
         if expected(peak.score) <= log10_e_limit
     )
     log10_p = log10_family(expected(peaks[0].score)) if peaks else 0.0
-    return LocalizedEvidence(log10_p, tokens.size, scores.size, 1, null.source, segments)
+    return LocalizedEvidence(log10_p, tokens.size, scores.size, 1, segments)
 
 
 def find_peaks(

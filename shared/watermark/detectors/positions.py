@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.contexts import occurrence_numbers
 from ttmark.shared.watermark.detectors.tokens import context_and_block
-from ttmark.shared.watermark.pauses import pause
+from ttmark.shared.watermark.pauses import STEPS, pause
 from ttmark.shared.watermark.pool_scores import scores_under_each
-from ttmark.shared.watermark.prf import key_lanes
 from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
 from ttmark.shared.watermark.watermark import Watermark
 
@@ -25,10 +24,9 @@ def position_scores(
     any statistic of them therefore depends on their number alone. Rows that are `redrawn` keep it.
     """
     rows = PositionRows.of(watermark, tokens, redrawn)
-    lanes = np.tile(key_lanes(prf_key), (rows.positions, 1))
-    if redrawn is not None:
-        lanes[redrawn.rows] = redrawn.lanes
-    return watermark.standardize(watermark.score(lanes, rows.contexts, rows.blocks, rows.occurrences))
+    (of_keys,) = (scores for _, scores in rows.scores_under_each(watermark, [prf_key]))
+    scores: NDArray[np.float64] = of_keys[0]
+    return scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +60,7 @@ class PositionRows:
         return len(self.contexts)
 
     def scores_under_each(
-        self, watermark: Watermark, prf_keys: Sequence[bytes], rows: int
+        self, watermark: Watermark, prf_keys: Sequence[bytes], rows: int = STEPS
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """The `position_scores` of the text under some keys at a time.
 

@@ -55,16 +55,3 @@ def moved(weights: Floats, points: int) -> Floats:
     for point in range(last + 1):
         result[..., min(max(point + points, 0), last)] += weights[..., point]
     return result
-
-
-def fit(ratios: Floats, rounds: int = 300) -> Floats:
-    """The weights [points] that make marked blocks most likely (expectation maximisation).
-
-    Args:
-        ratios: likelihood ratio of each block's score at each p [N, points].
-    """
-    weights = np.full(ratios.shape[1], 1.0 / ratios.shape[1])
-    for _ in range(rounds):
-        parts = ratios * weights
-        weights = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
-    return weights

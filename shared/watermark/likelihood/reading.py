@@ -14,34 +14,9 @@ from ttmark.shared.watermark.likelihood.laws import Floats
 _NATS_PER_BIT = float(np.log(2.0))
 _LEAST = -1e3
 _STEPS = 1024.0  # of a nat
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """How far a token's surprise moves the chance to leave a marked run towards 1: an editor may have put it.
-
-    The defaults are fitted to edited texts that a foreign model read (docs/results/core.md).
-
-    Attributes:
-        after: share of the bits of the token after it that count with its own: that one is surprising too.
-        calm: bits that move nothing.
-        per_bit: what each further bit adds.
-        most: of all bits together.
-    """
-
-    after: float = 0.5
-    calm: float = 11.0
-    per_bit: float = 0.12
-    most: float = 0.97
-
-    def of(self, bits: Floats) -> Floats:
-        """Of each token with so many bits [tokens]."""
-        told = bits + self.after * np.append(bits[1:], np.zeros(min(1, bits.size)))
-        part: Floats = np.clip((told - self.calm) * self.per_bit, 0.0, self.most)
-        return part
-
-
-FITTED = Curve()
+# Of a token's surprise: the share of the bits of the token after it that count with its own, bits that move
+# nothing, what each further bit adds, and the most; fitted to edited texts (docs/results/core.md).
+_AFTER, _CALM, _PER_BIT, _MOST = 0.5, 11.0, 0.12, 0.97
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,12 +40,14 @@ class Reading:
         together: Floats = _windows(self.clean[context_width:], block_size).sum(axis=1)
         return together
 
-    def surprise(self, context_width: int, block_size: int, curve: Curve = FITTED) -> Floats:
+    def surprise(self, context_width: int, block_size: int) -> Floats:
         """How far the chance to leave a marked run goes towards 1 before each block, 0 to 1 [positions].
 
-        By the most surprising token of the block and its context.
+        By the most surprising token of the block and its context: an editor may have put it there.
         """
-        parts = curve.of(-self.clean / _NATS_PER_BIT)
+        bits = -self.clean / _NATS_PER_BIT
+        told = bits + _AFTER * np.append(bits[1:], np.zeros(min(1, bits.size)))
+        parts = np.clip((told - _CALM) * _PER_BIT, 0.0, _MOST)
         most: Floats = _windows(parts, context_width + block_size).max(axis=1, initial=0.0)
         return most
 

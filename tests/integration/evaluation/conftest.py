@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import LlamaConfig
 
-from ttmark.evaluation.bench.random_model import save_random_model
+from tests.harness.random_model import save_random_model
 
 WORDS = "the quick brown fox jumps over a lazy dog and naïve café owners sigh. "
 

@@ -58,7 +58,7 @@ def test_strict_quality_edits_and_spans_run_and_become_one_document(
     calls = (
         ("strict", *small, "--length", "20", "--texts", "2"),
         ("strict", *small, "--length", "10", "--texts", "2", "--label", "ten-tokens"),
-        ("gains", *small, "--length", "10", "--length", "20", "--texts", "2"),
+        ("blocks", *small, "--length", "10", "--length", "20", "--texts", "2"),
         ("quality", *small, "--length", "16", "--texts", "2"),
         ("edits", *small, *edited, "--edit", "rewrite", "--human", str(human)),
         ("beta", *small, *edited, "--edit", "delete", "--human", str(human)),

@@ -8,7 +8,7 @@ import pytest
 from transformers import LlamaConfig
 
 from tests.harness.observe.forked import ForkedService
-from ttmark.evaluation.bench.random_model import save_random_model
+from tests.harness.random_model import save_random_model
 from ttmark.services.local.provision import LocalSetup, provision
 
 StartService = Callable[..., ForkedService]

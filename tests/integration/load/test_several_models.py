@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import LlamaConfig
 
-from ttmark.evaluation.bench.random_model import END_OF_TEXT, save_random_model
+from tests.harness.random_model import END_OF_TEXT, save_random_model
 from ttmark.services.local.provision import LocalSetup, provision
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings import GenerationSettings

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import Gemma3TextConfig, LlamaConfig, PreTrainedConfig
 
-from ttmark.evaluation.bench.random_model import save_random_model
+from tests.harness.random_model import save_random_model
 
 SHAPE = {
     "vocab_size": 300,

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.evaluation.bench.random_model import byte_tokenizer
+from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.api.call_reader import CallReader
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder

@@ -12,7 +12,7 @@ from transformers import (
     TemperatureLogitsWarper,
 )
 
-from ttmark.evaluation.bench.random_model import byte_tokenizer
+from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.bans import Bans
 from ttmark.gen_service.decoding.block import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ttmark.evaluation.bench.random_model import byte_tokenizer
+from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.block import PlainBlock
 from ttmark.gen_service.decoding.block_builder import NO_TOKEN
 from ttmark.gen_service.decoding.decoder import Decoder

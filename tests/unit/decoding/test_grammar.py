@@ -8,7 +8,7 @@ import torch
 from llguidance import LLMatcher, LLTokenizer
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from ttmark.evaluation.bench.random_model import byte_tokenizer
+from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.grammar import Grammar, GrammarFailed
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.shared.tokenization import TextTokenizer

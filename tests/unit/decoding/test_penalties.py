@@ -13,7 +13,7 @@ from transformers import (
     TemperatureLogitsWarper,
 )
 
-from ttmark.evaluation.bench.random_model import byte_tokenizer
+from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.block import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.penalties import LogitAdjustments, TokenCounts

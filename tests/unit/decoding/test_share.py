@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from ttmark.evaluation.bench.random_model import byte_tokenizer
+from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding import block
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows

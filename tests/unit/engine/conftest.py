@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import LlamaConfig
 
-from ttmark.evaluation.bench.random_model import save_random_model
+from tests.harness.random_model import save_random_model
 from ttmark.gen_service.engine import Engine, EngineSettings
 
 CONFIG = LlamaConfig(

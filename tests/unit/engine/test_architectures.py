@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.harness.random_model import save_random_model
 from tests.unit.engine.architectures import REFUSED, SERVED, SlowRunner
-from ttmark.evaluation.bench.random_model import save_random_model
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,

@@ -16,7 +16,7 @@ from transformers import (
     T5Config,
 )
 
-from ttmark.evaluation.bench.random_model import byte_tokenizer, save_random_model
+from tests.harness.random_model import byte_tokenizer, save_random_model
 from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError, cost_curve
 
 SMALL: dict[str, Any] = {

@@ -15,7 +15,7 @@ from ttmark.evaluation.cli.app import LabOptions
 from ttmark.evaluation.cli.commands import command_of, new_app
 from ttmark.evaluation.command_line import command_line, command_words
 from ttmark.evaluation.experiments.direct import Direct
-from ttmark.evaluation.experiments.frontier import Frontier
+from ttmark.evaluation.experiments.diversity import Diversity
 from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.lab import Lab
@@ -27,7 +27,7 @@ SHARED = LabOptions(model="simulated", dtype="bfloat16", threads=1, prompts=Path
 PLANS = [
     *(experiment for quick in (False, True) for experiment, _ in Everything(quick=quick).experiments()),
     *(kind() for kind in EXPERIMENTS),
-    Frontier(entropy=False, diversity=False, human=Path("by people.jsonl")),
+    Diversity(prompt_counts=(2, 3), answers=(4, 5), opening=0.0),
 ]
 
 

@@ -13,7 +13,7 @@ from ttmark.evaluation.experiments.registry import EXPERIMENTS, Everything
 from ttmark.evaluation.report.result import Result as Outcome
 from ttmark.evaluation.run import CompletionFile
 
-OWN_OPTIONS = {"schemes": "--scheme", "profiles": "--profile", "texts": "--texts", "length": "--length"}
+OWN_OPTIONS = {"schemes": "--scheme", "texts": "--texts", "length": "--length"}
 
 
 def simulated(folder: Path, *arguments: str) -> Result:

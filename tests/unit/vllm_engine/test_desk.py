@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from ttmark.evaluation.bench.random_model import byte_tokenizer
+from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.decoding.filter_params import FilterParams

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, scheme_names
+from ttmark.shared.watermark.detectors.aligned import BETA, needs_decoys
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 # A scheme whose score distribution ships without a table.
@@ -32,25 +33,26 @@ def test_unedited_text_scores_as_direct_detection_does(generate):
 @pytest.mark.parametrize("tokens", [[], [1], [1, 2, 3, 4, 5]])
 def test_text_without_a_scored_position_is_too_short_to_tell(tokens):
     evidence = detect_aligned(Watermark("synthid", 2), KEY, tokens)
-    assert (evidence.log10_p, evidence.z, evidence.scored_blocks, evidence.null) == (0.0, 0.0, 0, "none")
+    assert (evidence.log10_p, evidence.z, evidence.scored_blocks) == (0.0, 0.0, 0)
 
 
-def test_a_distribution_without_a_table_falls_back_to_decoys_and_says_so(generate):
+def test_a_distribution_without_a_table_falls_back_to_decoys(generate):
     tokens = generate(WITHOUT_TABLE, KEY, 200, seed=3)
     evidence = detect_aligned(WITHOUT_TABLE, KEY, tokens)
-    assert evidence.null == "decoys"
     assert evidence.log10_p == -math.log10(1001)
 
 
 def test_another_beta_than_the_tables_falls_back_to_decoys():
     tokens = np.random.default_rng(0).integers(0, 99, 100)
-    assert detect_aligned(Watermark("synthid", 2), KEY, tokens, beta=2.0).null == "decoys"
+    evidence = detect_aligned(Watermark("synthid", 2), KEY, tokens, beta=2.0)
+    assert 10**evidence.log10_p * 1001 == pytest.approx(round(10**evidence.log10_p * 1001), abs=1e-9)
+    assert needs_decoys(Watermark("synthid", 2), 2.0, evidence.scored_blocks)
 
 
 def test_a_text_longer_than_the_tables_last_row_needs_no_decoys():
     tokens = np.random.default_rng(0).integers(0, 30_000, 12_000)
     evidence = detect_aligned(Watermark("gumbel", 2), KEY, tokens)
-    assert evidence.null == "table"
+    assert not needs_decoys(Watermark("gumbel", 2), BETA, evidence.scored_blocks)
     assert evidence.log10_p > -3
 
 

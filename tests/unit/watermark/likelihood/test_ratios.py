@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures, fit, load_mixtures, moved
+from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures, load_mixtures, moved
 from ttmark.shared.watermark.likelihood.ratios import NEUTRAL, PLAIN, Ratios
 
 WATERMARKS = [Watermark(name, size) for name in scheme_names() for size in (1, 2, 3)]
@@ -51,16 +51,6 @@ def test_spent_contexts_say_less_of_the_same_kind(mixtures: Mixtures) -> None:
     assert spent[0] == NEUTRAL
     fresh, less = ratios.ratios[0, kinds[1:]] - 1.0, ratios.ratios[0, spent[1:]] - 1.0
     assert np.allclose(less, 0.25 * fresh)
-
-
-def test_a_fit_finds_the_mixture_that_scores_were_drawn_from() -> None:
-    watermark = Watermark("gumbel", 2)
-    laws = watermark.law(np.array(POINTS))
-    true = np.zeros(len(POINTS))
-    true[[4, 9, 14]] = 0.3, 0.3, 0.4
-    cells = np.random.default_rng(1).choice(laws.shape[1], 40_000, p=true @ laws)
-    found = fit((laws / laws[-1])[:, cells].T)
-    assert float(np.sum((found @ laws) * np.log((found @ laws) / (true @ laws)))) < 0.001
 
 
 def test_a_moved_mixture_keeps_its_weights_and_piles_them_up_at_the_ends() -> None:

@@ -1,0 +1,35 @@
+"""Models with random weights and a working tokenizer."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoModelForCausalLM, PreTrainedConfig
+
+END_OF_TEXT = "<|end|>"
+_TEXT = "The quick brown fox jumps over the lazy dog, naïve café owners sigh: 日本語 and 🦊 too. "
+
+
+def byte_tokenizer() -> Tokenizer:
+    """A byte-level BPE tokenizer with a few merges; id 0 ends a text."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=[END_OF_TEXT],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([_TEXT], trainer)
+    return tokenizer
+
+
+def save_random_model(folder: Path, config: PreTrainedConfig, seed: int = 0) -> None:
+    """Writes a model of the given shape and a byte-level tokenizer, as `AutoModelForCausalLM` loads them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(seed)
+    model: Any = AutoModelForCausalLM.from_config(config)
+    model.save_pretrained(folder)
+    byte_tokenizer().save(str(folder / "tokenizer.json"))
