@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.detect_service.normalization.broken_lines import broken_lines, quote_signs
 from ttmark.detect_service.normalization.invisible import (
     Span,
     invisible_characters,
@@ -71,9 +72,16 @@ class TextNormalizer:
         self._below = str.maketrans(letters_marked_below())
 
     def normalize(self, text: str) -> NormalizedText:
-        """The text without invisible characters, look-alike letters, stray marks and odd white space."""
-        if text.isascii() and not _PERHAPS.search(text):
-            return NormalizedText(text, TrickCounts(0, 0, 0, 0), None)
+        """The text without invisible characters, look-alikes, stray marks, odd white space, broken lines."""
+        draft, counts = _Draft(text), TrickCounts(0, 0, 0, 0)
+        if not text.isascii() or _PERHAPS.search(text):
+            draft, counts = self._plain(text)
+        lines = draft.remove(quote_signs(draft.text)) + draft.join(broken_lines(draft.text))
+        return NormalizedText(
+            draft.text, counts._replace(white_space=counts.white_space + lines), draft.origin
+        )
+
+    def _plain(self, text: str) -> tuple["_Draft", TrickCounts]:
         plain = plain_white_space(text)
         white_space = _differences(text, plain)
         draft = _Draft(plain)
@@ -87,9 +95,7 @@ class TextNormalizer:
                 marks += draft.expand(self._below)
             look_alikes = self._undo_look_alikes(draft)
         white_space += draft.remove(needless_spaces(draft.text))
-        return NormalizedText(
-            draft.text, TrickCounts(invisible, look_alikes, white_space, marks), draft.origin
-        )
+        return draft, TrickCounts(invisible, look_alikes, white_space, marks)
 
     def _undo_look_alikes(self, draft: "_Draft") -> int:
         if self._letters.isdisjoint(draft.text):
@@ -130,6 +136,14 @@ class _Draft:
         self.text = "".join(pieces)
         self._move(np.flatnonzero(keep))
         return int(keep.size - len(self.text))
+
+    def join(self, places: list[int]) -> int:
+        """Puts spaces for the line breaks at these places; how many."""
+        letters = list(self.text) if places else []
+        for place in places:
+            letters[place] = " "
+        self.text = "".join(letters) if places else self.text
+        return len(places)
 
     def expand(self, table: dict[int, str]) -> int:
         """Replaces characters, each by one or several; how many."""

@@ -13,11 +13,43 @@ KEYCAP = "\u20e3"
 
 
 def normalised(text: str, look_alikes: Mapping[str, str]) -> str:
-    """The text after the six rules of the specification."""
+    """The text after the eight rules of the specification."""
     text = _invisible(_white_space(text).replace("\r", ""))
     if not text.isascii():
         text = _plain_letters(_stray_marks(text), look_alikes)
-    return re.sub(r"(?<=[^ \t\n])([ \t])[ \t]+", r"\1", re.sub(r"[ \t]+(?=\n)", "", text))
+    text = re.sub(r"(?<=[^ \t\n])([ \t])[ \t]+", r"\1", re.sub(r"[ \t]+(?=\n)", "", text))
+    return _joined(_unquoted(text))
+
+
+def _unquoted(text: str) -> str:
+    lines = text.split("\n")
+    if 2 * sum(line.startswith(">") for line in lines) < sum(bool(line.strip()) for line in lines):
+        return text
+    return "\n".join(re.sub("^(?:> ?)*", "", line) for line in lines)
+
+
+def _joined(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) < 4 or len(text) < 20 * (len(lines) - 1):
+        return text
+    broken, others = set(), 0
+    for i in range(len(lines) - 1):
+        line, after = lines[i], lines[i + 1]
+        if not line.strip() or not after.strip() or after[0] in "-*+•>#| \t" or re.match("[0-9]+[.)]", after):
+            continue
+        first = last = i
+        while first > 0 and lines[first - 1].strip():
+            first -= 1
+        while last + 1 < len(lines) and lines[last + 1].strip():
+            last += 1
+        longest = max(len(each) for each in lines[first : last + 1])
+        if len(f"{line} {after.split()[0]}") > longest:
+            broken.add(i)
+        else:
+            others += 1
+    if len(broken) < max(3, others):
+        return text
+    return "".join(line + (" " if i in broken else "\n") for i, line in enumerate(lines))[:-1]
 
 
 @lru_cache(2**16)

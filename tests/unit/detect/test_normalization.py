@@ -1,11 +1,13 @@
 """Tricks with characters are counted, undone on request, and positions stay those of the original."""
 
+import textwrap
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.harness.spec_detector.normalisation import normalised
 from ttmark.detect_service.normalization import TextNormalizer
 
 NORMALIZER = TextNormalizer()
@@ -38,6 +40,45 @@ def test_tricks_are_undone_and_counted(text: str, plain: str, counts: tuple[int,
     normalized = NORMALIZER.normalize(text)
     assert normalized.text == plain
     assert tuple(normalized.counts) == counts
+
+
+PARAGRAPHS = "\n".join(
+    [
+        "The keeper climbed the stairs each night and lit the lamp before the first ships came by. "
+        "Then he wrote down their names.",
+        "",
+        "What he kept in the house was little:",
+        "- a table and a bed, and a shelf of books for the long evenings that his father had left to him",
+        "- a clock",
+        "1. It struck the hours.",
+        "2. Nobody else was there to hear it, and so he let it run down in the winter.",
+        "",
+        "Later the lamp was made to light itself. He went on climbing the stairs, since somebody had to see "
+        "that it did, he said.",
+    ]
+)
+
+
+@pytest.mark.parametrize("width", [30, 40, 72, 90])
+@pytest.mark.parametrize("sign", ["", "> ", "> > "])
+def test_lines_that_a_page_or_a_mail_broke_are_joined(width: int, sign: str) -> None:
+    wrapped = [line for part in PARAGRAPHS.split("\n") for line in textwrap.wrap(part, width) or [""]]
+    broken = "\n".join(sign + line for line in wrapped)
+    normalized = NORMALIZER.normalize(broken)
+    assert normalized.text == PARAGRAPHS
+    start = normalized.text.index("somebody")
+    assert broken[slice(*normalized.original_span(start, start + 8))] == "somebody"
+    assert NORMALIZER.normalize(PARAGRAPHS).text == PARAGRAPHS
+
+
+LINE = st.lists(st.sampled_from(["a", "lamp", "lighthouse", "-", "1.", ">", " ", "*"]), max_size=9).map(
+    " ".join
+)
+
+
+@given(st.lists(LINE, max_size=12).map("\n".join))
+def test_lines_are_joined_as_the_specification_says(text: str) -> None:
+    assert NORMALIZER.normalize(text).text == normalised(text, {})
 
 
 @pytest.mark.parametrize(
