@@ -86,12 +86,18 @@ def run(options: AttackOptions, out: Path, signer: CaseKey, started: float) -> N
     ):
         texts = _texts(options, work, progress)
         check_identity(work, {"texts": texts.sha256, "detector": detector, "seed": seed})
-        documents = human_documents()
+        documents, readings = human_documents(), text_readings()
         drawn = np.random.default_rng(sampling_seed(seed, "attacks", "people"))
         passages = passages_of(documents, len(texts.texts), drawn)
         synonyms = None if options.wordnet is None else Synonyms.read(options.wordnet)
         measures = quality(
-            work, _seen, options.encoder, options.judge, options.encoder_texts, options.judge_texts, progress
+            work,
+            lambda text: readings(text)[-1],
+            options.encoder,
+            options.judge,
+            options.encoder_texts,
+            options.judge_texts,
+            progress,
         )
         rows = AttackRun(
             texts=texts,
@@ -149,11 +155,6 @@ def _client(endpoint: Endpoint | None, work: Path) -> EndpointClient | None:
 
 def _read(name: str, content: bytes) -> str:
     return extract_text(name, content).text
-
-
-def _seen(text: str) -> str:
-    """Without what is invisible, look-alikes as the letters that they look like."""
-    return text_readings()(text)[-1]
 
 
 def _tools(options: AttackOptions) -> dict[str, str]:
