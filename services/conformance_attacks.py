@@ -160,7 +160,9 @@ def _read(name: str, content: bytes) -> str:
 def _tools(options: AttackOptions) -> dict[str, str]:
     folders = {"Synonyms": options.wordnet, "Encoder": options.encoder, "Perplexity by": options.judge}
     named = {
-        name: f"{folder.name} {folder_hash(folder)}" for name, folder in folders.items() if folder is not None
+        name: f"{folder.name} {folder_hash(folder)}".strip()
+        for name, folder in folders.items()
+        if folder is not None
     }
     if options.rewriter is not None:
         named["Rewriting by"] = options.rewriter.model
