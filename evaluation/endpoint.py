@@ -2,8 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Endpoint:
         url: up to and with `/v1`.
         chat: `/chat/completions`; without, `/completions`.
         prompt_price, completion_price: per million tokens.
+        body: further fields of every request.
     """
 
     url: str
@@ -38,6 +39,7 @@ class Endpoint:
     chat: bool = True
     prompt_price: float = 0.0
     completion_price: float = 0.0
+    body: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -70,26 +72,30 @@ class EndpointClient:
     usage: Usage
     transport: httpx.AsyncBaseTransport | None = None
 
-    def ask_all(self, prompts: Sequence[str]) -> list[str]:
+    def ask_all(self, prompts: Sequence[str], seeds: Sequence[int] | None = None) -> list[str]:
         """Answers in the order of the prompts.
+
+        Args:
+            seeds: one for each prompt, so that the same prompt may have several answers.
 
         Raises:
             EndpointError: an answer did not come.
         """
-        return asyncio.run(self._ask_all(prompts))
+        return asyncio.run(self._ask_all([self._body(prompt) for prompt in prompts], seeds))
 
-    async def _ask_all(self, prompts: Sequence[str]) -> list[str]:
+    async def _ask_all(self, bodies: Sequence[dict[str, Any]], seeds: Sequence[int] | None) -> list[str]:
         slots = asyncio.Semaphore(IN_FLIGHT)
+        if seeds is not None:
+            bodies = [body | {"seed": seed} for body, seed in zip(bodies, seeds, strict=True)]
 
-        async def ask(prompt: str) -> str:
+        async def ask(body: dict[str, Any]) -> str:
             async with slots:
-                return await self._ask(client, prompt)
+                return await self._ask(client, body)
 
         async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS, transport=self.transport) as client:
-            return list(await asyncio.gather(*(ask(prompt) for prompt in prompts)))
+            return list(await asyncio.gather(*map(ask, bodies)))
 
-    async def _ask(self, client: httpx.AsyncClient, prompt: str) -> str:
-        body = self._body(prompt)
+    async def _ask(self, client: httpx.AsyncClient, body: dict[str, Any]) -> str:
         digest = hashlib.sha256(orjson.dumps([self.endpoint.url, body])).hexdigest()
         path = self.cache / f"{digest}.json"
         if path.is_file():
@@ -103,7 +109,7 @@ class EndpointClient:
         return self._text(answer)
 
     def _body(self, prompt: str) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self.endpoint.model, "max_tokens": MAX_TOKENS}
+        body = {"model": self.endpoint.model, "max_tokens": MAX_TOKENS, **self.endpoint.body}
         if self.endpoint.chat:
             return body | {"messages": [{"role": "user", "content": prompt}]}
         return body | {"prompt": prompt}

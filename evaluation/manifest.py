@@ -73,7 +73,7 @@ def describe(
     """The manifest of a run on this machine; `name` is what the user called the folder or hub id `model`."""
     return Manifest(
         model=Path(name).name if Path(name).is_dir() else name,
-        model_sha256=_folder_hash(Path(model)),
+        model_sha256=folder_hash(Path(model)),
         prompts_sha256=hashlib.sha256(prompts.read_bytes()).hexdigest(),
         prompt_tokens=prompt_tokens,
         seed=seed,
@@ -111,7 +111,7 @@ def in_words(machine: Mapping[str, Any], versions: Mapping[str, str] | None = No
     return f"{words}; {', '.join(map(' '.join, versions.items()))}" if versions else words
 
 
-def _folder_hash(folder: Path) -> str:
+def folder_hash(folder: Path) -> str:
     """SHA-256 over a model folder's weights, configuration and tokenizer."""
     digest = hashlib.sha256()
     paths = [path for path in sorted(folder.glob("*")) if path.suffix in {".safetensors", ".json"}]

@@ -1,7 +1,6 @@
 """Composition root of conformance runs: a deployed key, its model as served, detection as asked."""
 
 import hashlib
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.conformance.answers import DeployedSource
+from ttmark.evaluation.conformance.detectors import log10_p_of
 from ttmark.evaluation.conformance.measure import Conformance
 from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, PLANS, Size
 from ttmark.evaluation.conformance.report import Deployment, make_report, prompts_sha256, write_report
@@ -39,7 +39,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.unlocked import UnlockedKey
-from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.detection import DetectionResult, Document
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 _REQUEST = "conformance"
@@ -93,31 +93,22 @@ RATES = tuple(sorted({*FALSE_RATES, *FOUND_RATES}, reverse=True))
 def detection(tokenizer: TextTokenizer, rates: Sequence[float] = RATES) -> Detect:
     """Log10 p of texts, as `POST /v1/detect` tells a caller with `detect:evidence` who names one key.
 
-    A p-value is drawn for as sharply as the rate needs that is asked at. So each rate is asked at, and the
-    p-value of the smallest rate at which a text is found counts: held to any of the rates it finds what the
-    service finds.
+    Held to any of the rates they find what the service finds.
     """
     settings = DetectionSettings()
     tokenizers = TokenizerSet([tokenizer])
-    falling = sorted(rates, reverse=True)
 
     def log10_p(key: UnlockedKey, texts: Sequence[str]) -> list[float]:
         backend = DetectionBackend(FixedKeys([key]), tokenizers, settings.max_document_tokens)
         caller = Principal(_REQUEST, key.tenant, frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
-        documents, found = [Document(text=text) for text in texts], [0.0] * len(texts)
-        for rate, finer in zip(falling, [*falling[1:], 0.0], strict=True):
-            options = DetectionOptions(keys=(key.key_id,), fpr=rate)
-            for index, one in enumerate(
-                detect(options.request(documents), caller, backend, _REQUEST).results
-            ):
-                if one.error is not None:
-                    raise StartupError(one.error.message)
-                said = 0.0 if one.log10_p is None else one.log10_p
-                if one.verdict == "watermarked":
-                    found[index] = max(said, math.nextafter(math.log10(finer), 0.0) if finer else -math.inf)
-                elif rate == falling[0]:
-                    found[index] = max(said, math.nextafter(math.log10(rate), 0.0))
-        return found
+
+        def judge(texts: Sequence[str], rate: float) -> Sequence[DetectionResult]:
+            request = DetectionOptions(keys=(key.key_id,), fpr=rate).request(
+                [Document(text=text) for text in texts]
+            )
+            return detect(request, caller, backend, _REQUEST).results
+
+        return log10_p_of(judge, texts, rates)
 
     return log10_p
 

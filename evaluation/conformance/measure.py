@@ -73,7 +73,7 @@ class Conformance:
     """
 
     run: Run
-    questions: Questions
+    questions: Questions[UnlockedKey]
     tokenizer: TextTokenizer
     key: UnlockedKey
     plan: Plan
@@ -105,13 +105,13 @@ class Conformance:
         deployed, fresh = [], []
         for one in sets:
             asked = [(DEPLOYED, self.key, text) for text in one.texts]
-            deployed.append(self.questions.log10_p(f"{one.name}, deployed key", asked))
+            deployed.append(self.questions.answers(f"{one.name}, deployed key", asked))
             asked = [
                 (f"fresh/{one.name}/{number}/{again}", self._fresh_key(one.name, number, again), text)
                 for number, text in enumerate(one.texts)
                 for again in range(self.plan.fresh_keys)
             ]
-            fresh.append(self.questions.log10_p(f"{one.name}, fresh keys", asked))
+            fresh.append(self.questions.answers(f"{one.name}, fresh keys", asked))
         for section, found in ((FRESH_SECTION, fresh), (DEPLOYED_SECTION, deployed)):
             yield from figures_of(section, ALL, np.concatenate(found), FALSE_RATES)
             for one, log10_p in zip(sets, found, strict=True):
@@ -139,9 +139,9 @@ class Conformance:
         yield from self._by(chat, LANGUAGE, lambda one: NAMES[one.language], lambda one: one.kind == "prose")
         material = Material.of(human_documents())
         spaced = [one for one in chat if one.prompt.language not in WITHOUT_SPACES]
-        for name, edit in CONFORMANCE_EDITS.items():
+        for name, (edit, share) in CONFORMANCE_EDITS.items():
             generator = np.random.default_rng(sampling_seed(self.run.seed, "conformance", name))
-            yield from self._rows(EDIT, name, [edit(one.text, material, generator) for one in spaced])
+            yield from self._rows(EDIT, name, [edit(one.text, share, material, generator) for one in spaced])
 
     def _by(
         self,
@@ -159,7 +159,7 @@ class Conformance:
 
     def _rows(self, section: str, name: str, texts: Sequence[str]) -> Iterator[Figure]:
         asked = [(DEPLOYED, self.key, text) for text in texts]
-        yield from figures_of(section, name, self.questions.log10_p(f"{section}: {name}", asked), FOUND_RATES)
+        yield from figures_of(section, name, self.questions.answers(f"{section}: {name}", asked), FOUND_RATES)
 
 
 def _spoken(answers: Sequence[Answer]) -> dict[str, tuple[int, int]]:

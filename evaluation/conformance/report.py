@@ -1,7 +1,7 @@
 """The report of a conformance run: figures, and all that says what they are of; no text and no secret."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,6 +20,9 @@ from ttmark.shared.cases.conformance_file import FORMAT, JSON_NAME, PAGE_NAME, R
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
+
+Page = Callable[[Mapping[str, Any]], tuple[str, str]]
+"""What stands before and after the data of a report."""
 
 _TABLES = Path(watermark.__file__).with_name("tables")
 
@@ -87,11 +90,7 @@ def make_report(
         tables.update(path.name.encode() + b"\0" + path.read_bytes())
     report = {
         "format": FORMAT,
-        "signing_key": signing_key,
-        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "release": version("ttmark"),
-        "command": command,
-        "seconds": round(seconds, 1),
+        **made_by(command, seconds, signing_key),
         "size": size.value,
         "plan": asdict(plan),
         "seed": seed,
@@ -114,16 +113,31 @@ def make_report(
             for code, (within, answers) in measured.spoken.items()
         },
         "figures": [one.stored() for one in measured.figures],
+    }
+    return as_read(report)
+
+
+def made_by(command: str, seconds: float, signing_key: str) -> dict[str, Any]:
+    """When, with what and by whom a report was made."""
+    return {
+        "signing_key": signing_key,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "release": version("ttmark"),
+        "command": command,
+        "seconds": round(seconds, 1),
         "versions": versions(),
         "machine": machine(),
     }
-    # As a reader of the file has it: tuples are lists, keys are text.
+
+
+def as_read(report: dict[str, Any]) -> dict[str, Any]:
+    """As a reader of the file has it: tuples are lists, keys are text."""
     return dict(orjson.loads(orjson.dumps(report)))
 
 
-def write_report(folder: Path, report: dict[str, Any], key: CaseKey) -> None:
+def write_report(folder: Path, report: dict[str, Any], key: CaseKey, page: Page = page_parts) -> None:
     """Writes `report.html` and `report.json` into the folder, both signed."""
-    before, after = page_parts(report)
+    before, after = page(report)
     for name, text in (
         (PAGE_NAME, REPORTS.page(before, report, after, key)),
         (JSON_NAME, REPORTS.file(report, key)),

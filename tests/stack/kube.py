@@ -97,11 +97,16 @@ def _pod(objects: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _playable(pod: dict[str, Any]) -> None:
-    """Says what Kubernetes takes for granted; ports are for loopback."""
+    """Says what Kubernetes takes for granted; ports are for loopback, and optional secrets left out."""
     for volume in pod["volumes"]:
         if "secret" in volume:
             volume["secret"].setdefault("optional", False)
+    left_out = {one["name"] for one in pod["volumes"] if one.get("secret", {}).get("optional")}
+    pod["volumes"] = [one for one in pod["volumes"] if one["name"] not in left_out]
     for container in pod["containers"]:
+        container["volumeMounts"] = [
+            one for one in container.get("volumeMounts", []) if one["name"] not in left_out
+        ]
         container["image"] = f"docker.io/library/{container['image']}:0.1.0"
         container["imagePullPolicy"] = "Never"
         for port in container.get("ports", []):

@@ -256,3 +256,5 @@ def test_the_report_that_is_kept_is_as_it_was_signed_and_agrees_with_the_other_r
     for files in ([kept], [kept / "independent.json"]):
         assert verify(*files, key=kept / "public.pem")[0] == 0
     assert invoke("compare", kept, kept / "independent.json")[0] == 0
+    code, output = verify(kept.parent / "attacks.json", key=kept.parent / "attacks.pem")
+    assert (code, "attacks on the mark of SmolLM2-135M" in output) == (0, True)

@@ -195,10 +195,11 @@ def test_a_language_is_recognised_where_it_is_plain() -> None:
 def test_an_edit_takes_any_answer(name: str) -> None:
     material = Material.of(["some other words that people wrote about the weather and the sea " * 100])
     generator = np.random.default_rng(0)
+    edit, share = CONFORMANCE_EDITS[name]
     for text in ("", "word", "天空是蓝色的。", 'One. Two? Three! "Four" - five\'s *six*.\n\n- seven'):
-        assert isinstance(CONFORMANCE_EDITS[name](text, material, generator), str)
+        assert isinstance(edit(text, share, material, generator), str)
     long = "The sky is blue. " * 40 + '"Why?" she asked.\n\n- *Dust*'
-    assert (CONFORMANCE_EDITS[name](long, material, generator) == long) == (name == "none")
+    assert (edit(long, share, material, generator) == long) == (name == "none")
 
 
 def test_texts_without_a_mark_follow_from_the_seed_and_are_named_by_their_hash() -> None:

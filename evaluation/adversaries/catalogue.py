@@ -1,0 +1,157 @@
+"""The catalogue of attacks: what may be done to a text, how strongly, and what it costs who does it.
+
+An attack more is one function `Edit` and one line here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE, in_words
+from ttmark.evaluation.adversaries.copying import (
+    Read,
+    retyped,
+    through_html,
+    through_mail,
+    through_pdf,
+    without_markup,
+)
+from ttmark.evaluation.edits import EDITS, PROMPTS, Edit, EndpointEdit, Material, sentences_of, words_of
+from ttmark.evaluation.endpoint import EndpointClient
+from ttmark.evaluation.synonyms import Synonyms
+
+WORDS, CHARACTERS, PASSAGES = "words", "letters and signs", "sentences and passages"
+COPIES, MODELS = "copies through other programs", "rewriting by a model"
+KINDS = (WORDS, CHARACTERS, PASSAGES, COPIES, MODELS)
+
+PROGRAM, ANY_WORDS, DICTIONARY, PEOPLE, BY_HAND, MODEL = (
+    "nothing: a program of a few lines",
+    "nothing: a program and a list of words; the text stops making sense",
+    "nothing: a program and a dictionary of synonyms (WordNet)",
+    "a text by people to put around it",
+    "nothing: it happens by copying",
+    "a model without a mark, asked once or twice for each sentence",
+)
+OF_WORDS, OF_SENTENCES, THROUGHOUT = "{:.0%} of the words", "{:.0%} of the sentences", ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One thing that may be done to a text.
+
+    Attributes:
+        kind: one of `KINDS`.
+        cost: to the attacker, in words.
+        edit: takes a strength as the share to edit.
+        dial: says in words how strong it is; formatted with a strength.
+        strengths: the weakest first.
+    """
+
+    kind: str
+    name: str
+    cost: str
+    edit: Edit
+    dial: str = THROUGHOUT
+    strengths: tuple[float, ...] = (1.0,)
+
+    def title(self, strength: float) -> str:
+        """Name and strength, by which a report lists it."""
+        return ", ".join(filter(None, (self.name, self.dial.format(strength))))
+
+
+def first_part(text: str, share: float, _: Material, __: np.random.Generator) -> str:
+    """The end is cut off: `share` of the words."""
+    words = words_of(text)
+    return "".join(words[: len(words) - round(share * len(words))])
+
+
+def sentences_deleted(text: str, share: float, _: Material, generator: np.random.Generator) -> str:
+    """Of the sentences `share` are gone on average."""
+    return "".join(one for one in sentences_of(text) if generator.random() >= share)
+
+
+_SINGLE = (0.1, 0.25, 0.5)
+
+ATTACKS: tuple[Attack, ...] = (
+    Attack(WORDS, "words replaced by others", ANY_WORDS, EDITS["substitute"], OF_WORDS, _SINGLE),
+    Attack(WORDS, "words deleted", PROGRAM, EDITS["delete"], OF_WORDS, _SINGLE),
+    Attack(WORDS, "words inserted", ANY_WORDS, EDITS["insert"], OF_WORDS, _SINGLE),
+    Attack(WORDS, "runs of words replaced", ANY_WORDS, EDITS["rewrite"], OF_WORDS, (0.3, 0.6)),
+    Attack(CHARACTERS, "typing errors", PROGRAM, VISIBLE["typing errors"], OF_WORDS, (0.1, 0.3)),
+    Attack(
+        CHARACTERS,
+        "capitals turned round",
+        PROGRAM,
+        VISIBLE["case of the first letter"],
+        OF_WORDS,
+        (0.1, 0.3),
+    ),
+    Attack(CHARACTERS, "small letters", PROGRAM, in_words(str.lower), OF_WORDS, (1.0,)),
+    *(Attack(CHARACTERS, name, PROGRAM, edit, OF_WORDS, (0.2, 1.0)) for name, edit in INVISIBLE.items()),
+    Attack(PASSAGES, "sentences in another order", PROGRAM, EDITS["swap"], OF_SENTENCES, (0.3, 1.0)),
+    Attack(PASSAGES, "sentences deleted", PROGRAM, sentences_deleted, OF_SENTENCES, (1 / 3, 2 / 3)),
+    Attack(PASSAGES, "end cut off", PROGRAM, first_part, OF_WORDS, (0.25, 0.5, 0.75)),
+    Attack(
+        PASSAGES,
+        "put into a text by people",
+        PEOPLE,
+        EDITS["dilute"],
+        "{:.0%} of the whole is theirs",
+        (0.5, 0.8),
+    ),
+    Attack(COPIES, "quotes, dashes and spaces retyped", BY_HAND, retyped),
+    Attack(COPIES, "Markdown's signs and line breaks removed", BY_HAND, without_markup),
+)
+"""Those that need nothing but the text."""
+
+
+def attacks(
+    read: Read, synonyms: Synonyms | None = None, rewriter: EndpointClient | None = None
+) -> Iterator[Attack]:
+    """The whole catalogue, as far as there is what it needs.
+
+    Args:
+        read: the text of a file.
+        synonyms: those that words are exchanged for.
+        rewriter: a model that says and translates sentences.
+    """
+    yield from ATTACKS
+    if synonyms is not None:
+        yield Attack(
+            WORDS, "words exchanged for synonyms", DICTIONARY, _exchanged(synonyms), OF_WORDS, _SINGLE
+        )
+    yield Attack(COPIES, "shown as a web page and copied", BY_HAND, through_html(read))
+    yield Attack(COPIES, "sent by mail", BY_HAND, through_mail(read), "quoted {:.0f} times", (0.0, 1.0, 2.0))
+    yield Attack(
+        COPIES,
+        "printed to PDF and copied",
+        BY_HAND,
+        through_pdf(read),
+        "lines of {:.0f} letters",
+        (90.0, 40.0),
+    )
+    if rewriter is not None:
+        for name, title in (
+            ("paraphrase", "said in other words"),
+            ("back-translation", "translated there and back"),
+        ):
+            yield Attack(MODELS, title, MODEL, _rewritten(name, rewriter), OF_SENTENCES, (0.3, 1.0))
+        yield Attack(MODELS, "said in other words as a whole", MODEL, _retold(rewriter))
+
+
+def _exchanged(synonyms: Synonyms) -> Edit:
+    return lambda text, share, _, generator: synonyms.put_into(text, share, generator)
+
+
+def _rewritten(name: str, client: EndpointClient) -> Edit:
+    def edit(text: str, share: float, _: Material, generator: np.random.Generator) -> str:
+        seed = int(generator.integers(2**31))
+        return EndpointEdit(name, share, seed, client)("", [text])[0] if text.strip() else text
+
+    return edit
+
+
+def _retold(client: EndpointClient) -> Edit:
+    (template,) = PROMPTS["paraphrase"]
+    return lambda text, _, __, ___: client.ask_all([template.format(text=text)])[0]

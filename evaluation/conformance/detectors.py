@@ -1,0 +1,93 @@
+"""What is asked whether a text is marked: a detection service, or a command that prints a p-value."""
+
+import math
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
+
+AT_ONCE = 2
+SECONDS = 120
+LEAST_P = 1e-300
+EVIDENCE = "detect:evidence"
+
+Judge = Callable[[Sequence[str], float], Sequence[DetectionResult]]
+"""The results of texts at a false positive rate, as a caller with the scope `detect:evidence` gets them."""
+
+
+class NoAnswer(ValueError):
+    """A detector did not say what was asked."""
+
+
+def log10_p_of(judge: Judge, texts: Sequence[str], rates: Sequence[float]) -> list[float]:
+    """One p-value for each text that is found at exactly those of the rates at which its verdict says so.
+
+    A p-value is drawn for as sharply as the rate needs that is asked at. So the smallest rate is asked at
+    first, the others about what was not found yet, and the p-value of the rate at which a text is found
+    counts.
+
+    Raises:
+        NoAnswer: a text was not examined.
+    """
+    found, left, finer = [0.0] * len(texts), list(range(len(texts))), -math.inf
+    for rate in sorted(rates):
+        results = judge([texts[index] for index in left], rate) if left else ()
+        for index, one in zip(tuple(left), results, strict=True):
+            if one.error is not None:
+                raise NoAnswer(one.error.message)
+            said = 0.0 if one.log10_p is None else one.log10_p
+            is_found = one.verdict == "watermarked"
+            found[index] = max(said, finer if is_found else math.nextafter(math.log10(rate), 0.0))
+            if is_found:
+                left.remove(index)
+        finer = math.nextafter(math.log10(rate), 0.0)
+    return found
+
+
+def by_service(client: Client, keys: Sequence[str], rates: Sequence[float]) -> Callable[..., list[float]]:
+    """Log10 p of texts by `POST /v1/detect`, about these keys, or about all of the token's.
+
+    Raises:
+        NoAnswer: the token does not see evidence: questions without it would count against its limits.
+    """
+    if EVIDENCE not in client.keys().scopes:
+        raise NoAnswer(
+            f"the token lacks the scope {EVIDENCE}: without it the many variants of a text would spend its"
+            " limits, and the answers hold no p-value (`ttmark tokens create`)"
+        )
+
+    def judge(texts: Sequence[str], rate: float) -> Sequence[DetectionResult]:
+        inputs = [Document(text=text) for text in texts]
+        return client.detect(CombinedRequest(inputs=inputs, keys=list(keys) or None, fpr=rate)).results
+
+    return lambda _, texts: log10_p_of(judge, texts, rates)
+
+
+def by_command(command: str) -> Callable[..., list[float]]:
+    """Log10 p of texts by a command that reads one on standard input and prints its p-value."""
+    words = shlex.split(command)
+
+    def log10_p(_: object, texts: Sequence[str]) -> list[float]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(partial(_said_by, words), texts))
+
+    return log10_p
+
+
+def _said_by(words: Sequence[str], text: str) -> float:
+    try:
+        ran = subprocess.run(
+            words, input=text, capture_output=True, encoding="utf-8", timeout=SECONDS, check=True
+        )
+        p = float(ran.stdout)
+    except subprocess.CalledProcessError as error:
+        raise NoAnswer(f"--detector: exit code {error.returncode}: {error.stderr.strip()[-200:]}") from error
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise NoAnswer(f"--detector prints no p-value: {error}") from error
+    if not 0.0 <= p <= 1.0:
+        raise NoAnswer(f"--detector printed {p}, which is no p-value")
+    return math.log10(max(p, LEAST_P))

@@ -1,0 +1,69 @@
+"""Parts of signed pages: head, lists, shares in words, and intervals drawn as lines."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from ttmark.evaluation.conformance.figures import Figure
+from ttmark.evaluation.conformance.page_words import STYLE
+
+
+def whole_page(title: str, parts: Sequence[str]) -> tuple[str, str]:
+    """The page before and after the data that `SignedKind.page` puts into it; the title is its heading."""
+    head = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    )
+    body = "\n".join([f"<h1>{escape(title)}</h1>", *parts])
+    return f"{head}{body}\n</main>\n", "\n</body>\n</html>\n"
+
+
+def definitions(entries: Mapping[str, str]) -> str:
+    """Terms, and what they are."""
+    return "<dl>" + "".join(f"<dt>{a}</dt><dd>{escape(b)}</dd>" for a, b in entries.items()) + "</dl>"
+
+
+def bullets(lines: Sequence[str]) -> str:
+    """A list without order."""
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def rate_name(rate: float) -> str:
+    """A false positive rate, as 1e-5."""
+    return f"{rate:.0e}".replace("e-0", "e-")
+
+
+def percent(share: float) -> str:
+    """A share in percent with as many digits as small ones need."""
+    value = 100 * share
+    return f"{value:.1f}" if value >= 1 or value == 0 else f"{value:.2g}"
+
+
+def share(one: Figure) -> str:
+    """The share that is found, with its interval."""
+    interval = one.interval
+    return f"{percent(interval.estimate)}\u00a0% [{percent(interval.low)}, {percent(interval.high)}]"
+
+
+def figure_cell(one: Figure, end: float = 1.0, *, promised: bool = False) -> str:
+    """A cell of a table: the share in words below its interval, drawn on an axis from 0 to `end`."""
+    bar = _bar(one, end, promised=promised)
+    return f'<td data-rate="at {rate_name(one.rate)}">{bar}<span>{share(one)}</span></td>'
+
+
+def _bar(one: Figure, end: float, *, promised: bool) -> str:
+    """The interval as a line, the share as a mark, the promised rate as a stroke across."""
+    interval = one.interval
+    low, high, at = (
+        100 * min(1.0, value / end) for value in (interval.low, interval.high, interval.estimate)
+    )
+    stroke = ""
+    if promised:
+        place = 100 * one.rate / end
+        stroke = f'<rect class="promise" x="{place:.2f}" y="0" width="0.8" height="12"/>'
+    return (
+        '<svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="axis" x="0" y="0" width="100" height="12"/>'
+        f'<rect class="interval" x="{low:.2f}" y="4.5" width="{max(0.4, high - low):.2f}" height="3"/>'
+        f'{stroke}<rect class="estimate" x="{max(0.0, at - 0.6):.2f}" y="1.5" width="1.2" height="9"/></svg>'
+    )

@@ -1,0 +1,254 @@
+"""Attack reports: the catalogue, the detectors, a run that goes on, and what its page says first."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from rich.progress import Progress
+
+from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.evaluation.adversaries.catalogue import COPIES, MODELS, Attack, attacks
+from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected
+from ttmark.evaluation.conformance.attacks_page import FAILS, HOLDS, WEAKENED, attacks_page
+from ttmark.evaluation.conformance.attacks_report import Attacked, attacks_report
+from ttmark.evaluation.conformance.detectors import NoAnswer, by_command, by_service
+from ttmark.evaluation.conformance.figures import Figure
+from ttmark.evaluation.conformance.quality import Kept, Quality
+from ttmark.evaluation.conformance.unmarked import TextSet
+from ttmark.evaluation.conformance.work import Questions
+from ttmark.evaluation.edits import Material
+from ttmark.evaluation.endpoint import Endpoint, EndpointClient, Usage
+from ttmark.evaluation.intervals import Interval
+from ttmark.evaluation.synonyms import Synonyms
+from ttmark.shared.client import Client
+
+TEXT = (
+    '## The slow walk\n\n**Walking** is - in my view - a *good* way to think (and "rest"). It makes people'
+    " slow. They reconsider what they want.\n\n- first, the café\n- then the garden\n\nAnother part follows."
+    " It is short."
+)
+MATERIAL = Material.of(["some other words that people wrote about the weather and the sea " * 40])
+SYNONYMS = Synonyms({"walk": ["stroll"], "good": ["fine"], "garden": ["yard"], "people": ["folk"]})
+
+
+def endpoint(folder: Path, asked: list[dict[str, Any]] | None = None) -> EndpointClient:
+    """Says the last line of a prompt in capitals."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content)
+        if asked is not None:
+            asked.append(body)
+        content = body["messages"][0]["content"].partition("\n\n")[2].upper() + f" {body.get('seed', '')}"
+        return httpx.Response(200, json={"choices": [{"message": {"content": content}}]})
+
+    service = Endpoint("http://endpoint/v1", "m", body={"watermark": {"enabled": False}})
+    return EndpointClient(service, folder, Usage(), httpx.MockTransport(answer))
+
+
+def read(name: str, content: bytes) -> str:
+    return extract_text(name, content).text
+
+
+def catalogue(folder: Path) -> dict[str, Attack]:
+    return {one.name: one for one in attacks(read, SYNONYMS, endpoint(folder))}
+
+
+NAMES = list(catalogue(Path()))
+
+
+def attacked(attack: Attack, strength: float, text: str = TEXT, seed: int = 4) -> str:
+    return attack.edit(text, strength, MATERIAL, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_attack_changes_a_text_and_follows_from_its_seed(name: str, tmp_path: Path) -> None:
+    attack = catalogue(tmp_path)[name]
+    assert sorted(attack.strengths) in (list(attack.strengths), list(attack.strengths[::-1]))
+    assert len({attack.title(strength) for strength in attack.strengths}) == len(attack.strengths)
+    strongest = attack.strengths[-1]
+    assert attacked(attack, strongest) == attacked(attack, strongest) != TEXT
+    for text in ("", "word", "天空是蓝色的。"):
+        assert isinstance(attacked(attack, strongest, text), str)
+
+
+def test_what_is_copied_keeps_its_words_and_loses_its_form(tmp_path: Path) -> None:
+    of = catalogue(tmp_path)
+    shown = attacked(of["shown as a web page and copied"], 1.0)
+    assert shown.startswith("The slow walk\n\nWalking is - in my view - a good way")
+    assert "first, the café\nthen the garden" in shown
+    quoted = attacked(of["sent by mail"], 2.0)
+    assert all(line.startswith("> > ") for line in quoted.splitlines())
+    assert max(map(len, quoted.splitlines())) <= 72 + len("> > ")
+    for width in (90.0, 40.0):
+        printed = attacked(of["printed to PDF and copied"], width)
+        assert printed.split() == TEXT.split()
+        assert 0.6 * width < max(map(len, printed.splitlines())) <= width
+    assert {one.name for one in of.values() if one.kind == COPIES} == {
+        "quotes, dashes and spaces retyped",
+        "Markdown's signs and line breaks removed",
+        "shown as a web page and copied",
+        "sent by mail",
+        "printed to PDF and copied",
+    }
+
+
+def test_a_model_rewrites_a_share_of_the_sentences_and_is_asked_once(tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = []
+    of = {one.name: one for one in attacks(read, None, endpoint(tmp_path, asked)) if one.kind == MODELS}
+    every = attacked(of["said in other words"], 1.0)
+    assert every.isupper()
+    assert all(one["watermark"] == {"enabled": False} for one in asked)
+    before = len(asked)
+    some = attacked(of["said in other words"], 0.3)
+    assert not some.isupper()
+    assert any(word.isupper() and len(word) > 3 for word in some.split())
+    assert len(asked) == before, "a sentence was asked about again"
+    assert attacked(of["said in other words as a whole"], 1.0).startswith("## THE SLOW WALK")
+
+
+def test_collected_answers_differ_by_their_seed_and_are_kept(tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = []
+    client = endpoint(tmp_path, asked)
+    texts = [collected(client, ["a\n\nb", "c\n\nd"], 20, Progress(disable=True)) for _ in range(2)]
+    assert texts[0] == texts[1] == [f"{'BD'[number % 2]} {number}" for number in range(20)]
+    assert len(asked) == 20
+
+
+def test_a_command_is_a_detector() -> None:
+    code = "import sys; text = sys.stdin.read(); print(1e-6 if 'mark' in text else 0.5)"
+    ask = by_command(f'{sys.executable} -c "{code}"')
+    assert ask(None, ["a mark, naïve", "none"]) == pytest.approx([-6.0, np.log10(0.5)])
+    for code, said in (
+        ("print('yes')", "prints no p-value"),
+        ("print(2)", "printed 2.0"),
+        ("raise SystemExit('broken')", "exit code 1: broken"),
+    ):
+        with pytest.raises(NoAnswer, match=said):
+            by_command(f'{sys.executable} -c "{code}"')(None, ["text"])
+    assert by_command(f'{sys.executable} -c "print(0.0)"')(None, [""]) == [-300.0]
+
+
+def test_a_token_that_does_not_see_evidence_is_refused() -> None:
+    limits = {"documents": 1, "document_tokens": 1, "body_bytes": 1}
+    known = {"keys": [], "scopes": ["detect"], "limits": limits}
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=known))
+    client = Client("http://service", "ttm_a", transport=transport)
+    with client, pytest.raises(NoAnswer, match="lacks the scope detect:evidence"):
+        by_service(client, (), (1e-2,))
+
+
+def gone(text: str, _: float, __: Material, ___: np.random.Generator) -> str:
+    return text.replace("mark", "mild")
+
+
+def weaker(text: str, _: float, __: Material, generator: np.random.Generator) -> str:
+    return text.replace("mark", "mild") if generator.random() < 0.3 else text
+
+
+TRIED = (
+    Attack("words", "rewritten to nothing", "an afternoon", gone, "{:.0%}", (0.1, 0.5)),
+    Attack("words", "weaker", "an hour", weaker),
+    Attack("letters and signs", "nothing done", "nothing", lambda text, *_: text, "{:.0%}", (0.1, 0.2)),
+)
+TEXTS = tuple(f"text {number} has a mark" for number in range(40))
+
+
+def run(folder: Path, ask: Callable[[None, Sequence[str]], list[float]], seed: int = 0) -> list[Row]:
+    progress = Progress(disable=True)
+    return list(
+        AttackRun(
+            texts=TextSet("marked", "forty texts", TEXTS),
+            people=TextSet("people", "by people", ("nothing here",) * 40),
+            attacks=TRIED,
+            questions=Questions(folder, ask, progress),
+            quality=Quality(str, None, None, 0, 0),
+            material=MATERIAL,
+            seed=seed,
+            model_texts=10,
+            progress=progress,
+        ).measure()
+    )
+
+
+def by_word(_: None, texts: Sequence[str]) -> list[float]:
+    return [-9.0 if "mark" in text else -0.3 for text in texts]
+
+
+def test_a_run_that_was_interrupted_asks_the_rest_alone(tmp_path: Path) -> None:
+    whole = run(tmp_path, by_word)
+    kept = (tmp_path / "answers.jsonl").read_bytes()
+    (tmp_path / "answers.jsonl").write_bytes(kept[: len(kept) // 2])
+    asked: list[str] = []
+
+    def counted(about: None, texts: Sequence[str]) -> list[float]:
+        asked.extend(texts)
+        return by_word(about, texts)
+
+    assert run(tmp_path, counted) == whole
+    assert 0 < len(asked) == len(set(asked)) < len(kept.splitlines())
+    found = {row.name: row.figures[-1].found for row in whole}
+    assert found.pop("weaker") in range(15, 40)
+    assert found == {
+        "as written": 40,
+        "texts by people": 0,
+        "rewritten to nothing, 10%": 0,
+        "rewritten to nothing, 50%": 0,
+        "nothing done, 10%": 40,
+        "nothing done, 20%": 40,
+    }
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    rows = run(tmp_path_factory.mktemp("run"), by_word)
+    about = Attacked(
+        "<b>a model</b>",
+        TextSet("marked", "forty texts", TEXTS),
+        {"command": "p-value"},
+        {},
+        ["Not run: synonyms."],
+    )
+    return attacks_report(about, rows, seed=3, command="ttmark", seconds=9.0, signing_key="k")
+
+
+def test_the_page_says_first_where_the_mark_fails(report: dict[str, Any]) -> None:
+    page = attacks_page(report)[0]
+    assert "<b>" not in page
+    body = page.partition("</style>")[2]
+    places = [
+        body.index(words) for words in (FAILS, WEAKENED, HOLDS, "<table", "Methods", "Not run: synonyms")
+    ]
+    assert places == sorted(places)
+    fails, weakened, holds = (body[a:b] for a, b in pairwise(places[:4]))
+    assert (
+        "Rewritten to nothing, 10%: 0 of 40 texts are found at one false alarm in 100,000"
+        " (0.0\u00a0% [0.0, 8.8]), 0 at one in 100. 80% of the words are left. It costs an afternoon."
+    ) in fails
+    assert "As written: 40 of 40 texts are found at one false alarm in 100,000" in fails
+    assert "Weaker: " in weakened
+    assert "Nothing done, 20%: 40 of 40" in holds
+    assert body.count("not measured") >= 2 * 7
+    assert "Not run: stealing the mark" in body
+    assert not any(text in page for text in TEXTS)
+
+
+def test_of_attacks_that_remove_the_mark_the_one_that_leaves_most_comes_first(report: dict[str, Any]) -> None:
+    def row(name: str, words: float, similarity: float | None) -> Row:
+        kept = [
+            None if value is None else Interval(value, value, value) for value in (words, similarity, None)
+        ]
+        assert kept[0] is not None
+        figures = tuple(Figure("words", name, rate, 40, 1) for rate in (1e-2, 1e-5))
+        return Row("words", name, name, "nothing", figures, Kept(kept[0], *kept[1:]))
+
+    rows = [row("destroyed", 0.9, 0.1), row("same meaning", 0.2, 0.95)]
+    stored = {"attacks": [*report["attacks"], *(one.stored() for one in rows)]}
+    figures = {"figures": [*report["figures"], *(f.stored() for one in rows for f in one.figures)]}
+    body = attacks_page(report | stored | figures)[0]
+    assert body.index("Same meaning") < body.index("Rewritten to nothing") < body.index("Destroyed")
