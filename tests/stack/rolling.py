@@ -29,6 +29,7 @@ defaults
   timeout connect 5s
   timeout client 120s
   timeout server 120s
+  timeout check 5s
   option redispatch
   option httpchk GET /readyz
   default-server inter 1s fall 2 rise 1
