@@ -23,7 +23,7 @@ TEXTS = (
     "Tabs\tand  two  spaces \nat the end",
     "zero\u200bwidth, p\u0430ypal, \uff26\uff55\uff4c\uff4c, no\u00a0break\r\n",
     "caf\u00e9 na\u00efve stays, a\u0323 dot b\u0323elow goe\u0323s, \u0131dle",
-    "> Paragraphs of a mail are\n> broken where lines end,\n> quoted in its answers\n> altogether.\n> 1. An item.",
+    "> Paragraphs of a mail\n> are broken by lines,\n> quoted in answers\n> altogether.\n> 1. An item.",
     "\u0130stanbul \u0131l\u0131k \u00e7ay \u015feker g\u00fcl \u011f\u00f6\u011fe",
 )
 
