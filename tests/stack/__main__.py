@@ -16,9 +16,7 @@ from tests.stack.podman import Podman, StackFailed, missing
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/stack"
 PROFILE = ROOT / "deploy/docker/seccomp.json"
-UNFINISHED = "Redis killed while a job runs, a rolling update, the manifests"
 LEFT_OUT = f"""\
-not run unless --unfinished asks for it, and not green yet: {UNFINISHED}
 left out: Grafana's server and vLLM's image, which are in no package; Alertmanager; a full disk but under /tmp
 in place of others: Redis and Prometheus of Debian 13
 of Compose, what Podman does not do: --build (podman build makes the images), health checks (the test runs
@@ -46,9 +44,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.stack")
     parser.add_argument("--clean", action="store_true", help="remove all that a run has made")
     parser.add_argument("--keep", action="store_true", help="leave the stack running")
-    parser.add_argument(
-        "--unfinished", action="store_true", help=f"also, though it was not green yet: {UNFINISHED}"
-    )
     parser.add_argument("--model", type=Path, help="folder of a model; default: the demo model")
     parser.add_argument("--override", type=Path, help="a Compose file of your own in place of the test's")
     parser.add_argument(
@@ -65,18 +60,15 @@ def main() -> int:
     override = arguments.override.read_text() if arguments.override else OVERRIDE
     try:
         with Podman(arguments.folder, PROFILE) as podman:
-            run(podman, arguments.model, override, keep=arguments.keep, unfinished=arguments.unfinished)
+            run(podman, arguments.model, override, keep=arguments.keep)
     except StackFailed as error:
         print(f"ttmark: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def run(podman: Podman, model: Path | None, override: str, *, keep: bool, unfinished: bool) -> None:
+def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> None:
     """All parts, one after the other.
-
-    Args:
-        unfinished: those of UNFINISHED too.
 
     Raises:
         StackFailed: one did not do what it is there for.
@@ -100,19 +92,17 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool, unfini
                 print(f"  scraped: {monitoring.scraped()}; alert rules: {monitoring.rules()}")
                 print(f"  fired: TTMarkServiceDown after {monitoring.fires(podman, 'ttmark-canary-1'):.0f} s")
             with parts.part("faults"):
-                break_things(podman, client, known, unfinished=unfinished)
-            if unfinished:
-                with parts.part("a rolling update"):
-                    print(f"  {rolling.roll(podman, checkout, client, known)}")
+                break_things(podman, client, known)
+            with parts.part("a rolling update"):
+                print(f"  {rolling.roll(podman, checkout, client, known)}")
         except StackFailed:
             print(podman.last_words())
             raise
         finally:
             if not keep:
                 checkout.type("docker compose --profile '*' down --volumes --timeout 5")
-    if unfinished:
-        with parts.part("the manifests"):
-            print(f"  {kube.run(podman, checkout)}")
+    with parts.part("the manifests"):
+        print(f"  {kube.run(podman, checkout)}")
     print(f"{LEFT_OUT}\nall: {parts.total():.1f} min")
 
 
@@ -200,13 +190,13 @@ def use(checkout: Checkout, client: Client) -> str:
     return known
 
 
-def break_things(podman: Podman, client: Client, known: str, *, unfinished: bool) -> None:
+def break_things(podman: Podman, client: Client, known: str) -> None:
     """Each fault, and what it cost.
 
     Raises:
         StackFailed: something was lost, or came unmarked.
     """
-    killed = ["gen", "detect", "prometheus", "canary", *(["redis"] if unfinished else [])]
+    killed = ["gen", "detect", "prometheus", "canary", "redis"]
     outcomes = [faults.kill(podman, client, f"ttmark-{name}-1", known) for name in killed]
     outcomes.append(faults.store_away(podman, client, "ttmark-redis-1", known))
     outcomes.append(faults.disk_full(podman, client, "ttmark-gen-1", "/tmp", known))

@@ -1,6 +1,5 @@
 """The manifests as `podman kube play` runs them: no API server is to be had."""
 
-import base64
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from tests.stack.podman import Podman, StackFailed
 
 NOT_PLAYED = (
     "Jobs (the operator's pod is that of the Job's template), Services, NetworkPolicies, autoscalers, "
-    "PodDisruptionBudgets, Ingresses, preStop, secrets without `optional` (Podman 4.3 ends)"
+    "PodDisruptionBudgets, Ingresses, preStop, secrets (Podman 4.3 mounts them encoded; folders of the host)"
 )
 NETWORK = "ttmark-kube"
 REDIS = "redis.redis.svc"
@@ -37,16 +36,13 @@ def run(podman: Podman, checkout: Checkout) -> str:
     podman("network", "create", NETWORK, check=False)
     try:
         _start_redis(podman, checkout.folder)
+        mounted = checkout.folder / "mounted"
         for name, keys in SECRETS.items():
-            _play(podman, _secret(name, {key: checkout.folder / "secrets" / key for key in keys}))
-        _play(podman, *_services(objects), _pod(objects, "operator"))
+            _mount(mounted / name, {key: checkout.folder / "secrets" / key for key in keys})
+        _play(podman, *_services(objects, mounted), _pod(objects, "operator", mounted))
         _exec(podman, "keys", "create", "main", "--tenant", "acme", "--tokenizer", "demo")
-        token = checkout.folder / "secrets/canary"
-        token.write_text(_exec(podman, "tokens", "create", "--tenant", "acme", "--label", "canary"))
-        _play(podman, _secret("ttmark-canary", {"token": token}))
-        client = Client(
-            "http://127.0.0.1:8000", lambda: "http://127.0.0.1:8001", token.read_text().strip(), "demo"
-        )
+        token = _exec(podman, "tokens", "create", "--tenant", "acme", "--label", "canary").strip()
+        client = Client("http://127.0.0.1:8000", lambda: "http://127.0.0.1:8001", token, "demo")
         seconds, unmarked = served_again(client)
         if unmarked:
             raise StackFailed("unmarked text under the manifests")
@@ -69,7 +65,7 @@ def _named(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any
     return next(one for one in objects if one["kind"] == kind and one["metadata"]["name"] == name)
 
 
-def _services(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _services(objects: list[dict[str, Any]], mounted: Path) -> list[dict[str, Any]]:
     """The config map and both Deployments."""
     files = {
         "apiVersion": "v1",
@@ -79,14 +75,14 @@ def _services(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     }
     deployments = [_named(objects, "Deployment", name) for name in ("generation", "detection")]
     for deployment in deployments:
-        _playable(deployment["spec"]["template"]["spec"])
+        _playable(deployment["spec"]["template"]["spec"], mounted)
     return [_named(objects, "ConfigMap", "ttmark"), files, *deployments]
 
 
-def _pod(objects: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _pod(objects: list[dict[str, Any]], name: str, mounted: Path) -> dict[str, Any]:
     """The pod that a Job would make."""
     template = _named(objects, "Job", name)["spec"]["template"]
-    _playable(template["spec"])
+    _playable(template["spec"], mounted)
     labels = template["metadata"]["labels"]
     return {
         "apiVersion": "v1",
@@ -96,13 +92,13 @@ def _pod(objects: list[dict[str, Any]], name: str) -> dict[str, Any]:
     }
 
 
-def _playable(pod: dict[str, Any]) -> None:
+def _playable(pod: dict[str, Any], mounted: Path) -> None:
     """Says what Kubernetes takes for granted; ports are for loopback, and optional secrets left out."""
-    for volume in pod["volumes"]:
-        if "secret" in volume:
-            volume["secret"].setdefault("optional", False)
     left_out = {one["name"] for one in pod["volumes"] if one.get("secret", {}).get("optional")}
     pod["volumes"] = [one for one in pod["volumes"] if one["name"] not in left_out]
+    for volume in pod["volumes"]:
+        if secret := volume.pop("secret", None):
+            volume["hostPath"] = {"path": str(mounted / secret["secretName"]), "type": "Directory"}
     for container in pod["containers"]:
         container["volumeMounts"] = [
             one for one in container.get("volumeMounts", []) if one["name"] not in left_out
@@ -113,10 +109,12 @@ def _playable(pod: dict[str, Any]) -> None:
             port |= {"hostIP": "127.0.0.1", "hostPort": port["containerPort"]}
 
 
-def _secret(name: str, files: dict[str, Path]) -> dict[str, Any]:
-    """What `kubectl create secret generic` makes of files."""
-    data = {key: base64.b64encode(path.read_bytes()).decode() for key, path in files.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
+def _mount(folder: Path, files: dict[str, Path]) -> None:
+    """What a pod sees of a secret that was made from files."""
+    folder.mkdir(parents=True)
+    for key, path in files.items():
+        (folder / key).write_bytes(path.read_bytes())
+        (folder / key).chmod(0o444)
 
 
 def _play(podman: Podman, *objects: dict[str, Any]) -> None:
