@@ -14,6 +14,7 @@ from ttmark.evaluation.experiments.localized import Localized
 from ttmark.evaluation.experiments.peers import Peers
 from ttmark.evaluation.experiments.quality import Quality
 from ttmark.evaluation.experiments.runtime import Runtime
+from ttmark.evaluation.experiments.stealing import Stealing
 from ttmark.evaluation.experiments.strict import Strict
 from ttmark.evaluation.experiments.topp import TopP
 from ttmark.evaluation.lab import CALIBRATION_TEXTS, Experiment, Lab
@@ -30,6 +31,7 @@ EXPERIMENTS: tuple[type[Experiment], ...] = (
     Localized,
     Quality,
     Diversity,
+    Stealing,
     Peers,
 )
 QUICK_CALIBRATION_TEXTS = 40
@@ -74,6 +76,7 @@ class Everything:
         yield Localized((2_000,), setting=setting, schemes=one, documents=16, human=human)
         yield Quality(setting, paper, length=200, texts=16)
         yield Diversity(setting, length=16, prompt_counts=(2,), answers=(8,))
+        yield Stealing(schemes=one, control=False, quick=True)
         yield Runtime(one, repeats=1, candidates=(1, 8, 50))
         yield Peers(
             setting=setting,
@@ -101,5 +104,6 @@ class Everything:
         yield Localized((2_000, 10_000), setting=setting, schemes=SCHEMES, human=human), None
         yield Quality(chat, length=200, texts=64), None
         yield Diversity(), None
+        yield Stealing(schemes=("mcmark",), control=False, quick=True), None
         yield Runtime(two, length=8, texts=16, candidates=(1, 4, 16, 50)), None
         yield Peers(texts=48, loss_texts=32, human=human), None

@@ -53,15 +53,11 @@ SETTLED = {
         "Removal and forgery with questions to a detector that shows scores, a p-value, a verdict or"
         " nothing.",
     ),
-    "stealing": (
-        "Stealing a key",
-        "Forgeries from a victim's completions and the public model, detected with the real key.",
-    ),
 }
 """Experiments that are measured no more: their results stay."""
 SETTLED_AT = {
     "5b50d73": ("repeated", "widths", "retokenisation", "cost", "averaging"),
-    "9e4c636": ("gains", "kinds", "frontier", "scrubbing", "oracle", "stealing"),
+    "9e4c636": ("gains", "kinds", "frontier", "scrubbing", "oracle"),
 }
 """The last commit that can measure them."""
 SECTIONS = (
