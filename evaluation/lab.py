@@ -12,7 +12,6 @@ from ttmark.evaluation.cells import CALIBRATED, SETTINGS, Cell, SamplingSetting,
 from ttmark.evaluation.command_line import command_words
 from ttmark.evaluation.entropy import EntropyReport, entropy_note, measure_entropy
 from ttmark.evaluation.inputs import read_human_texts
-from ttmark.evaluation.readings import Readings, as_sent
 from ttmark.evaluation.report.figure import Figure
 from ttmark.evaluation.report.result import Result, Table
 from ttmark.evaluation.run import Run, read_kept, write_kept
@@ -30,7 +29,6 @@ class Lab:
         label: keeps the results of some options apart from those of others.
         options: of every command of the run, a dataclass; None: results name those of the experiment alone.
         command: what makes the result again that is being measured.
-        readings: in which ways the detection reads a text.
     """
 
     run: Run
@@ -39,7 +37,6 @@ class Lab:
     label: str | None = None
     options: Any = None
     command: str = ""
-    readings: Readings = as_sent
 
     def measure(self, experiment: "Experiment") -> None:
         """Measures an experiment; its result says by which command."""

@@ -36,7 +36,6 @@ from ttmark.evaluation.options import (
     model_path,
     run_folder,
 )
-from ttmark.evaluation.readings import Readings, as_sent
 from ttmark.evaluation.run import Run
 from ttmark.evaluation.simulated import SIMULATED, SimulatedSource
 from ttmark.evaluation.sources import EngineSource, ModelSource
@@ -69,7 +68,7 @@ class LabOptions:
     dtype: Dtype = EXACT
 
     @contextmanager
-    def open(self, readings: Readings = as_sent) -> Iterator[Lab]:
+    def open(self) -> Iterator[Lab]:
         """Opens or resumes the run in `out` or the model's folder; what a user can mend ends as one line."""
         console = Console() if sys.stdout.isatty() else Console(width=PLAIN_WIDTH)
         name = chosen_model(self.model)
@@ -94,7 +93,7 @@ class LabOptions:
             try:
                 with Progress(*columns, console=console, transient=True) as progress:
                     run = Run(folder, source, self.seed, progress)
-                    yield Lab(run, source, console, self.label, self, readings=readings)
+                    yield Lab(run, source, console, self.label, self)
             finally:
                 source.close()
 
@@ -112,11 +111,11 @@ def calibrate(options: Calibrate, lab_options: LabOptions) -> None:
         lab.console.print(f"{options.setting}: {lab.setting(options.setting)}")
 
 
-def eval_app(readings: Readings = as_sent) -> typer.Typer:
-    """The command line; `readings` says in which ways the detection reads a text."""
+def eval_app() -> typer.Typer:
+    """The command line."""
 
     def measure(experiment: Experiment, options: LabOptions) -> None:
-        with options.open(readings) as lab:
+        with options.open() as lab:
             lab.measure(experiment)
 
     app = new_app("The paper's experiments on any causal language model.")

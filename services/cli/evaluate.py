@@ -14,9 +14,8 @@ def evaluate(context: typer.Context) -> None:
     _require_extras(context.args)
     # Imported here: the rest of the command line must start without torch.
     from ttmark.evaluation.cli.app import eval_app
-    from ttmark.services.text_readings import text_readings
 
-    _hand_on(eval_app(text_readings()), context)
+    _hand_on(eval_app(), context)
 
 
 def benchmark(context: typer.Context) -> None:
