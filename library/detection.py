@@ -39,7 +39,8 @@ def detect(
 def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model: Any = None) -> Any:
     """Whether a text carries the key's mark, how sure that is, and where.
 
-    A text is read as it is: the detection service also looks behind invisible and look-alike characters.
+    A text is read as it is: the detection service also looks behind invisible and look-alike characters,
+    and joins broken lines.
 
     Args:
         text: a text, its token ids, or a list of either, each of which is a question of its own.

@@ -1,4 +1,4 @@
-"""Undoes tricks with characters that a reader does not see, and keeps the way back to the original text.
+"""Undoes tricks with characters and breaks of lines that a reader does not see, and keeps the way back.
 
 What counts as a trick is documented in `docs/detection.md`, section "Normalisation". Every rule replaces a
 character by its plain form or removes it, so positions map back.
@@ -139,10 +139,11 @@ class _Draft:
 
     def join(self, places: list[int]) -> int:
         """Puts spaces for the line breaks at these places; how many."""
-        letters = list(self.text) if places else []
-        for place in places:
-            letters[place] = " "
-        self.text = "".join(letters) if places else self.text
+        if places:
+            letters = list(self.text)
+            for place in places:
+                letters[place] = " "
+            self.text = "".join(letters)
         return len(places)
 
     def expand(self, table: dict[int, str]) -> int:

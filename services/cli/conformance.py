@@ -35,6 +35,7 @@ app = typer.Typer(
 Reports = Annotated[
     list[str], typer.Argument(metavar="FOLDER_OR_FILES", help="A run's folder, or report.json, report.html.")
 ]
+Out = Annotated[Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")]
 SigningKey = Annotated[
     Path | None,
     typer.Option(
@@ -49,9 +50,7 @@ _JSONL = (".jsonl", ".gz")
 def run_conformance(
     key: Annotated[str, typer.Option(help="Key id: its primary version marks, its profile is measured.")],
     model: Annotated[str, typer.Option(help="`smollm2`, `demo`, a hub id or a folder, as it is served.")],
-    out: Annotated[
-        Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")
-    ],
+    out: Out,
     texts: Annotated[
         Path | None,
         typer.Option(
@@ -96,9 +95,7 @@ def run_conformance(
 @app.command("attacks")
 @needs("eval")
 def attack(
-    out: Annotated[
-        Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")
-    ],
+    out: Out,
     texts: Annotated[
         Path | None,
         typer.Option(

@@ -81,7 +81,8 @@ AskedKeys = Annotated[
 ]
 AskedRate = Annotated[float, typer.Option("--fpr", help="False positive rate per document.")]
 Normalize = Annotated[
-    bool, typer.Option(help="Read texts also without invisible characters and look-alike letters.")
+    bool,
+    typer.Option(help="Read texts also without invisible characters, look-alike letters and broken lines."),
 ]
 TokenizerOption = Annotated[
     Path,

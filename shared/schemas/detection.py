@@ -61,8 +61,9 @@ class DetectionRequest(StrictModel):
     )
     normalize: bool = Field(
         default=True,
-        description="Read a text that holds invisible characters, look-alike letters, stray marks or odd "
-        "white space a second time, without them. The better reading counts, corrected for the two.",
+        description="Read a text that holds invisible characters, look-alike letters, stray marks, odd "
+        "white space or broken lines a second time, without them. The better reading counts, corrected for "
+        "the two.",
     )
     case: bool = Field(
         default=False,
@@ -149,12 +150,13 @@ class CombinedRequest(DetectionRequest):
 
 
 class NormalizationReport(AnswerModel):
-    """Characters of a text that can hide a watermark, counted by kind."""
+    """Characters of a text that can hide a watermark, by accident or not, counted by kind."""
 
     invisible: int = Field(description="Zero-width and other invisible characters.")
     look_alikes: int = Field(description="Letters drawn like Latin ones among Latin letters, or styled.")
     white_space: int = Field(
-        description="Spaces and line ends other than U+0020 and U+000A, needless spaces in a line."
+        description="Spaces and line ends other than U+0020 and U+000A, needless spaces in a line, line "
+        "breaks that the width of a mail or page put into paragraphs, `>` before quoted lines."
     )
     marks: int = Field(
         default=0, description="Combining marks that no language needs on the letters where they stand."

@@ -63,7 +63,7 @@ export function hiddenNote(normalization) {
     [normalization.invisible, "invisible character", "invisible characters"],
     [normalization.look_alikes, "look-alike letter", "look-alike letters"],
     [normalization.marks ?? 0, "stray mark", "stray marks"],
-    [normalization.white_space, "unusual space or line end", "unusual spaces or line ends"],
+    [normalization.white_space, "odd space or line break", "odd spaces or line breaks"],
   ]
     .filter(([number]) => number > 0)
     .map(([number, one, many]) => `${count(number)} ${number === 1 ? one : many}`);
