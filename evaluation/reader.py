@@ -18,11 +18,26 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 
-def write_readings(texts: Iterable[str], model: str, file: Path) -> Iterator[int]:
-    """Reads the texts that the file lacks, and that begin no other one; yields how many are left.
+class ReadingModel:
+    """A causal model that reads texts, each in one pass, without a prompt, after the token that begins texts.
 
-    Each is read in one pass, without a prompt, after the token that begins texts for the model.
+    Args:
+        model: folder or hub id.
     """
+
+    def __init__(self, model: str) -> None:
+        self._reads, self._tokenizer = CausalModel(model), TextTokenizer.load(model)
+        self._start = AutoConfig.from_pretrained(model).get_text_config().bos_token_id
+
+    def read(self, text: str) -> ByteReading:
+        """What it says of the text, by bytes."""
+        encoded = self._tokenizer.encode_with_offsets(text)
+        nats = np.minimum(log_likelihood(self._reads, [self._start], encoded.ids), 0.0)
+        return ByteReading.of_tokens(byte_ends(text, encoded.offsets), nats)
+
+
+def write_readings(texts: Iterable[str], model: str, file: Path) -> Iterator[int]:
+    """Reads the texts that the file lacks, and that begin no other one; yields how many are left."""
     kept = file.read_bytes() if file.exists() else b""
     file.write_bytes(kept[: kept.rfind(b"\n") + 1])
     known = set(KnownReadings.read(file).texts)
@@ -30,12 +45,9 @@ def write_readings(texts: Iterable[str], model: str, file: Path) -> Iterator[int
     begins = {text for text, after in pairwise(sorted(asked)) if after.startswith(text)}
     missing = [text for text in asked if text not in begins | known]
     yield len(missing)
-    reads, tokenizer = CausalModel(model), TextTokenizer.load(model)
-    start = AutoConfig.from_pretrained(model).get_text_config().bos_token_id
+    reader = ReadingModel(model)
     for left, text in zip(reversed(range(len(missing))), missing, strict=True):
-        encoded = tokenizer.encode_with_offsets(text)
-        nats = np.minimum(log_likelihood(reads, [start], encoded.ids), 0.0)
-        found = ByteReading.of_tokens(byte_ends(text, encoded.offsets), nats)
+        found = reader.read(text)
         line = {"text": text, "ends": found.ends.tolist(), "logprobs": found.logprobs.tolist()}
         with file.open("ab") as lines:
             lines.write(orjson.dumps(line) + b"\n")

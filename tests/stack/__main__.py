@@ -12,12 +12,13 @@ from tests.stack.health import HealthChecks
 from tests.stack.index_settings import build_arguments
 from tests.stack.parts import Parts
 from tests.stack.podman import Podman, StackFailed, missing
+from tests.stack.small_disks import SmallDisks
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build/stack"
 PROFILE = ROOT / "deploy/docker/seccomp.json"
 LEFT_OUT = f"""\
-left out: Grafana's server and vLLM's image, which are in no package; Alertmanager; a full disk but under /tmp
+left out: Grafana's server and vLLM's image, which are in no package; Alertmanager
 in place of others: Redis and Prometheus of Debian 13
 of Compose, what Podman does not do: --build (podman build makes the images), health checks (the test runs
   them), ranges of ports (detection is asked at its containers), a seccomp profile by its text (ours is the
@@ -80,7 +81,9 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> Non
         build(podman)
     with parts.part("Compose"):
         compose = compose_command(podman)
-        checkout = Checkout(ROOT, podman.folder / "checkout", podman, compose, override)
+        disks = SmallDisks(podman.folder / "disks")
+        disks.mount()
+        checkout = Checkout(ROOT, podman.folder / "checkout", podman, compose, override + disks.override())
     with HealthChecks(podman):
         try:
             with parts.part("the guide's commands"):
@@ -92,7 +95,7 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> Non
                 print(f"  scraped: {monitoring.scraped()}; alert rules: {monitoring.rules()}")
                 print(f"  fired: TTMarkServiceDown after {monitoring.fires(podman, 'ttmark-canary-1'):.0f} s")
             with parts.part("faults"):
-                break_things(podman, client, known)
+                break_things(podman, disks, client, known)
             with parts.part("a rolling update"):
                 print(f"  {rolling.roll(podman, checkout, client, known)}")
         except StackFailed:
@@ -101,6 +104,7 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> Non
         finally:
             if not keep:
                 checkout.type("docker compose --profile '*' down --volumes --timeout 5")
+                disks.unmount()
     with parts.part("the manifests"):
         print(f"  {kube.run(podman, checkout)}")
     print(f"{LEFT_OUT}\nall: {parts.total():.1f} min")
@@ -190,7 +194,7 @@ def use(checkout: Checkout, client: Client) -> str:
     return known
 
 
-def break_things(podman: Podman, client: Client, known: str) -> None:
+def break_things(podman: Podman, disks: SmallDisks, client: Client, known: str) -> None:
     """Each fault, and what it cost.
 
     Raises:
@@ -199,7 +203,9 @@ def break_things(podman: Podman, client: Client, known: str) -> None:
     killed = ["gen", "detect", "prometheus", "canary", "redis"]
     outcomes = [faults.kill(podman, client, f"ttmark-{name}-1", known) for name in killed]
     outcomes.append(faults.store_away(podman, client, "ttmark-redis-1", known))
-    outcomes.append(faults.disk_full(podman, client, "ttmark-gen-1", "/tmp", known))
+    process = podman("inspect", "ttmark-gen-1", "--format", "{{.State.Pid}}").strip()
+    folders = {"/tmp of gen": Path(f"/proc/{process}/root/tmp"), **disks.folders()}
+    outcomes += [faults.disk_full(client, name, folder, known) for name, folder in folders.items()]
     for outcome in outcomes:
         print(
             f"  {outcome.fault}: served after {outcome.seconds:.1f} s,"

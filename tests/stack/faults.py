@@ -1,7 +1,9 @@
 """Containers that end, a store that goes away, a full disk: until when, and what was lost."""
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 
@@ -68,13 +70,32 @@ def store_away(podman: Podman, client: Client, container: str, known: str) -> Ou
     return Outcome(f"{container} stopped, and back", served, lost, unmarked + again)
 
 
-def disk_full(podman: Podman, client: Client, container: str, folder: str, known: str) -> Outcome:
-    """A small file system over a folder of a service is filled; requests go on."""
-    fill = f"dd if=/dev/zero of={folder}/full bs=1M 2>/dev/null; true"
-    podman("exec", container, "sh", "-c", fill)
+def disk_full(client: Client, name: str, folder: Path, known: str) -> Outcome:
+    """A disk is filled; what is asked meanwhile is answered with a mark or refused, and later it is answered.
+
+    Args:
+        folder: where the host sees the disk, which is a file system of its own.
+
+    Raises:
+        StackFailed: the folder lies on the host's own disk.
+    """
+    if not folder.is_mount():
+        raise StackFailed(f"{folder} is no disk of its own")
+    full, meanwhile, unmarked = folder / "full", "answered", 0
     try:
-        seconds, unmarked = served_again(client)
-        lost = int(client.verdict(known) != "watermarked")
+        with suppress(OSError), full.open("wb", buffering=0) as file:
+            while file.write(bytes(1 << 20)):
+                pass
+        try:
+            client.complete(100)
+            if client.verdict(known) != "watermarked":
+                meanwhile = "not found"
+        except httpx.HTTPError:
+            meanwhile = "refused"
+        except StackFailed:
+            unmarked = 1
     finally:
-        podman("exec", container, "rm", "-f", f"{folder}/full")
-    return Outcome(f"{folder} of {container} full", seconds, lost, unmarked)
+        full.unlink()
+    seconds, again = served_again(client)
+    lost = int(meanwhile == "not found" or client.verdict(known) != "watermarked")
+    return Outcome(f"{name} full, {meanwhile} meanwhile", seconds, lost, unmarked + again)

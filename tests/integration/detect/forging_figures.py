@@ -1,13 +1,14 @@
 """Forgery by marked answers that are cut into pieces, against one token with `detect` alone.
 
-    python -m tests.integration.detect.forging_figures FOLDER ANSWERS CARRIER [QUESTIONS] [SEEDS] [--unbound]
+    python -m tests.integration.detect.forging_figures FOLDER ANSWERS CARRIER [QUESTIONS] [SEEDS] [OPTIONS]
 
 FOLDER is SmolLM2's; ANSWERS is a file of `tests.harness.marked_answers`. CARRIER: `ids`, pieces as token ids
 after pairs of junk; `words`, as text after two words; `spaces`, as text after white space; `run`, as text,
 the beginning of an answer and then the chosen text, neither cut into pieces. Each seed forges 100 tokens,
 four alternatives a block, under one key of the pool, by pieces of one answer of that key after the other,
-the next where documents are no longer found. `--unbound`: nothing is spent. Prints what the attacker does
-not see: the standardised sum of the scores of the chosen blocks, and log10 p of their row.
+the next where documents are no longer found. `--unbound`: nothing is spent. `--reader`: SmolLM2 reads what
+is not decided without it. Prints what the attacker does not see: the standardised sum of the scores of the
+chosen blocks, and log10 p of their row.
 """
 
 import argparse
@@ -20,10 +21,10 @@ from pathlib import Path
 import numpy as np
 
 from tests.harness.marked_answers import WATERMARK, MarkedAnswer, pool, read_answers
-from tests.integration.detect.spent_figures import CALLER, RUN, backend_of
+from tests.integration.detect.spent_figures import CALLER, RUN, backend_of, examined
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detection import detect
 from ttmark.detect_service.spending import Spending
+from ttmark.evaluation.reader import ReadingModel
 from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.row_space import AnswerRule
@@ -65,6 +66,7 @@ class Asker:
     carrier: str
     chance: random.Random
     words: list[int]
+    reader: ReadingModel | None
     asked: int = 0
     said: dict[str, int] = field(default_factory=dict)
 
@@ -87,7 +89,7 @@ class Asker:
         self.asked += 1
         request = CombinedRequest(inputs=[self.dealt(candidates, marked, size)], fpr=RATE)
         counted = None if self.spending is None else await self.spending.ask(request, "combined", CALLER, RUN)
-        (result,) = detect(request, CALLER, self.backend, "figures", counted=counted).results
+        result = examined(request, self.backend, counted, self.reader)
         if self.spending is not None and counted is not None:
             await self.spending.close(CALLER, counted)
         self.said[result.verdict] = self.said.get(result.verdict, 0) + 1
@@ -128,15 +130,17 @@ def main() -> None:
     parser.add_argument("questions", type=int, nargs="?", default=2_000)
     parser.add_argument("seeds", type=int, nargs="?", default=4)
     parser.add_argument("--unbound", action="store_true")
+    parser.add_argument("--reader", action="store_true")
     options = parser.parse_args()
     tokenizer, prf_keys = TextTokenizer.load(options.folder), pool()
+    reader = ReadingModel(options.folder) if options.reader else None
     answers, words = read_answers(options.answers), words_of(tokenizer)
     for seed in range(options.seeds):
         backend = backend_of(tokenizer, prf_keys)
         rule = AnswerRule(12, 86_400.0, 0.1)
         ledger = AnswerLedger(LocalCounters(), key=bytes(32), rule=rule)
         spending = None if options.unbound else Spending(ledger, backend, lambda *_: None)
-        asker = Asker(tokenizer, backend, spending, options.carrier, random.Random(seed), words)
+        asker = Asker(tokenizer, backend, spending, options.carrier, random.Random(seed), words, reader)
         mine = [answer for answer in answers if answer.key == seed % len(prf_keys)]
         ids, used = asyncio.run(forged(asker, mine, options.questions))
         prf_key, rows = prf_keys[seed % len(prf_keys)], np.array(ids).reshape(BLOCKS, -1)

@@ -1,14 +1,15 @@
 """What honest callers lose where evidence is spent, by marked answers of SmolLM2.
 
-    python -m tests.integration.detect.spent_figures FOLDER ANSWERS [COUNT] [--spent-alone]
+    python -m tests.integration.detect.spent_figures FOLDER ANSWERS [COUNT] [--spent-alone] [--reader]
 
 FOLDER is SmolLM2's; ANSWERS is a file of `tests.harness.marked_answers`. Prints how many of the first COUNT
 a token that sees evidence finds, and one with `detect` alone, that asks about all of them in half a day.
 `--spent-alone`: asks 14 times about each of the first 100, and then about 2,000 documents of parts of them
-between other words, at 1e-2; prints how many are found. `test_honest_mails.py` asks about mails with one
-signature.
+between other words, at 1e-2; prints how many are found. `--reader`: SmolLM2 reads what is not decided
+without it. `test_honest_mails.py` asks about mails with one signature.
 """
 
+import argparse
 import asyncio
 import random
 import sys
@@ -16,20 +17,21 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from tests.harness.marked_answers import pool, read_answers
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.detection import detect
-from ttmark.detect_service.spending import Spending
+from ttmark.detect_service.detection import Detection
+from ttmark.detect_service.spending import Counted, Spending
 from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.evaluation.reader import ReadingModel
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.row_space import AnswerRule
-from ttmark.shared.schemas.detection import CombinedRequest, Document
+from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -51,6 +53,7 @@ async def verdicts(
     bound: bool,
     fpr: float | None = None,
     chance_findings: float = 0.1,
+    reader: ReadingModel | None = None,
 ) -> list[str]:
     """Of the texts, asked one after the other by one token."""
     rule = AnswerRule(12, 86_400.0, chance_findings)
@@ -59,13 +62,24 @@ async def verdicts(
     for number, text in enumerate(texts):
         request = CombinedRequest(inputs=[Document(text=text)], fpr=fpr)
         counted = await spending.ask(request, "combined", CALLER, RUN) if bound else None
-        (result,) = detect(request, CALLER, backend, "figures", counted=counted).results
+        result = examined(request, backend, counted, reader)
         if counted is not None:
             await spending.close(CALLER, counted)
         said.append(result.verdict + (" by what was said before" if result.asked_before else ""))
         if number % 500 == 499:
             print(number + 1, Counter(said), file=sys.stderr, flush=True)
     return said
+
+
+def examined(
+    request: CombinedRequest, backend: DetectionBackend, counted: Counted | None, reader: ReadingModel | None
+) -> DetectionResult:
+    """What is said of the one document of a request, after a model has read it where that may matter."""
+    state: Literal["none", "up"] = "up" if reader else "none"
+    detection = Detection(request, CALLER, backend, "figures", counted=counted, reader=state)
+    texts = detection.look()
+    (result,) = detection.answer({text: reader.read(text) for text in texts} if reader else {}).results
+    return result
 
 
 def backend_of(tokenizer: TextTokenizer, prf_keys: Sequence[bytes]) -> DetectionBackend:
@@ -96,20 +110,32 @@ def spending_and_parts(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def main() -> None:
     """Prints what is found of them, bound and unbound."""
-    arguments = [argument for argument in sys.argv[1:] if argument != "--spent-alone"]
-    folder, file, *count = arguments
-    answers = read_answers(Path(file))[: int(count[0]) if count else None]
-    backend = backend_of(TextTokenizer.load(folder), pool())
+    parser = argparse.ArgumentParser(description="What honest callers lose where evidence is spent.")
+    parser.add_argument("folder")
+    parser.add_argument("answers", type=Path)
+    parser.add_argument("count", type=int, nargs="?")
+    parser.add_argument("--spent-alone", action="store_true")
+    parser.add_argument("--reader", action="store_true")
+    options = parser.parse_args()
+    answers = read_answers(options.answers)[: options.count]
+    backend = backend_of(TextTokenizer.load(options.folder), pool())
+    reader = ReadingModel(options.folder) if options.reader else None
     texts = [answer.text for answer in answers]
-    if len(arguments) < len(sys.argv) - 1:
+    if options.spent_alone:
         questions, parts = spending_and_parts(texts[:100])
         for bound in (False, True):
-            work = verdicts(backend, questions + parts, bound=bound, fpr=1e-2, chance_findings=1e9)
+            work = verdicts(
+                backend, questions + parts, bound=bound, fpr=1e-2, chance_findings=1e9, reader=reader
+            )
             print(f"bound {bound}:", Counter(asyncio.run(work)[len(questions) :]), flush=True)
         return
     print(f"{len(answers)} answers to {len({answer.prompt for answer in answers})} prompts")
     for bound in (False, True):
-        print(f"bound {bound}:", Counter(asyncio.run(verdicts(backend, texts, bound=bound))), flush=True)
+        print(
+            f"bound {bound}:",
+            Counter(asyncio.run(verdicts(backend, texts, bound=bound, reader=reader))),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
