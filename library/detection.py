@@ -60,7 +60,8 @@ def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model:
     """
     if not 0.0 < fpr <= 0.1:
         raise ValueError(f"fpr is above 0 and at most 0.1, not {fpr}")
-    given = [text] if _is_one(text) else list(text)
+    text = _plain(text)
+    given = [text] if _is_one(text) else [_plain(one) for one in text]
     if model is not None:
         chosen = text_tokenizer(model)
         tokenizers = {chosen.fingerprint: chosen}
@@ -109,6 +110,11 @@ def _find(
     return Finding(
         "watermarked", log10_p, log10_e, fpr, len(tokens), passages, carried.share, reading is not None, shown
     )
+
+
+def _plain(ids: Any) -> Any:
+    """Arrays and tensors as lists."""
+    return ids.tolist() if hasattr(ids, "tolist") else ids
 
 
 def _is_one(text: Any) -> bool:

@@ -116,9 +116,10 @@ class Model:
             stream: an iterator of pieces of text instead; of many prompts, of (number, piece).
             chat: whether a text is a question in the model's chat template, or is continued as it is; left
                 out: a question where the model has a template.
-            options: max_new_tokens (256), temperature, top_k, top_p, min_p, repetition_penalty, do_sample,
+            options: max_new_tokens, temperature, top_k, top_p, min_p, repetition_penalty, do_sample,
                 seed, stop_strings, as in transformers; what is left out is as the model's own
-                generation_config says. Text of do_sample=False has no mark.
+                generation_config says, and 256 new tokens where that says nothing. Text of do_sample=False
+                has no mark.
 
         Raises:
             ValueError: no such option, or a value out of range.
@@ -158,7 +159,10 @@ class Model:
             ValueError: the model runs in transformers.
         """
         if isinstance(self._writer, InTransformers):
-            raise ValueError("a reader is a model that load took from a name or a folder")
+            raise ValueError(
+                "a reader is a model that load took from a name or a folder, or a function from token ids to "
+                "log-probabilities"
+            )
         return self._writer.log_probs(text_ids)
 
     def close(self) -> None:

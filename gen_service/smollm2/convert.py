@@ -36,6 +36,8 @@ def convert(gguf: Path, folder: Path, progress: Callable[[float], None] = lambda
     smollm_tokenizer(file).save(str(folder / "tokenizer.json"))
     (folder / "chat_template.jinja").write_text(file["tokenizer.chat_template"])
     _write(folder / "config.json", model_config(file))
+    # The library lets the owner alone read it; containers run as somebody else.
+    (folder / "model.safetensors").chmod((folder / "config.json").stat().st_mode)
     write_generation_config(folder)
     _write(folder / "tokenizer_config.json", tokenizer_config(file))
     card = Path(__file__).with_name("card.md").read_text()

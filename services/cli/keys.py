@@ -43,7 +43,7 @@ def create(
     tenant: Annotated[str, typer.Option(help="Who may generate and detect with the key.")] = "local",
     purpose: Annotated[Purpose | None, typer.Option("--for", help=PURPOSES)] = None,
     scheme: Annotated[
-        str | None, typer.Option(help="Watermark scheme of a profile of your own; default: synthid.")
+        str | None, typer.Option(help="Watermark scheme of a profile of your own; default: gumbel.")
     ] = None,
     block_size: Annotated[
         int | None, typer.Option(help="Tokens that are watermarked together (r), of your own; default: 2.")

@@ -19,16 +19,16 @@ PRESETS: Mapping[Purpose, Mapping[str, Any]] = {
 """Fields of a profile; what is left out has the scheme's default."""
 
 
-OWN = ("scheme", "block_size", "parameters")
-"""Fields that need a null table of their own; a key that is made with one of them starts from no preset."""
+OWN = ("scheme", "parameters")
+"""A key that is made with one of them starts from no preset."""
 
 
 def profile_fields(purpose: Purpose | None = None, **given: Any) -> dict[str, Any]:
     """The fields of a profile for a purpose, by default for answers.
 
-    `context_width` and `pool` replace the preset's. With a scheme, a block size or parameters the profile has
-    the defaults of the scheme, which is SynthID-Text if none is given, and one key. A field that is None or
-    empty is not given.
+    `block_size`, `context_width` and `pool` replace the preset's. With a scheme or parameters the profile has
+    the defaults of the scheme, which is Gumbel if none is given, and one key. A field that is None or empty
+    is not given.
 
     Raises:
         ValueError: a purpose is given beside one of them.
@@ -37,5 +37,5 @@ def profile_fields(purpose: Purpose | None = None, **given: Any) -> dict[str, An
     if fields.keys().isdisjoint(OWN):
         return {**PRESETS[purpose or Purpose.ANSWERS], **fields}
     if purpose is not None:
-        raise ValueError("a purpose chooses scheme, block size and parameters: give it alone or leave it out")
-    return {"scheme": "synthid", **fields}
+        raise ValueError("a purpose chooses scheme and parameters: give it without them or leave it out")
+    return {"scheme": "gumbel", **fields}

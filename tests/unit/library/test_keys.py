@@ -23,6 +23,14 @@ def test_a_new_key_has_the_products_profile() -> None:
     assert len(set(prf_keys)) == profile.pool == 4
 
 
+@pytest.mark.parametrize("tokens", [1, 2, 3])
+def test_a_block_size_changes_nothing_else_of_a_new_key(tokens: int) -> None:
+    tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
+    profile, _ = ttmark.Key.new(block_size=tokens).marking(tokenizer, "demo")
+    default, _ = ttmark.Key.new().marking(tokenizer, "demo")
+    assert profile == default.model_copy(update={"block_size": tokens})
+
+
 def test_a_saved_key_is_private_and_comes_back_with_its_models(tmp_path: Path, key: ttmark.Key) -> None:
     tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
     before = key.marking(tokenizer, "demo")

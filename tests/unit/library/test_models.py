@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import ttmark
 from ttmark.library.requests import generation_request
@@ -47,6 +48,13 @@ def test_token_ids_are_read_as_they_are(model: ttmark.Model, key: ttmark.Key) ->
     of_ids = ttmark.detect(model.tokenizer.encode(text), key)
     assert of_ids.log10_p == ttmark.detect(text, key).log10_p
     assert of_ids.passages[0].start_char is None
+
+
+def test_arrays_and_tensors_are_token_ids(model: ttmark.Model, key: ttmark.Key) -> None:
+    ids = model.tokenizer.encode(model.generate("The harbour", key=key, seed=4, max_new_tokens=40))
+    expected = ttmark.detect(ids, key)
+    assert ttmark.detect(np.array(ids), key) == ttmark.detect(torch.tensor(ids), key) == expected
+    assert ttmark.detect(torch.tensor([ids, ids]), key) == [expected, expected]
 
 
 def test_a_reader_that_knows_the_text_makes_the_evidence_stronger(

@@ -26,6 +26,8 @@ TEXT = "In  2024 we paid 12,345.60 € for it;\n\n  the naïve café's owner did
 
 def test_the_folder_describes_itself_and_holds_nothing_of_the_machine(smollm2_folder: Path) -> None:
     assert is_whole(smollm2_folder, read_all=True)
+    modes = {path.stat().st_mode for path in smollm2_folder.iterdir()}
+    assert len(modes) == 1, "containers read all of it, as somebody else"
     config = json.loads((smollm2_folder / "config.json").read_text())
     assert config["vocab_size"] == 49_152
     assert config["rms_norm_eps"] == 1e-5
