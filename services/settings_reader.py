@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from ttmark.services.model_folder import model_id
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_reading import Settings
 from ttmark.services.settings_values import ReadableFile, Seconds, WebAddress
@@ -32,7 +33,10 @@ class ReaderSettings(Settings):
         "`POST /v1/readings`; `vllm`, a vLLM server with `prompt_logprobs`.",
     )
     reader_model: str = Field(
-        default="", max_length=512, description="The reader's model, as TTMARK_READER_URL names it."
+        default="",
+        max_length=512,
+        description="The reader's model, as TTMARK_READER_URL names it, or as TTMARK_MODEL there does; of "
+        "several the first.",
     )
     reader_token: SecretStr | None = Field(
         default=None,
@@ -106,7 +110,8 @@ class ReaderSettings(Settings):
                 "TTMARK_READER_URL needs TTMARK_READER_MODEL: the name of the model that reads"
             )
         if self.reader_kind == "ttmark":
-            return TtmarkDialect(self.reader_model)
+            # As TTMARK_MODEL has it too, so that one value serves both.
+            return TtmarkDialect(model_id(self.reader_model.partition(",")[0].strip()))
         if self.reader_tokenizer is None:
             raise StartupError(
                 "TTMARK_READER_KIND=vllm needs TTMARK_READER_TOKENIZER: a folder with its tokenizer"

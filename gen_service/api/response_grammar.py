@@ -56,7 +56,8 @@ async def response_grammar(
         compiled = asyncio.wrap_future(model.grammars.submit(source))
         return await asyncio.wait_for(compiled, COMPILE_SECONDS)
     except SchemaRefused as error:
-        raise BadRequest(f"{field}: {error}.", param=field) from error
+        where = tools.at_fault(error) if tools else ""
+        raise BadRequest(f"{field}:{where} {error}.", param=field) from error
     except TimeoutError:
         what = "grammar" if tools is None and _schema(asked) is None else "schema"
         message = f"{field}: the {what} could not be prepared within {COMPILE_SECONDS:.0f} s."

@@ -34,7 +34,8 @@ def tool_source(
     Raises:
         SchemaRefused: the schemas are too large, all together.
     """
-    schemas = [function.parameters or NO_ARGUMENTS for function in functions]
+    # OpenAI's clients leave the type out at times; arguments are an object whatever they say.
+    schemas = [{"type": "object", **(function.parameters or NO_ARGUMENTS)} for function in functions]
     check_schemas([*schemas, answer] if answer is not None else schemas)
     tag = f"<[{tag_token}]> / ?/" if tag_token is not None else _quoted(form.tag)
     words = reasoning.no_words if reasoning else ""

@@ -11,6 +11,7 @@ from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.tool_formats import ToolFormat
 from ttmark.gen_service.api.tool_grammar import tool_source
 from ttmark.gen_service.decoding.grammar_source import GrammarSource
+from ttmark.gen_service.decoding.json_grammar import SchemaRefused
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
 from ttmark.shared.schemas.tools import Function, NamedTool, Tool, ToolChoice
 
@@ -64,6 +65,11 @@ class ToolUse:
             tag_token=self.tag_token,
             reasoning=reasoning,
         )
+
+    def at_fault(self, error: SchemaRefused) -> str:
+        """The function whose schema is refused, if it is one."""
+        number = (error.rule or "").removeprefix("call_")
+        return f' parameters of "{self.functions[int(number)].name}":' if number.isdecimal() else ""
 
     def new_id(self) -> str:
         """An id for a call."""

@@ -33,6 +33,7 @@ MAX_PATTERN_PROPERTIES = 16  # each is compared with each
 MAX_ALTERNATIVES = 300  # recursive ones take time by the square of their number, at each token
 MAX_GRAMMAR_BYTES = 2 * MAX_SCHEMA_BYTES
 _DIRECTIVE = re.compile(r"%\s*(json|regex|lark|llguidance)\b")
+_IN_A_RULE = re.compile(r"at (?P<line>\d+)\(\d+\): (?:failed to compile JSON schema: )?(?P<reason>.*)")
 _KEPT = 16
 _REHEARSALS = 2
 _REHEARSED_TOKENS = 24
@@ -56,7 +57,15 @@ _LIBRARY: Mapping[str, Callable[[str], str]] = {
 
 
 class SchemaRefused(Exception):
-    """A schema that cannot be a grammar here; the text says what in it is at fault."""
+    """A schema that cannot be a grammar here; the text says what in it is at fault.
+
+    Attributes:
+        rule: the rule that it stands in, where it is one of several in a grammar of ours.
+    """
+
+    def __init__(self, reason: str, rule: str | None = None) -> None:
+        super().__init__(reason)
+        self.rule = rule
 
 
 class TokenizerUnsuitable(Exception):
@@ -107,7 +116,7 @@ class JsonGrammars:
         matcher = LLMatcher(vocabulary, grammar, log_level=0, limits=_limits())
         matcher.compute_bitmask()  # tables of the first mask are made here, not in the engine's thread
         if matcher.is_error():
-            raise SchemaRefused(_one_line(matcher.get_error()))
+            raise _refusal(matcher.get_error(), source)
         compiled = Grammar(matcher, self._ends, source, self._spelling)
         _rehearse(compiled, vocabulary.vocab_size)
         return compiled
@@ -221,6 +230,15 @@ def _rehearse(grammar: Grammar, vocab: int) -> None:
                 state.advance([token])
     except GrammarFailed as error:
         raise SchemaRefused(_one_line(str(error))) from error
+
+
+def _refusal(error: str, source: GrammarSource) -> SchemaRefused:
+    """Without the lines of a grammar of ours that the library quotes: the caller sent a schema in it."""
+    found = _IN_A_RULE.match(error) if source.kind == "lark" else None
+    if found is None:
+        return SchemaRefused(_one_line(error))
+    rule = source.text.splitlines()[int(found["line"]) - 1].partition(":")[0]
+    return SchemaRefused(_one_line(found["reason"]), rule)
 
 
 def _one_line(error: str) -> str:

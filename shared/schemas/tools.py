@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from ttmark.shared.schemas.fields import Ignored, is_none, says
 from ttmark.shared.schemas.request_part import RequestPart
@@ -24,6 +24,13 @@ class Function(RequestPart):
         description="`true` refuses a schema with a keyword that cannot be kept to; else such keywords are "
         "left aside, and the others are kept to.",
     )
+
+    @field_validator("parameters")
+    @classmethod
+    def _an_object(cls, parameters: dict[str, Any] | None) -> dict[str, Any] | None:
+        if parameters and parameters.get("type", "object") != "object":
+            raise ValueError("must be the schema of an object: arguments are named")
+        return parameters
 
 
 class _OfFunction(RequestPart):

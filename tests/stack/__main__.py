@@ -161,13 +161,12 @@ def client_of(checkout: Checkout, model: Path | None) -> Client:
         "docker compose run --rm operator tokens create --tenant acme --scope generate --scope detect"
         " --scope detect:evidence --label stack-test"
     ).strip()
-    name = f"/models/{model.name}" if model else "demo"
     podman = checkout.podman
     return Client(
         "http://127.0.0.1:8000",
         lambda: f"http://{rolling.address(podman, 'ttmark-detect-1')}:8001",
         token,
-        name,
+        model.name if model else "demo",
     )
 
 
