@@ -1,9 +1,9 @@
 """What an experiment works with: an open run, the model that makes its texts, and a console."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 from rich.console import Console
 
@@ -29,6 +29,7 @@ class Lab:
         label: keeps the results of some options apart from those of others.
         options: of every command of the run, a dataclass; None: results name those of the experiment alone.
         command: what makes the result again that is being measured.
+        sampling: in place of what settings have, by the fields of `SamplingSetting`.
     """
 
     run: Run
@@ -37,6 +38,7 @@ class Lab:
     label: str | None = None
     options: Any = None
     command: str = ""
+    sampling: Mapping[str, float] = field(default_factory=dict)
 
     def measure(self, experiment: "Experiment") -> None:
         """Measures an experiment; its result says by which command."""
@@ -61,9 +63,17 @@ class Lab:
         return f"{experiment}-{self.label}" if self.label else experiment
 
     def setting(self, name: Setting, texts: int = CALIBRATION_TEXTS) -> SamplingSetting:
-        """The named setting; the temperature of `iso` and `iso-fresh` is found once per run."""
+        """The named setting with what was given in its place.
+
+        The temperature of `iso` and `iso-fresh` is found once per run, unless it is given.
+        """
+        return replace(self._named_setting(name, texts), **cast(Any, self.sampling))
+
+    def _named_setting(self, name: Setting, texts: int) -> SamplingSetting:
         if name in SETTINGS:
             return SETTINGS[name]
+        if "temperature" in self.sampling:
+            return replace(SETTINGS[Setting.DEFAULT], frequency_penalty=CALIBRATED[name])
         path = self.run.folder / f"calibration-{name}.json"
         setting = read_kept(path, SamplingSetting)
         if setting is None:

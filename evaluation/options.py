@@ -67,6 +67,14 @@ BlockSizes = Annotated[
 ]
 Settings = Annotated[tuple[Setting, ...], typer.Option("--setting", help="Sampling; may be repeated.")]
 OneSetting = Annotated[Setting, typer.Option(help="Sampling.")]
+Temperature = Annotated[
+    float | None, typer.Option(min=0.01, help="As given, in place of the setting's; nothing is calibrated.")
+]
+TopK = Annotated[int | None, typer.Option(min=0, help="In place of the setting's; 0 is off.")]
+NucleusP = Annotated[
+    float | None,
+    typer.Option("--nucleus", min=0.01, max=1, help="Top-p in place of the setting's; 1 is off."),
+]
 Length = Annotated[int, typer.Option(min=1, help="Length of the texts in tokens.")]
 Lengths = Annotated[tuple[int, ...], typer.Option("--length", min=1, help="In tokens; may be repeated.")]
 Human = Annotated[

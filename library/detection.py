@@ -55,11 +55,14 @@ def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model:
         A finding; of many texts a list.
 
     Raises:
+        TypeError: the text is bytes.
         ValueError: `fpr` or a token id is out of range, or the reader speaks of another number of tokens.
         TokenizerUnknown: nobody said how the text is read.
     """
     if not 0.0 < fpr <= 0.1:
         raise ValueError(f"fpr is above 0 and at most 0.1, not {fpr}")
+    if isinstance(text, bytes | bytearray | memoryview):
+        raise TypeError("a text is a str, or token ids; decode bytes first")
     text = _plain(text)
     given = [text] if _is_one(text) else [_plain(one) for one in text]
     if model is not None:
@@ -81,7 +84,7 @@ def _find(
     """The best of the tokenizers and versions, corrected for their number."""
     step, results, reaches = math.log10(len(tried)), [], []
     for tokenizer, (profile, pool) in tried:
-        tokens = tokenizer.encode(text) if isinstance(text, str) else [int(token) for token in text]
+        tokens = tokenizer.encode(text) if isinstance(text, str) else _token_ids(text, tokenizer)
         reading = (
             None if read is None or len(tokens) < 2 else Reading(np.asarray(read(tokens), dtype=np.float64))
         )
@@ -110,6 +113,13 @@ def _find(
     return Finding(
         "watermarked", log10_p, log10_e, fpr, len(tokens), passages, carried.share, reading is not None, shown
     )
+
+
+def _token_ids(ids: TokenIds, tokenizer: TextTokenizer) -> list[int]:
+    tokens = [int(token) for token in ids]
+    if any(not 0 <= token < tokenizer.vocab_size for token in tokens):
+        raise ValueError(f"token ids are from 0 to {tokenizer.vocab_size - 1}")
+    return tokens
 
 
 def _plain(ids: Any) -> Any:

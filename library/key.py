@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import ValidationError
 
 from ttmark.library.errors import KeyDetectsOnly
 from ttmark.shared.keys.export import FORMAT as EXPORTED
@@ -53,7 +54,17 @@ class Key(Confidential):
         Raises:
             ValueError: there is no such profile.
         """
-        return cls(LibraryKeyFile(secret=os.urandom(SECRET_BYTES).hex(), profile=profile_fields(**profile)))
+        fields = profile_fields(**profile)
+        try:
+            return cls(LibraryKeyFile(secret=os.urandom(SECRET_BYTES).hex(), profile=fields))
+        except ValidationError as error:
+            said = (
+                f"a profile has no field {detail['loc'][-1]!r}"
+                if detail["type"] == "extra_forbidden"
+                else detail["msg"].removeprefix("Value error, ")
+                for detail in error.errors()
+            )
+            raise ValueError("; ".join(said)) from None
 
     @classmethod
     def load(cls, path: str | Path) -> "Key":

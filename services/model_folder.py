@@ -40,8 +40,13 @@ def check_model(model: str) -> str:
 
 
 def model_id(model: str) -> str:
-    """The name under which a model is served: `demo`, `smollm2`, a folder's name, or the hub id."""
-    return Path(model).resolve().name if model not in BY_NAME and is_folder(model) else model
+    """The name under which a model is served: `demo`, `smollm2`, a folder's name, or the hub id.
+
+    What begins with / is a folder, be it one that only the generation service's container has.
+    """
+    if model.startswith("/") or (model not in BY_NAME and is_folder(model)):
+        return Path(model).resolve().name
+    return model
 
 
 def resolve_model(model: str, state: Path = STATE_FOLDER) -> Path:

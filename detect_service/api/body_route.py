@@ -10,11 +10,12 @@ from typing import Any, ClassVar, get_type_hints
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.http.auth import caller_with_scope
 from ttmark.shared.http.json_body import BODY_BYTES, LONG_BODY_BYTES, PARSED_JSON, RunLong
+from ttmark.shared.schemas.unknown_fields import unknown_fields
 
 
 class BodyRoute(APIRoute):
@@ -36,15 +37,16 @@ def body_route(
         needs = scope
 
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            adapter = TypeAdapter(get_type_hints(self.endpoint)["body"])
+            body_type = get_type_hints(self.endpoint)["body"]
+            valid = partial(_valid, body_type, TypeAdapter(body_type))
 
             async def handle(request: Request) -> Response:
                 caller = caller_with_scope(request, scope)
                 size = body_size(request)
                 if size <= LONG_BODY_BYTES:
-                    body = _valid(adapter, request)
+                    body = valid(request)
                 else:
-                    body = await run_long(request, size, partial(_shortened, shorten, adapter, request))
+                    body = await run_long(request, size, partial(_shortened, shorten, valid, request))
                 response: Response = await self.endpoint(body, caller, request)
                 return response
 
@@ -69,18 +71,26 @@ def body_size(request: Request) -> int:
     return size
 
 
-def _shortened(shorten: Callable[[Any], None], adapter: TypeAdapter[Any], request: Request) -> Any:
+def _shortened(shorten: Callable[[Any], None], valid: Callable[[Request], Any], request: Request) -> Any:
     shorten(request.scope["state"].get(PARSED_JSON))
-    return _valid(adapter, request)
+    return valid(request)
 
 
-def _valid(adapter: TypeAdapter[Any], request: Request) -> Any:
+def _valid(body_type: type[BaseModel], adapter: TypeAdapter[Any], request: Request) -> Any:
     state = request.scope["state"]
     if PARSED_JSON not in state:
         raise RequestValidationError([{"type": "missing", "loc": ("body",), "msg": "Field required"}])
     try:
         return adapter.validate_python(state[PARSED_JSON])
     except ValidationError as error:
-        raise RequestValidationError(
-            [{**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_url=False)]
-        ) from None
+        problems = [
+            {**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_url=False)
+        ]
+        # A misspelt field is missing, too: its name comes first, beside the one that is meant.
+        unknown = next(unknown_fields(body_type, state[PARSED_JSON]), None)
+        if unknown is not None:
+            problems = [
+                {"type": "unknown", "loc": ("body", unknown.path), "msg": unknown.message},
+                *(one for one in problems if one["loc"][-1] != unknown.name),
+            ]
+        raise RequestValidationError(problems) from None

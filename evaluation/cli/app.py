@@ -26,11 +26,14 @@ from ttmark.evaluation.options import (
     Dtype,
     Label,
     Model,
+    NucleusP,
     OneSetting,
     Out,
     Prompts,
     Seed,
+    Temperature,
     Threads,
+    TopK,
     chosen_model,
     chosen_prompts,
     model_path,
@@ -66,6 +69,9 @@ class LabOptions:
     threads: Threads = None
     batch: Batch = 32
     dtype: Dtype = EXACT
+    temperature: Temperature = None
+    top_k: TopK = None
+    nucleus: NucleusP = None
 
     @contextmanager
     def open(self) -> Iterator[Lab]:
@@ -93,9 +99,13 @@ class LabOptions:
             try:
                 with Progress(*columns, console=console, transient=True) as progress:
                     run = Run(folder, source, self.seed, progress)
-                    yield Lab(run, source, console, self.label, self)
+                    yield Lab(run, source, console, self.label, self, sampling=self._sampling())
             finally:
                 source.close()
+
+    def _sampling(self) -> dict[str, float]:
+        given = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.nucleus}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

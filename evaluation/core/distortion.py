@@ -49,7 +49,7 @@ def theorem_table(joints: int, seed: int) -> Table:
         slack = [_slack(*_joint(name, rng)) for _ in range(joints)]
         rows.append([name, f"{joints:,}", f"{min(slack):.2e}", f"{np.median(slack):.3f}"])
     return table_of(
-        "Theorem 2", ["joints", "number", "least f(P12) − (f(P1) + E f(P2|1))/√2", "median"], rows
+        "Theorem 2", ["joints", "number", "least f(P12) − (f(P1) + E f(P2 given 1))/√2", "median"], rows
     )
 
 

@@ -142,4 +142,6 @@ class GenerationBackend:
         try:
             return self.models[model_id]
         except KeyError:
-            raise ModelNotFound("There is no such model; GET /v1/models lists them.", param="model") from None
+            near = next((name for name in self.models if name.lower() == model_id.lower()), None)
+            hint = f"did you mean {near!r}?" if near else "GET /v1/models lists them."
+            raise ModelNotFound(f"There is no such model; {hint}", param="model") from None

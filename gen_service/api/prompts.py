@@ -75,9 +75,11 @@ async def chat_prompt(
 
     Raises:
         UnsupportedFeature: the tokenizer has no chat template.
-        BadRequest: the template refuses the conversation, or a message may not hold a control token.
+        BadRequest: the template refuses the conversation, a message may not hold a control token, or a tool's
+            result answers no call.
         ContextLengthExceeded: it is too long whatever its tokens are.
     """
+    _check_results(messages, field)
     messages = [_seen(message, label) for message in messages]
     if model.conversations is None:
         raise UnsupportedFeature(
@@ -144,6 +146,17 @@ def check_room(prompt_tokens: int, max_tokens: int, context_length: int, field: 
             f"is {max_tokens}, together {counted(over, 'token')} over.",
             param=field,
         )
+
+
+def _check_results(messages: Sequence[ChatMessage], field: str) -> None:
+    called: set[str] = set()
+    for message in messages:
+        called.update(call.id for call in message.tool_calls or ())
+        if message.role == "tool" and message.tool_call_id not in called:
+            wrong = str(message.tool_call_id)[:64]
+            raise BadRequest(
+                f"{field}: a tool's result is for the call {wrong!r}, which nobody made before.", param=field
+            )
 
 
 def _characters(message: ChatMessage) -> int:

@@ -83,7 +83,7 @@ def _of_chat(name: str, text: str) -> Iterator[str]:
         chat = json.loads(text)
         for message in chat["messages"]:
             if message["role"] == _WRITER:
-                yield _text_of(message["content"])
+                yield _text_of(message.get("content"))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise StartupError(
             f"{name}: not a chat in JSON, an object with `messages` of role and content"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from itertools import pairwise
 from typing import Any
 
 from fastapi import FastAPI
@@ -174,7 +175,7 @@ def _install_error_handlers(app: FastAPI, render: ErrorRenderer) -> None:
         return render(InvalidFields(_problems(error)), request.scope)
 
     async def on_http_exception(request: Request, error: Any) -> Response:
-        found = _from_http_exception(error)
+        found = _from_http_exception(error, request.url.path)
         if isinstance(found, MethodNotAllowed):
             found.headers["Allow"] = ", ".join(sorted(_methods(request.app.routes, request.scope)))
         return render(found, request.scope)
@@ -192,9 +193,14 @@ def _problems(error: RequestValidationError) -> list[FieldProblem]:
 
 
 def _path(location: tuple[int | str, ...]) -> str:
-    """`("body", "messages", 0, "role")` as `messages[0].role`."""
+    """`("body", "messages", 0, "role")` as `messages[0].role`.
+
+    Where a part is one of several kinds, the kind stands in the location too, before a field of its name.
+    """
     path = ""
-    for part in location[1:]:
+    for before, part in pairwise(location):
+        if part == before:
+            continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path
 
@@ -217,10 +223,11 @@ def _methods(routes: Iterable[BaseRoute], scope: Scope) -> set[str]:
     return methods
 
 
-def _from_http_exception(error: HTTPException) -> ServiceError:
+def _from_http_exception(error: HTTPException, path: str) -> ServiceError:
     headers = dict(error.headers or {})
     if error.status_code == 404:
-        return NotFound("There is no such route.", headers=headers)
+        hint = "." if path.startswith("/v1/") else "; those of the API begin with /v1."
+        return NotFound(f"There is no such route{hint}", headers=headers)
     if error.status_code == 405:
         return MethodNotAllowed("The route does not have this method.", headers=headers)
     if error.status_code < 500:

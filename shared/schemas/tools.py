@@ -17,7 +17,9 @@ class Function(RequestPart):
     name: FunctionName
     description: str | None = Field(default=None, description="For the model.")
     parameters: dict[str, Any] | None = Field(
-        default=None, description="JSON schema of the arguments, an object; by default there are none."
+        default=None,
+        description="JSON schema of the arguments, an object; by default there are none.",
+        json_schema_extra={"properties": {"type": {"const": "object"}}},
     )
     strict: bool | None = Field(
         default=None,

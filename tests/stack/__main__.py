@@ -93,6 +93,7 @@ def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> Non
                 known = use(checkout, client)
             with parts.part("Prometheus"):
                 print(f"  scraped: {monitoring.scraped()}; alert rules: {monitoring.rules()}")
+                monitoring.live_check_passes()
                 print(f"  fired: TTMarkServiceDown after {monitoring.fires(podman, 'ttmark-canary-1'):.0f} s")
             with parts.part("faults"):
                 break_things(podman, disks, client, known)

@@ -27,8 +27,9 @@ class Client:
         self._http.close()
 
     def complete(self, tokens: int = 200, seed: int | None = None) -> dict[str, Any]:
-        """A completion, which has to be marked."""
+        """A completion, which has to be marked; it does not end early, as short ones have no mark."""
         body = {"model": self.model, "prompt": PROMPT, "max_tokens": tokens, "top_k": 50, "temperature": 1.0}
+        body["ignore_eos"] = True
         answer = self._http.post(f"{self.gen}/v1/completions", json=body | ({"seed": seed} if seed else {}))
         answer.raise_for_status()
         document: dict[str, Any] = answer.json()

@@ -27,6 +27,15 @@ def scraped() -> dict[str, int]:
     return _wait(up, "targets that are up")
 
 
+def live_check_passes() -> None:
+    """Waits for a run of the live check in which all was well.
+
+    Raises:
+        StackFailed: there is none.
+    """
+    _wait(lambda: _query('ttmark_canary_runs_total{outcome="ok"} > 0') or None, "a live check that passes")
+
+
 def rules() -> int:
     """How many alert rules were loaded."""
     groups = httpx.get(f"{URL}/api/v1/rules", params={"type": "alert"}).json()["data"]["groups"]

@@ -100,7 +100,24 @@ BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"tools": [{"type": "function"}]}, (400, INVALID, "tools[0].function")),
     ({"functions": [{}]}, (400, INVALID, "functions")),
     ({"response_format": {"type": "gramar"}}, (400, INVALID, "response_format")),
+    (
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}},
+        (400, INVALID, "response_format.json_schema.name"),
+    ),
     ({"modalities": ["audio"]}, (400, INVALID, "modalities")),
+    (
+        {
+            "messages": [
+                {"role": "user", "content": "a"},
+                {"role": "tool", "tool_call_id": "b", "content": "c"},
+            ]
+        },
+        (400, INVALID, "messages"),
+    ),
+    (
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "string"}}}]},
+        (400, INVALID, "tools[0].function.parameters"),
+    ),
     ({"tool_choice": "required"}, (400, INVALID, "tool_choice")),
     (
         {"tool_choice": {"type": "function", "function": {"name": "f"}}},
@@ -125,6 +142,7 @@ BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"input": []}, (400, INVALID, "input")),
     ({"input": [{"role": "tool", "content": "a"}]}, (400, INVALID, "input[0].role")),
     ({"input": [{"type": "function_call_output", "output": "b"}]}, (400, INVALID, "input")),
+    ({"input": [{"type": "function_call_output", "call_id": "a", "output": "b"}]}, (400, INVALID, "input")),
     ({"input": [{"type": "function_call", "call_id": "a", "name": "b"}]}, (400, INVALID, "input")),
     (
         {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "a"}]}]},
@@ -242,10 +260,10 @@ def test_numbers_appear_in_the_message_about_the_context_length(fake: Any) -> No
     ],
 )
 def test_a_full_context_is_said_before_a_stream_begins_with_the_tokens_over(
-    service: Any, path: str, change: dict[str, Any], said: str
+    engine_service: Any, path: str, change: dict[str, Any], said: str
 ) -> None:
     good = {"/v1/completions": GOOD_COMPLETION, "/v1/responses": GOOD_RESPONSE}.get(path, GOOD_CHAT)
-    answer = service.http().post(path, json=good | change | {"stream": True})
+    answer = engine_service.http().post(path, json=good | change | {"stream": True})
     assert answer.headers["Content-Type"] == "application/json"
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (400, "context_length_exceeded")

@@ -59,6 +59,7 @@ def run(service: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run
         {"role": "assistant", "content": "Hello."},
         {"role": "assistant", "content": [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo!"}]},
         {"role": "assistant", "content": None},
+        {"role": "assistant", "tool_calls": []},
     ]
     Path("chat.json").write_text(json.dumps({"model": "m", "messages": chat}))
     Path("bad.json").write_text('{"messages": ["hello"]}')
@@ -72,12 +73,13 @@ def test_files_in_order_and_what_a_model_wrote_in_a_chat_are_one_question(run: R
     assert result.exit_code == 3
     (asked,) = service.asked
     assert asked["conversation"] is True
-    assert [one["text"] for one in asked["inputs"]] == ["first", "Hello.", "Hello!", "", "second"]
+    assert [one["text"] for one in asked["inputs"]] == ["first", "Hello.", "Hello!", "", "", "second"]
     assert [one["id"] for one in asked["inputs"]] == [
         "b.txt",
         "chat.json #1",
         "chat.json #2",
         "chat.json #3",
+        "chat.json #4",
         "a.txt",
     ]
 

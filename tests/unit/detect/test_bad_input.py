@@ -49,6 +49,16 @@ async def test_a_malformed_body_is_a_problem(service, body: bytes, status: int) 
         assert response.headers["content-type"] == "application/problem+json"
 
 
+async def test_a_misspelt_field_is_named_first_beside_the_one_that_is_meant(service) -> None:
+    for body, message in (
+        ({"input": [{"text": "a"}]}, "Unknown field 'input'; did you mean 'inputs'?"),
+        ({"inputs": [{"txt": "a"}]}, "Unknown field 'inputs[0].txt'; did you mean 'inputs[0].text'?"),
+    ):
+        response = await service.client.post("/v1/detect", json=body, headers=service.headers())
+        assert response.status_code == 422
+        assert message in response.json()["detail"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,8 +1,13 @@
 """Finding a temperature."""
 
+from typing import Any, cast
+
 import pytest
+from rich.console import Console
 
 from ttmark.evaluation.calibration import solve_falling
+from ttmark.evaluation.cells import SamplingSetting, Setting
+from ttmark.evaluation.lab import Lab
 
 
 @pytest.mark.parametrize("target", [-0.5, -1.3, -5.0, -9.0])
@@ -25,3 +30,10 @@ def test_few_values_are_asked_for() -> None:
 
     assert solve_falling(steep, -5.02) == pytest.approx(0.6, abs=0.01)
     assert len(asked) <= 4
+
+
+def test_sampling_that_is_given_is_used_as_it_is_and_nothing_is_calibrated() -> None:
+    nothing = cast(Any, None)
+    lab = Lab(nothing, nothing, Console(), sampling={"temperature": 0.57, "top_k": 20})
+    assert lab.setting(Setting.ISO) == SamplingSetting(20, 0.95, 0.57)
+    assert lab.setting(Setting.CHAT) == SamplingSetting(20, 0.9, 0.57)

@@ -53,9 +53,11 @@ async def test_an_unforeseen_exception_is_a_generic_500_without_its_message_or_t
 
 
 async def test_an_unknown_route_is_a_404(client: httpx.AsyncClient, code_of: Code) -> None:
-    response = await client.get("/v1/nowhere")
-    assert response.status_code == 404
-    assert code_of(response) == "not_found"
+    for path, hint in (("/v1/nowhere", False), ("/chat/completions", True)):
+        response = await client.get(path)
+        assert response.status_code == 404
+        assert code_of(response) == "not_found"
+        assert ("begin with /v1" in response.text) is hint
 
 
 async def test_a_method_that_a_route_lacks_is_a_405_that_names_the_others(

@@ -1,8 +1,10 @@
 """Keys of the library: private files, and the way into a key store and out of it."""
 
 import json
+import re
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,18 @@ def test_a_block_size_changes_nothing_else_of_a_new_key(tokens: int) -> None:
     profile, _ = ttmark.Key.new(block_size=tokens).marking(tokenizer, "demo")
     default, _ = ttmark.Key.new().marking(tokenizer, "demo")
     assert profile == default.model_copy(update={"block_size": tokens})
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ({"scheme": "syntid"}, "unknown scheme 'syntid'; known: synthid, dipmark, mcmark, gumbel"),
+        ({"blocksize": 3}, "a profile has no field 'blocksize'"),
+    ],
+)
+def test_a_wrong_field_is_one_line(field: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        ttmark.Key.new(**field)
 
 
 def test_a_saved_key_is_private_and_comes_back_with_its_models(tmp_path: Path, key: ttmark.Key) -> None:

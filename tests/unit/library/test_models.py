@@ -57,6 +57,13 @@ def test_arrays_and_tensors_are_token_ids(model: ttmark.Model, key: ttmark.Key) 
     assert ttmark.detect(torch.tensor([ids, ids]), key) == [expected, expected]
 
 
+def test_what_is_no_text_of_the_model_is_refused(model: ttmark.Model, key: ttmark.Key) -> None:
+    with pytest.raises(TypeError, match="decode bytes"):
+        ttmark.detect(b"A file that was opened for its bytes.", key, model=model)
+    with pytest.raises(ValueError, match="token ids are from 0 to"):
+        ttmark.detect([model.tokenizer.vocab_size] * 40, key, model=model)
+
+
 def test_a_reader_that_knows_the_text_makes_the_evidence_stronger(
     model: ttmark.Model, key: ttmark.Key
 ) -> None:
