@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-_VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::-([^${}]*))?\}")
 
 Environment = dict[str, str]
 
@@ -23,10 +23,22 @@ def compose_environment(service: str, dotenv: Mapping[str, str]) -> Environment:
     described: dict[str, Any] = _documents(ROOT / "docker-compose.yml")[0]["services"][service]
     named = any(file["path"] == ".env" for file in described.get("env_file", []))
     own = {
-        name: _VARIABLE.sub(lambda match: dotenv.get(match[1]) or match[2] or "", str(value))
-        for name, value in described.get("environment", {}).items()
+        name: interpolated(str(value), dotenv)[0] for name, value in described.get("environment", {}).items()
     }
     return {**(dotenv if named else {}), **own}
+
+
+def interpolated(text: str, values: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """A text as Compose reads it, and its variables with their defaults; one may stand in a default."""
+    defaults: dict[str, str] = {}
+
+    def value(match: re.Match[str]) -> str:
+        defaults[match[1]] = match[2] or ""
+        return values.get(match[1]) or match[2] or ""
+
+    while _VARIABLE.search(text):
+        text = _VARIABLE.sub(value, text)
+    return text, defaults
 
 
 def pod_environment(workload: str, added: Mapping[str, str]) -> Environment:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.harness.container_environment import interpolated
+
 ROOT = Path(__file__).resolve().parents[3]
-_VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::-([^}]*))?\}")
 
 
 @pytest.fixture(scope="session")
@@ -25,14 +26,14 @@ def compose_text() -> str:
 @pytest.fixture(scope="session")
 def compose(compose_text: str) -> dict[str, Any]:
     """The Compose file as Compose reads it without a .env: merged, variables replaced by their defaults."""
-    document: dict[str, Any] = yaml.safe_load(_VARIABLE.sub(lambda match: match[2] or "", compose_text))
+    document: dict[str, Any] = yaml.safe_load(interpolated(compose_text, {})[0])
     return document
 
 
 @pytest.fixture(scope="session")
 def compose_variables(compose_text: str) -> dict[str, str]:
     """Every variable that the Compose file reads, with its default."""
-    return {match[1]: match[2] or "" for match in _VARIABLE.finditer(compose_text)}
+    return interpolated(compose_text, {})[1]
 
 
 @pytest.fixture(scope="session")
