@@ -83,7 +83,7 @@ def _valid(body_type: type[BaseModel], adapter: TypeAdapter[Any], request: Reque
     try:
         return adapter.validate_python(state[PARSED_JSON])
     except ValidationError as error:
-        problems = [
+        problems: list[dict[str, Any]] = [
             {**problem, "loc": ("body", *problem["loc"])} for problem in error.errors(include_url=False)
         ]
         # A misspelt field is missing, too: its name comes first, beside the one that is meant.
