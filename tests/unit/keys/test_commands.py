@@ -59,7 +59,7 @@ def test_the_life_of_a_key_from_the_command_line(folder: Path) -> None:
     assert created.exit_code == 0, created.output
     document = json.loads(created.stdout)
     assert document["versions"][0]["state"] == "primary"
-    assert document["profile_id"].startswith("synthid-r2-")
+    assert document["profile_id"].startswith("gumbel-r2-")
     for command, expected in (
         ("rotate k", ["primary", "pending"]),
         ("promote k 2", ["active", "primary"]),
@@ -106,14 +106,17 @@ def test_a_purpose_chooses_the_profile_and_options_replace_its_fields(
     folder: Path, purpose: Purpose | None
 ) -> None:
     of_purpose = f"--for {purpose}" if purpose else ""
-    plain, changed = created(f"a {of_purpose}"), created(f"b {of_purpose} --pool 5 --context-width 3")
+    plain, changed = (
+        created(f"a {of_purpose}"),
+        created(f"b {of_purpose} --pool 5 --context-width 3 --block-size 1"),
+    )
     preset = PRESETS[purpose or Purpose.ANSWERS]
     assert preset.items() <= plain.items()
     assert plain.get("pool", 1) == preset.get("pool", 1)
-    assert changed == {**plain, "pool": 5, "context_width": 3}
+    assert changed == {**plain, "pool": 5, "context_width": 3, "block_size": 1}
 
 
-@pytest.mark.parametrize("own", ["--scheme synthid", "--block-size 2", "--param depth=30"])
+@pytest.mark.parametrize("own", ["--scheme synthid", "--scheme synthid --param depth=30"])
 def test_a_profile_of_ones_own_starts_from_the_defaults_of_the_scheme(folder: Path, own: str) -> None:
     assert created(f"a {own}") == {
         **created("b --scheme synthid --block-size 2 --context-width 4 --param depth=30 --pool 1"),
