@@ -81,10 +81,17 @@ def detect(text: Any, key: Key, *, fpr: float = 1e-5, reader: Any = None, model:
 def _find(
     text: str | TokenIds, tried: Sequence[tuple[TextTokenizer, Variant]], fpr: float, read: Reader | None
 ) -> Finding:
-    """The best of the tokenizers and versions, corrected for their number."""
+    """The best of the tokenizers and versions, corrected for their number; ids beyond one are not its."""
+    if not isinstance(text, str):
+        text = [int(token) for token in text]
+        most = max((tokenizer.vocab_size for tokenizer, _ in tried), default=0)
+        low, high = min(text, default=0), max(text, default=0)
+        if low < 0 or high >= most:
+            raise ValueError(f"token ids are from 0 to {most - 1}")
+        tried = [one for one in tried if high < one[0].vocab_size]
     step, results, reaches = math.log10(len(tried)), [], []
     for tokenizer, (profile, pool) in tried:
-        tokens = tokenizer.encode(text) if isinstance(text, str) else _token_ids(text, tokenizer)
+        tokens = tokenizer.encode(text) if isinstance(text, str) else text
         reading = (
             None if read is None or len(tokens) < 2 else Reading(np.asarray(read(tokens), dtype=np.float64))
         )
@@ -113,13 +120,6 @@ def _find(
     return Finding(
         "watermarked", log10_p, log10_e, fpr, len(tokens), passages, carried.share, reading is not None, shown
     )
-
-
-def _token_ids(ids: TokenIds, tokenizer: TextTokenizer) -> list[int]:
-    tokens = [int(token) for token in ids]
-    if any(not 0 <= token < tokenizer.vocab_size for token in tokens):
-        raise ValueError(f"token ids are from 0 to {tokenizer.vocab_size - 1}")
-    return tokens
 
 
 def _plain(ids: Any) -> Any:

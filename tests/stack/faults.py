@@ -95,7 +95,7 @@ def disk_full(client: Client, name: str, folder: Path, known: str) -> Outcome:
         except StackFailed:
             unmarked = 1
     finally:
-        full.unlink()
+        full.unlink(missing_ok=True)
     seconds, again = served_again(client)
     lost = int(meanwhile == "not found" or client.verdict(known) != "watermarked")
     return Outcome(f"{name} full, {meanwhile} meanwhile", seconds, lost, unmarked + again)

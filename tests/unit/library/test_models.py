@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 import ttmark
 from ttmark.library.requests import generation_request
 from ttmark.library.sampling import sampling_params
+from ttmark.shared.tokenization import TextTokenizer
 
 LIGHTHOUSE = "The old lighthouse stood"
 OPTIONS: dict[str, Any] = {"temperature": 0.9, "top_k": 50, "top_p": 0.95}
@@ -62,6 +65,12 @@ def test_what_is_no_text_of_the_model_is_refused(model: ttmark.Model, key: ttmar
         ttmark.detect(b"A file that was opened for its bytes.", key, model=model)
     with pytest.raises(ValueError, match="token ids are from 0 to"):
         ttmark.detect([model.tokenizer.vocab_size] * 40, key, model=model)
+
+
+def test_token_ids_are_tried_with_the_tokenizers_that_have_them(model: ttmark.Model, key: ttmark.Key) -> None:
+    key.remember(TextTokenizer(Tokenizer(WordLevel({"a": 0, "b": 1}, unk_token="a"))), "small")
+    text = model.generate(LIGHTHOUSE, key=key, max_new_tokens=60, seed=2, **OPTIONS)
+    assert ttmark.detect(model.tokenizer.encode(text), key)
 
 
 def test_a_reader_that_knows_the_text_makes_the_evidence_stronger(
