@@ -9,11 +9,12 @@ from tests.stack.podman import Podman, StackFailed
 PYTHON_NAMES = ("docker.io/library/python:3.11.13-slim-bookworm", "docker.io/library/python:3.11.13-bookworm")
 REDIS_NAME = "docker.io/library/redis:8.2.1-alpine"
 PROMETHEUS_NAME = "docker.io/prom/prometheus:v3.5.0"
+ALERTMANAGER_NAME = "docker.io/prom/alertmanager:v0.28.1"
 
 # Python 3.11 is Debian 12's. Redis is Debian 13's, for that of 12 has no WAITAOF.
 SYSTEMS = {
     "python": ("bookworm", "python3,python3-venv,ca-certificates"),
-    "services": ("trixie", "redis-server,prometheus,ca-certificates"),
+    "services": ("trixie", "redis-server,prometheus,prometheus-alertmanager,ca-certificates"),
 }
 RECIPES = {
     PYTHON_NAMES[0]: "FROM localhost/base-python\nRUN ln -s python3 /usr/bin/python\n",
@@ -29,6 +30,11 @@ RECIPES = {
         "FROM localhost/base-services\n"
         "RUN mkdir -p /prometheus && chown 65534:65534 /prometheus\n"
         'ENTRYPOINT ["/usr/bin/prometheus"]\n'
+    ),
+    ALERTMANAGER_NAME: (
+        "FROM localhost/base-services\n"
+        "RUN mkdir -p /alertmanager && chown 65534:65534 /alertmanager\n"
+        'ENTRYPOINT ["/usr/bin/prometheus-alertmanager"]\n'
     ),
 }
 

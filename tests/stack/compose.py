@@ -21,7 +21,7 @@ arguments=()
 for argument in "$@"; do [ "$argument" = --build ] || arguments+=("$argument"); done
 exec {compose} "${{arguments[@]}}"
 """
-WITHOUT_GRAFANA = "services:\n  grafana: {profiles: [left-out]}\n  alertmanager: {profiles: [left-out]}\n"
+WITHOUT_GRAFANA = "services:\n  grafana: {profiles: [left-out]}\n"
 
 
 class Checkout:

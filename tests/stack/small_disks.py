@@ -11,6 +11,7 @@ DISKS = {
     "detect-state": (16, "uid=10001"),
     "audit": (64, "uid=10001"),
     "prometheus": (512, "uid=65534"),
+    "alertmanager": (16, "uid=65534"),
 }
 """MiB and owner of each volume that a service writes to. Prometheus reserves 128 MiB at a time."""
 
