@@ -13,6 +13,22 @@ from pydantic import BaseModel
 from ttmark.shared.schemas.request_part import ClosedPart, RequestPart
 
 _LONGEST_NAME = 64
+_ELSEWHERE = {
+    "messages": ("input",),
+    "input": ("messages", "prompt", "inputs"),
+    "prompt": ("messages", "input"),
+    "instructions": ("messages",),
+    "response_format": ("text.format",),
+    "structured_outputs": ("text.format",),
+    "guided_json": ("text.format",),
+    "text": ("response_format",),
+    "function": ("name",),
+    "name": ("function.name",),
+    "description": ("function.description",),
+    "parameters": ("function.parameters",),
+    "strict": ("function.strict", "json_schema.strict"),
+}
+"""What one of OpenAI's APIs calls a field, and where the others have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +115,8 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
     plain = name.replace("_", "").lower()
     same = (other for other in known if other.replace("_", "") == plain)
     longer = (other for other in known if set(name.split("_")) < set(other.split("_")))
-    return next(chain(same, longer, get_close_matches(name, known, n=1, cutoff=0.7)), None)
+    elsewhere = (other for other in _ELSEWHERE.get(name, ()) if other.partition(".")[0] in known)
+    return next(chain(same, elsewhere, longer, get_close_matches(name, known, n=1, cutoff=0.7)), None)
 
 
 def _meant(parts: Sequence[type[BaseModel]], value: dict[str, Any]) -> type[BaseModel] | None:

@@ -1,4 +1,4 @@
-"""docs/frameworks.md, taken literally: each block runs against the service with the real package.
+"""docs/frameworks.md and agents.md, taken literally: each block runs against the service.
 
 `make frameworks` installs the packages; what is not installed is skipped and named.
 """
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[3]
 FRAMEWORKS = ROOT / ".frameworks"
 ADDRESS = "http://127.0.0.1:8000"
+DETECTION = "http://127.0.0.1:8001"
 HAS = "import sys; from importlib.util import find_spec as f; sys.exit(not all(map(f, sys.argv[1:])))"
 MARKED = r"\b(watermarked|partial|unwatermarked)\b"
 ROUTER = """
@@ -51,7 +52,8 @@ SAID = {
     "LlamaIndex": MARKED,
     "LiteLLM": rf"(?s){MARKED}\s+{MARKED}",
     "instructor": "kind='(bird|cat|dog)'",
-    "Pydantic AI": "kind='(bird|cat|dog)'",
+    "Pydantic AI": rf"(?s){MARKED}.*kind='(bird|cat|dog)'",
+    "An agent from start to end": rf"(?s){MARKED}.*{MARKED}.*\b(watermarked|not_detected|too_short)\n$",
 }
 
 
@@ -66,7 +68,7 @@ class Block(NamedTuple):
 
 def blocks() -> list[Block]:
     found = []
-    page = (ROOT / "docs/frameworks.md").read_text()
+    page = "\n".join((ROOT / "docs" / name).read_text() for name in ("frameworks.md", "agents.md"))
     for heading, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE):
         for number, (language, code) in enumerate(re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL)):
             found.append(Block(heading, language, number, code))
@@ -93,7 +95,8 @@ def up(tmp_path_factory: pytest.TempPathFactory, smollm2_folder: Path) -> Iterat
 
 def here(block: Block, up: Up) -> str:
     assert ADDRESS in block.code
-    return block.code.replace(ADDRESS, f"http://127.0.0.1:{up.gen_port}")
+    code = block.code.replace(ADDRESS, f"http://127.0.0.1:{up.gen_port}")
+    return code.replace(DETECTION, f"http://127.0.0.1:{up.detect_port}")
 
 
 def python_for(code: str) -> str:
