@@ -20,8 +20,8 @@ PROFILE = ROOT / "deploy/docker/seccomp.json"
 LEFT_OUT = f"""\
 left out: Grafana's server and vLLM's image, which are in no package
 in place of others: Redis, Prometheus and Alertmanager of Debian 13
-of Compose, what Podman does not do: --build (podman build makes the images), health checks (the test runs
-  them), ranges of ports (detection is asked at its containers), a seccomp profile by its text (ours is the
+of Compose, what Podman does not do: --build (podman build makes the images), ids of networks (`run` gets
+  --no-deps, or Redis would be made anew), health checks (the test runs them), ranges of ports (detection is asked at its containers), a seccomp profile by its text (ours is the
   engine's own for our services; the others run without one)
 of the manifests, what `podman kube play` does not do: {kube.NOT_PLAYED}"""
 OVERRIDE = """\

