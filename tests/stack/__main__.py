@@ -21,8 +21,9 @@ LEFT_OUT = f"""\
 left out: Grafana's server and vLLM's image, which are in no package
 in place of others: Redis, Prometheus and Alertmanager of Debian 13
 of Compose, what Podman does not do: --build (podman build makes the images), ids of networks (`run` gets
-  --no-deps, or Redis would be made anew), health checks (the test runs them), ranges of ports (detection is asked at its containers), a seccomp profile by its text (ours is the
-  engine's own for our services; the others run without one)
+  --no-deps, or Redis would be made anew), health checks (the test runs them), ranges of ports (detection is
+  asked at its containers), a seccomp profile by its text (ours is the engine's own for our services; the
+  others run without one)
 of the manifests, what `podman kube play` does not do: {kube.NOT_PLAYED}"""
 OVERRIDE = """\
 x-ours: &ours {security_opt: !override ["no-new-privileges:true"]}
