@@ -13,8 +13,8 @@ from ttmark.detect_service.pipeline import Finding
 from ttmark.detect_service.rows import DocumentRows
 from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.keys.unlocked import UnlockedKey
-from ttmark.shared.limits.answer_ledger import Standing, short
 from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
+from ttmark.shared.limits.spent_evidence import Standing, short
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError
 from ttmark.shared.watermark.detectors.positions import position_scores
 from ttmark.shared.watermark.prf import key_lanes

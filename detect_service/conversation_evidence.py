@@ -13,7 +13,7 @@ from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
-from ttmark.shared.watermark.likelihood.passes import log10_mean
+from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from ttmark.shared.limits.row_space import Reason, Refusal
 from ttmark.shared.schemas.detected import DetectedKey
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult
 from ttmark.shared.schemas.detection_combined import CombinedResult, ConversationMessage, ReaderState
-from ttmark.shared.watermark.likelihood.passes import log10_mean
+from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 
 NAME = "conversation"
 

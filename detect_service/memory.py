@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.limits.answer_ledger import Keepsake, short
 from ttmark.shared.limits.row_space import Names
+from ttmark.shared.limits.spent_evidence import Keepsake, short
 
 # Rows of a memory; of a passage that has more the first count.
 MOST_ROWS = 4096

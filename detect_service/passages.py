@@ -10,7 +10,7 @@ from ttmark.detect_service.pipeline import Finding, FoundSegment
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection_combined import MarkedShare
 from ttmark.shared.watermark.detectors.segments import disjoint
-from ttmark.shared.watermark.likelihood.carried import find_carried
+from ttmark.shared.watermark.likelihood.marked_passages import find_carried
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 

@@ -10,7 +10,7 @@ from ttmark.detect_service.detectors import Detector, Evidence, LikelihoodFigure
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.watermark import LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.segments import disjoint
-from ttmark.shared.watermark.likelihood.passes import log10_mean
+from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.redrawn import Redrawn
 
 Attempt = tuple[Tried, UnlockedKey, UnlockedVersion]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.keys.unlocked import ForeignKey, HeldKey, UnlockedKey
-from ttmark.shared.limits.answer_ledger import mixed
 from ttmark.shared.limits.row_space import SPENT, Names, States
+from ttmark.shared.limits.spent_evidence import mixed
 from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.pauses import pause
 from ttmark.shared.watermark.prf import key_lanes

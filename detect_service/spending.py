@@ -20,8 +20,8 @@ from ttmark.detect_service.rows import DocumentRows
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.keys.unlocked import HeldKey, own_keys
 from ttmark.shared.limits.allowances import DocumentAllowance
-from ttmark.shared.limits.answer_ledger import AnswerLedger, AskedRows, Standing
 from ttmark.shared.limits.row_space import Reason, Refusal
+from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DetectionRequest,

@@ -19,8 +19,8 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.likelihood.conversation import detect_conversation
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, Sharp
+from ttmark.shared.watermark.likelihood.importance_sampling import gate
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.sharp import gate
 
 WATERMARK = Watermark("gumbel", 2, 2)
 FPRS, KEYS, LEVELS = (1e-5, 1e-2), (1, 16), (1e-2, 1e-3, 1e-4, 1e-5)

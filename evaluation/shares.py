@@ -17,8 +17,8 @@ from ttmark.evaluation.intervals import Interval, clopper_pearson
 from ttmark.evaluation.report.result import Table, table_by
 from ttmark.evaluation.spans import plant
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.likelihood.carried import find_carried
 from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
+from ttmark.shared.watermark.likelihood.marked_passages import find_carried
 
 Tokens = NDArray[np.int64]
 

@@ -14,8 +14,8 @@ from ttmark.library.finding import Finding, FoundPassage
 from ttmark.library.key import Key, Variant
 from ttmark.library.tokenizer import text_tokenizer, tokenizers_of
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.likelihood.carried import find_carried
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+from ttmark.shared.watermark.likelihood.marked_passages import find_carried
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 Reader = Callable[[Sequence[int]], NDArray[np.float64]]

@@ -29,9 +29,9 @@ from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
 from ttmark.shared.limits.allowances import DocumentAllowance
-from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.row_space import AnswerRule
+from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing

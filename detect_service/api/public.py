@@ -16,11 +16,11 @@ from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import Detection, answered
+from ttmark.detect_service.even_timing import leave_evenly, step_seconds
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
-from ttmark.detect_service.quiet import leave_evenly, step_seconds
 from ttmark.detect_service.spending import Spending, check_askable
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message

@@ -16,11 +16,11 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.cases import Cases
 from ttmark.detect_service.detection import Detection, answered
 from ttmark.detect_service.document_limits import sizes_to_read
+from ttmark.detect_service.even_timing import leave_evenly, step_seconds
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import permitted
-from ttmark.detect_service.quiet import leave_evenly, step_seconds
 from ttmark.detect_service.results import response_json
 from ttmark.detect_service.spending import check_askable, spending_of
 from ttmark.shared.access.scopes import Principal, Scope

@@ -11,6 +11,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_tokens
 from ttmark.detect_service.detection import Detection, answered
 from ttmark.detect_service.document_limits import sizes_to_read
+from ttmark.detect_service.even_timing import leave_evenly, step_seconds
 from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.failures import log_fault
 from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
@@ -22,7 +23,6 @@ from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.manifests.metadata import with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import permitted
-from ttmark.detect_service.quiet import leave_evenly, step_seconds
 from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope

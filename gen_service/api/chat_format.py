@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ttmark.gen_service.api.calls import Calls
 from ttmark.gen_service.api.format import ChoicesFormat
 from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Ending, Outcome
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.token_text import finite
+from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.schemas.chat import (
     AssistantMessage,

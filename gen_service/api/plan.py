@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.bad_words import bad_word_ids
+from ttmark.gen_service.api.key_pool import markings
 from ttmark.gen_service.api.key_selection import check_carried, choose_marking
 from ttmark.gen_service.api.marking_choice import MarkingChoice
 from ttmark.gen_service.api.marking_policy import Traffic
-from ttmark.gen_service.api.pool import markings
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.response_grammar import response_grammar

@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterator
 from typing import Literal
 
-from ttmark.gen_service.api.calls import Calls
 from ttmark.gen_service.api.event_stream import event
 from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Ending
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import FinishReason
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas import response_events as events

@@ -25,7 +25,7 @@ from ttmark.shared.schemas.verification import VerificationRequest, Verification
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 from ttmark.shared.watermark import corrected
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
-from ttmark.shared.watermark.likelihood.passes import log10_mean
+from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pauses import interruptible
 

@@ -5,7 +5,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ttmark.gen_service.engine.extents import Extent, ExtentAllocator
 from ttmark.gen_service.engine.job import Job
-from ttmark.gen_service.engine.prefixes import Cuts, Prefix, Prefixes, common_tokens, trace_part
+from ttmark.gen_service.engine.prefix_cache import Cuts, Prefix, Prefixes, common_tokens, trace_part
 
 J = TypeVar("J", bound=Job)
 

@@ -19,7 +19,7 @@ from ttmark.gen_service.engine.extents import ExtentAllocator
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.loading import LoadedModel, load_model
 from ttmark.gen_service.engine.memory import available_memory
-from ttmark.gen_service.engine.prefixes import Cuts
+from ttmark.gen_service.engine.prefix_cache import Cuts
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import EngineStats, Stepper

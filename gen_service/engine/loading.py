@@ -13,6 +13,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from ttmark.gen_service.engine.choices import Choice, ChoiceFile, choice_key
 from ttmark.gen_service.engine.cost_curve import fastest
+from ttmark.gen_service.engine.cuda_graphs import GpuCapture
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
@@ -24,7 +25,6 @@ from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
 from ttmark.gen_service.engine.tree_attention import find_tree_kernel
-from ttmark.gen_service.engine.tree_graphs import GpuCapture
 from ttmark.gen_service.hub import NotOnHub, hub_folder
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ttmark.gen_service.engine.cuda_graphs import Capture, TreeGraphs
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
 from ttmark.gen_service.engine.native import Kernels
 from ttmark.gen_service.engine.ragged import Append, Probe, RaggedBatch
 from ttmark.gen_service.engine.row_counts import RowCounts
 from ttmark.gen_service.engine.tree_attention import TreeKernel
-from ttmark.gen_service.engine.tree_graphs import Capture, TreeGraphs
 
 ANY_COUNT = RowCounts(frozenset(range(1, 64)))
 

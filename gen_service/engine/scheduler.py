@@ -11,7 +11,7 @@ from ttmark.gen_service.engine.cache_rows import CacheRows, Move
 from ttmark.gen_service.engine.extents import ExtentAllocator
 from ttmark.gen_service.engine.fair_share import FairShare
 from ttmark.gen_service.engine.job import Job, Work
-from ttmark.gen_service.engine.prefixes import Cuts
+from ttmark.gen_service.engine.prefix_cache import Cuts
 from ttmark.gen_service.engine.reading_line import ReadingLine
 from ttmark.gen_service.engine.reading_share import ReadingShare
 from ttmark.gen_service.engine.victims import beyond_their_share, next_victim

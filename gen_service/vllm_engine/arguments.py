@@ -8,7 +8,7 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 
 from ttmark.gen_service.engine.errors import ModelLoadError
-from ttmark.gen_service.vllm_engine.additional import Additional
+from ttmark.gen_service.vllm_engine.additional_config import Additional
 from ttmark.gen_service.vllm_engine.internals import VERSION
 from ttmark.gen_service.vllm_engine.lifeline import Lifeline
 from ttmark.gen_service.vllm_engine.settings import VllmSettings, scratch_blocks

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
 from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState
 from ttmark.shared.keys.replicas import check_known
-from ttmark.shared.keys.transitions import (
+from ttmark.shared.keys.rotation import (
     check_own,
     check_primary,
     disabled,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.access.token_limits import TokenLimits, Usage
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.rate_limit import Grant
 from ttmark.shared.limits.row_space import Reason
+from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.limits.usage_limits import UsageLimits
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
+from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_mean
 from ttmark.shared.watermark.likelihood.laws import Floats
-from ttmark.shared.watermark.likelihood.passes import Passes, find_passes, log10_mean
 from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.tokens import check_tokens
 from ttmark.shared.watermark.likelihood.chain import Chain
+from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_mean, log10_of
+from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, draw_seed, gate
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.passes import Passes, find_passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
-from ttmark.shared.watermark.likelihood.sharp import NullTail, draw_seed, gate
 from ttmark.shared.watermark.pauses import MadeOnce
 from ttmark.shared.watermark.schemes.base import Parameter
 from ttmark.shared.watermark.tails import corrected

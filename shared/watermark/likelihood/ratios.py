@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.likelihood.edit_paths import STRENGTHS
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
 from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures, load_mixtures, moved
-from ttmark.shared.watermark.likelihood.paths import STRENGTHS
 from ttmark.shared.watermark.watermark import Watermark
 
 Words = NDArray[np.uint64]

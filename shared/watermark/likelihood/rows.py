@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.contexts import first_occurrences
 from ttmark.shared.watermark.detectors.tokens import check_tokens, context_and_block
 from ttmark.shared.watermark.likelihood.chain import Chain
+from ttmark.shared.watermark.likelihood.edit_paths import as_table, evidence_paths
 from ttmark.shared.watermark.likelihood.laws import Cells
-from ttmark.shared.watermark.likelihood.paths import as_table, evidence_paths
 from ttmark.shared.watermark.likelihood.ratios import PLAIN, Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pool_scores import scores_under_each

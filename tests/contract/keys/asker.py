@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.limits.answer_ledger import AnswerLedger, AskedRows, Standing
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.row_space import SPENT, AnswerRule, Names
+from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
 
 LIMIT = 12
 DAY = 86_400.0

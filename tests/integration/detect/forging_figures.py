@@ -25,9 +25,9 @@ from tests.integration.detect.spent_figures import CALLER, RUN, backend_of, exam
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.spending import Spending
 from ttmark.evaluation.reader import ReadingModel
-from ttmark.shared.limits.answer_ledger import AnswerLedger
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.row_space import AnswerRule
+from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import detect_direct, key_lanes

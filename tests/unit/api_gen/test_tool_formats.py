@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.api.call_reader import CallReader
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
+from ttmark.gen_service.api.tool_call_parser import CallReader
 from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, MISTRAL, SMOLLM, ToolFormat, format_of
 from ttmark.gen_service.api.tool_grammar import NO_ARGUMENTS, tool_source
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused

@@ -219,8 +219,8 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
 @pytest.fixture
 def answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers leave when they are ready, for tests that ask hundreds of questions and look at no clock."""
-    monkeypatch.setattr("ttmark.detect_service.quiet.rest_of_step", lambda *_: 0.0)
-    monkeypatch.setattr("ttmark.detect_service.quiet._LATE_PART", 1e9)
+    monkeypatch.setattr("ttmark.detect_service.even_timing.rest_of_step", lambda *_: 0.0)
+    monkeypatch.setattr("ttmark.detect_service.even_timing._LATE_PART", 1e9)
 
 
 @pytest.fixture

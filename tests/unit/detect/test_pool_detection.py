@@ -14,7 +14,7 @@ from ttmark.detect_service.pipeline import best_finding
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.aligned import needs_decoys
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
-from ttmark.shared.watermark.likelihood.passes import log10_mean
+from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 
 POOL = [bytes([number, 7]) + bytes(14) for number in range(40)]
 VERSIONS = [POOL, [bytes(16)], POOL[:3]]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.harness.fake_job import FakeJob, run
 from ttmark.gen_service.engine.extents import ExtentAllocator
-from ttmark.gen_service.engine.prefixes import Cuts
+from ttmark.gen_service.engine.prefix_cache import Cuts
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 
 CHUNK = 8

@@ -8,7 +8,14 @@ from types import ModuleType
 import pytest
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine import cache_rows, fair_share, prefixes, reading_line, reading_share, victims
+from ttmark.gen_service.engine import (
+    cache_rows,
+    fair_share,
+    prefix_cache,
+    reading_line,
+    reading_share,
+    victims,
+)
 from ttmark.gen_service.engine import job as job_module
 from ttmark.gen_service.engine import scheduler as scheduler_module
 from ttmark.gen_service.engine.extents import ExtentAllocator
@@ -28,7 +35,7 @@ def scheduler(
     [
         scheduler_module,
         cache_rows,
-        prefixes,
+        prefix_cache,
         fair_share,
         job_module,
         victims,
@@ -61,7 +68,7 @@ def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
         "bisect",
         "ttmark.gen_service.engine.cache_rows",
         "ttmark.gen_service.engine.extents",
-        "ttmark.gen_service.engine.prefixes",
+        "ttmark.gen_service.engine.prefix_cache",
         "ttmark.gen_service.engine.fair_share",
         "ttmark.gen_service.engine.job",
         "ttmark.gen_service.engine.reading_line",

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.likelihood.chain import Chain
+from ttmark.shared.watermark.likelihood.edit_paths import Path, as_table
+from ttmark.shared.watermark.likelihood.forward_backward import Passes
+from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.kernels import Kernels, find_kernels
 from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures
-from ttmark.shared.watermark.likelihood.numpy_passes import NumpyPasses
-from ttmark.shared.watermark.likelihood.passes import Passes
-from ttmark.shared.watermark.likelihood.paths import Path, as_table
 from ttmark.shared.watermark.likelihood.ratios import Ratios
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

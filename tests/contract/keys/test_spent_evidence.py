@@ -5,9 +5,9 @@ import asyncio
 import numpy as np
 
 from tests.contract.keys.asker import DAY, LIMIT, Asker, principal, rows
-from ttmark.shared.limits.answer_ledger import Keepsake, short
 from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.row_space import LASTING, SPENT, TURNING, WARM
+from ttmark.shared.limits.spent_evidence import Keepsake, short
 
 
 async def test_a_row_is_spent_after_its_answers_whatever_stands_around_it(counters: Counters) -> None:

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.likelihood.chain import Chain
+from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.kernels import find_kernels
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.numpy_passes import NumpyPasses
 
 LOG10_2 = float(np.log10(2.0))
 

@@ -10,10 +10,10 @@ import pytest
 from tests.unit.watermark.likelihood.conftest import compiled, enumerated, random_chain
 from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.likelihood.chain import MOST_PATHS, Chain
+from ttmark.shared.watermark.likelihood.edit_paths import Path, as_table, drawn_paths, evidence_paths
+from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_mean, log10_of
+from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.mixtures import Mixtures
-from ttmark.shared.watermark.likelihood.numpy_passes import NumpyPasses
-from ttmark.shared.watermark.likelihood.passes import Passes, log10_mean, log10_of
-from ttmark.shared.watermark.likelihood.paths import Path, as_table, drawn_paths, evidence_paths
 from ttmark.shared.watermark.likelihood.ratios import Ratios
 
 PATHS = (

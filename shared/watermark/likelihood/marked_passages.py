@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from ttmark.shared.watermark.detectors.tokens import check_tokens, context_and_block
 from ttmark.shared.watermark.likelihood.chain import Chain
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
+from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_of
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.passes import Passes, find_passes, log10_of
 from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows

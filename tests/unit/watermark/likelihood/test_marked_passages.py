@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.likelihood.carried import find_carried
-from ttmark.shared.watermark.likelihood.numpy_passes import NumpyPasses
+from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
+from ttmark.shared.watermark.likelihood.marked_passages import find_carried
 
 PAIRS = Watermark("gumbel", 2, 2)
 KEY = bytes(range(16))

@@ -1,6 +1,6 @@
 """The calls of one answer, as OpenAI's chat API writes them."""
 
-from ttmark.gen_service.api.call_reader import CallReader
+from ttmark.gen_service.api.tool_call_parser import CallReader
 from ttmark.gen_service.api.tools import ToolUse
 from ttmark.gen_service.engine import FinishReason
 from ttmark.shared.schemas.chat import ChatFinishReason
