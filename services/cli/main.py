@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ttmark.services.cli import (
+    ask,
     audit,
     case,
     conformance,
@@ -51,6 +52,7 @@ app.command()(needs("gen", "detect")(up.up))
 app.add_typer(serve.app, name="serve")
 app.command()(generate.generate)
 app.command()(detect.detect)
+app.command()(ask.ask)
 app.command()(verify.verify)
 app.add_typer(case.app, name="case")
 app.add_typer(conformance.app, name="conformance")

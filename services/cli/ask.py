@@ -1,0 +1,138 @@
+"""`ttmark ask`: asks several deployments about one text at once, each by its public route."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from ttmark.services.cli.detect import FOUND_CODE
+from ttmark.services.cli.input_text import read_bytes
+from ttmark.services.cli.named_table import print_named
+from ttmark.services.cli.options import JsonOutput, bad_usage, one_line_errors
+from ttmark.services.runtime import StartupError, in_one_line
+from ttmark.services.settings_values import web_address
+from ttmark.shared.client import Client, ClientError
+
+_AT_ONCE, _MOST_ADDRESSES = 8, 64
+_LONGEST_WORDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """Of one deployment.
+
+    Attributes:
+        verdict: its own word; None: it did not answer, and `error` says why.
+        basis: what its answer rests on, where that is not its own watermark.
+        false_alarm_rate: what it promises: of texts without a mark, at most this share is found.
+        words: its own sentence.
+    """
+
+    address: str
+    verdict: str | None = None
+    basis: str | None = None
+    false_alarm_rate: float | None = None
+    words: str | None = None
+    error: str | None = None
+
+
+def ask(
+    file: Annotated[str, typer.Argument(help="A text file, or - for standard input.")],
+    addresses: Annotated[
+        list[str],
+        typer.Argument(help="Detection services, as https://detect.example.org; each is sent the text."),
+    ],
+    token: Annotated[
+        list[str] | None,
+        typer.Option(help="HOST=FILE: a file with the access token for that host alone; may be repeated."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for each.")] = 60.0,
+    fail_on_found: Annotated[
+        bool, typer.Option("--fail-on-found", help="Exit code 3 where one of them finds a mark.")
+    ] = False,
+    as_json: JsonOutput = False,
+) -> None:
+    """Ask several deployments at once whether a text is theirs, by their public routes.
+
+    Each says what it promises in /.well-known/text-provenance.json. The text is sent to all of them.
+
+    Exit codes: 0: all answered. 1: one did not. 2: bad usage. 3: with --fail-on-found, one found a mark.
+    """
+    if len(addresses) > _MOST_ADDRESSES:
+        raise typer.BadParameter(f"name at most {_MOST_ADDRESSES} addresses")
+    with bad_usage():
+        addresses = list(dict.fromkeys(web_address(address) for address in addresses))
+    tokens = _tokens(token or [])
+    hosts = {urlsplit(address).netloc for address in addresses}
+    if unknown := tokens.keys() - hosts:
+        raise typer.BadParameter(f"--token names {', '.join(sorted(unknown))}, which is not asked")
+    with one_line_errors():
+        try:
+            text = read_bytes(file).decode()
+        except UnicodeDecodeError:
+            raise StartupError(f"{file} is no text in UTF-8; `ttmark detect` reads other kinds") from None
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            replies = list(
+                threads.map(
+                    lambda address: _reply(address, text, tokens.get(urlsplit(address).netloc), timeout),
+                    addresses,
+                )
+            )
+    _show(replies, as_json=as_json)
+    if fail_on_found and any(reply.verdict == "found" for reply in replies):
+        raise typer.Exit(FOUND_CODE)
+    if any(reply.verdict is None for reply in replies):
+        raise typer.Exit(1)
+
+
+def _tokens(named: list[str]) -> dict[str, str]:
+    tokens = {}
+    for one in named:
+        host, separator, path = one.partition("=")
+        if not separator or not host or not path:
+            raise typer.BadParameter("--token takes HOST=FILE")
+        with one_line_errors():
+            tokens[host] = read_bytes(path).decode("ascii", "replace").strip()
+    return tokens
+
+
+def _reply(address: str, text: str, token: str | None, timeout: float) -> _Reply:
+    """One deployment's answer. Its words are a stranger's: they are cut, and shown in one line."""
+    try:
+        with Client(address, token, retries=1, patience=0.0, timeout=timeout) as client:
+            promised = client.text_provenance().false_alarm_rate
+            answer = client.detect_public(text)
+    except ClientError as error:
+        return _Reply(address, error=in_one_line(str(error))[:_LONGEST_WORDS])
+    said = f"{answer.message.headline}. {answer.message.explanation}"
+    words, basis = in_one_line(said)[:_LONGEST_WORDS], answer.basis and in_one_line(answer.basis)[:64]
+    return _Reply(address, answer.verdict, basis, promised, words)
+
+
+def _show(replies: list[_Reply], *, as_json: bool) -> None:
+    if as_json:
+        for reply in replies:
+            typer.echo(json.dumps({k: v for k, v in asdict(reply).items() if v is not None}))
+        return
+    answered = [reply for reply in replies if reply.verdict is not None]
+    if answered:
+        rows = [
+            [reply.verdict or "", reply.basis or "watermark", f"at most {reply.false_alarm_rate:.2g}"]
+            for reply in answered
+        ]
+        print_named(
+            "deployment", [reply.address for reply in answered], ("verdict", "basis", "false alarms"), rows
+        )
+    for reply in answered:
+        typer.echo(f"{reply.address}: {reply.words}")
+    for reply in replies:
+        if reply.error is not None:
+            typer.echo(f"ttmark: {reply.address}: {reply.error}", err=True)
+    if len(answered) > 1:
+        total = sum(reply.false_alarm_rate or 0.0 for reply in answered)
+        typer.echo(
+            f"Of texts without any of these marks, at most {total:.2g} are found by one or more of them."
+        )

@@ -1,0 +1,105 @@
+"""`ttmark ask FILE ADDRESS...` from its arguments to its exit code, with deployments that this test plays."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from ttmark.detect_service.public.tier import DOCUMENT_PATH, PublicTier
+from ttmark.services.cli import ask as command
+from ttmark.services.cli.main import app
+from ttmark.shared.client import Client
+from ttmark.shared.schemas.detection import Message
+from ttmark.shared.schemas.public import PublicAnswer
+
+HOME, OTHER, GONE = "https://home.example", "https://other.example", "https://gone.example"
+Run = Callable[..., Result]
+asked: list[httpx.Request] = []
+
+
+def answer(request: httpx.Request) -> httpx.Response:
+    """`home` finds what says so, `other` wants a token, `gone` is not there."""
+    asked.append(request)
+    host = request.url.host
+    if host == "gone.example":
+        raise httpx.ConnectError("no such host")
+    if request.url.path == DOCUMENT_PATH:
+        tier = PublicTier(1e-5 if host == "home.example" else 1e-3, 20_000, None, 0, 0, 4, None)
+        return httpx.Response(200, json=tier.described(None, verifies_manifests=False).model_dump())
+    if host == "other.example" and request.headers.get("Authorization") != "Bearer secret":
+        return httpx.Response(401, json={"title": "x", "detail": "There is no access token."})
+    text = json.loads(request.content)["text"]
+    found = host == "home.example" and "marked" in text
+    words = Message(headline="A\x1b[31m headline", explanation="Why", caution="Care")
+    said = PublicAnswer(verdict="found" if found else "not_found", message=words)
+    return httpx.Response(200, json=said.model_dump(mode="json"))
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    asked.clear()
+
+    def client(address: str, token: str | None, **options: float) -> Client:
+        return Client(address, token, transport=httpx.MockTransport(answer), **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(command, "Client", client)
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("a marked text")
+    Path("plain.txt").write_text("a text")
+    Path("token").write_text("secret\n")
+    return lambda *arguments: CliRunner().invoke(app, ["ask", *arguments])
+
+
+def test_each_says_what_it_found_and_what_it_promises(run: Run) -> None:
+    said = run("text.txt", HOME, OTHER, "--token", "other.example=token")
+    assert said.exit_code == 0
+    assert "at most 1e-05" in said.stdout
+    assert "at most 0.001" in said.stdout
+    assert "at most 0.001 are found by one or more" in said.stdout
+    assert "\x1b" not in said.stdout  # a stranger's words do not reach the terminal as they are
+    lines = run("text.txt", HOME, OTHER, "--token", "other.example=token", "--json").stdout.splitlines()
+    verdicts = {
+        line["address"]: (line["verdict"], line["false_alarm_rate"]) for line in map(json.loads, lines)
+    }
+    assert verdicts == {HOME: ("found", 1e-5), OTHER: ("not_found", 1e-3)}
+
+
+def test_who_does_not_answer_is_named_and_the_others_are_shown(run: Run) -> None:
+    said = run("text.txt", HOME, OTHER, GONE)
+    assert said.exit_code == 1
+    assert "found" in said.stdout
+    assert OTHER in said.stderr
+    assert GONE in said.stderr
+    assert "Of texts" not in said.stdout
+
+
+def test_a_token_goes_to_its_host_alone(run: Run) -> None:
+    run("text.txt", HOME, OTHER, "--token", "other.example=token")
+    assert {request.url.host for request in asked if "Authorization" in request.headers} == {"other.example"}
+    refused = run("text.txt", HOME, "--token", "other.example=token")
+    assert refused.exit_code == 2
+    assert "other.example" in refused.output
+
+
+@pytest.mark.parametrize(("file", "code"), [("text.txt", 3), ("plain.txt", 0)])
+def test_the_exit_code_tells_of_a_finding(run: Run, file: str, code: int) -> None:
+    assert run(file, HOME, "--fail-on-found").exit_code == code
+
+
+@pytest.mark.parametrize(
+    "arguments", [("text.txt",), ("text.txt", "home"), ("text.txt", HOME, "--token", "x")]
+)
+def test_bad_usage_asks_nobody(run: Run, arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).exit_code == 2
+    assert asked == []
+
+
+def test_what_is_no_text_is_one_line(run: Run) -> None:
+    Path("picture.png").write_bytes(b"\x89PNG\xff")
+    said = run("picture.png", HOME)
+    assert said.exit_code == 1
+    assert said.stderr.strip().count("\n") == 0
+    assert asked == []
