@@ -26,6 +26,9 @@ Drain = Callable[[float], Awaitable[None]]
 _DRAIN_SHARE = 0.9
 # Requests that are under way when the signal comes, or whose sender does not know of it yet, are answered.
 _LINGER_SECONDS = 0.5
+# A proxy loses the request that it sends on a connection just as the server closes it, so the proxy has to be
+# the first: nginx and balancers of clouds keep idle connections for 60 seconds.
+_KEEP_ALIVE_SECONDS = 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +94,7 @@ def server_config(
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=shutdown_seconds,
     )
 

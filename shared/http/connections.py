@@ -4,6 +4,7 @@ import asyncio
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -23,7 +24,7 @@ class ConnectionLimits:
             headers.
         body_seconds: time from there to the end of the body, while the server reads it.
         max_connections: open at the same time. Beyond, the one is closed that has waited longest for the end
-            of its headers, or the new one where there is none.
+            of its headers; where there is none, one between two requests; else the new one.
     """
 
     header_seconds: float = 10.0
@@ -69,9 +70,10 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.opened.all.add(self)
         if len(self.opened.all) > self.limits.max_connections:
-            oldest = next(iter(self.opened.sending_headers), self)
-            oldest._close()
-            if oldest is self:
+            idle = (one for one in self.opened.all if one.timeout_keep_alive_task is not None)
+            least = next(chain(self.opened.sending_headers, idle), self)
+            least._close()
+            if least is self:
                 return
         self._await_headers()
 

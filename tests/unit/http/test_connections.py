@@ -38,10 +38,17 @@ def serve() -> Iterator[Serve]:
     """Starts a server with limits; its port."""
     with ExitStack() as ends:
 
-        def start(**limits: Any) -> int:
+        def start(keep_alive: int = 5, **limits: Any) -> int:
             protocol = bounded_protocol(ConnectionLimits(**limits))
             listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-            config = uvicorn.Config(echo, http=protocol, log_config=None, lifespan="off", ws="none")
+            config = uvicorn.Config(
+                echo,
+                http=protocol,
+                log_config=None,
+                lifespan="off",
+                ws="none",
+                timeout_keep_alive=keep_alive,
+            )
             server = uvicorn.Server(config)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
             thread.start()
@@ -135,6 +142,17 @@ def test_half_open_connections_lock_nobody_out(serve: Serve) -> None:
             assert http.get("/", headers={"Connection": "close"}).text == "0"
     assert all(seconds_until_closed(connection)[0] < 30 for connection in held[:70])
     for connection in held[70:]:
+        connection.close()
+
+
+def test_connections_between_two_requests_lock_nobody_out(serve: Serve) -> None:
+    port = serve(header_seconds=60.0, max_connections=20, keep_alive=60)
+    held = [connect(port, HEAD + b"\r\n") for _ in range(20)]
+    assert all(connection.recv(4096).startswith(b"HTTP/1.1 200 ") for connection in held)
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+        for _ in range(5):
+            assert http.get("/", headers={"Connection": "close"}).text == "0"
+    for connection in held:
         connection.close()
 
 

@@ -1,5 +1,6 @@
 """The process of a service, from outside."""
 
+import socket
 import subprocess
 import sys
 
@@ -54,3 +55,29 @@ def test_a_service_that_is_to_end_says_so_while_it_takes_requests_on_for_the_del
     assert after.headers["connection"] == new_connection.headers["connection"] == "close"
     assert new_connection.status_code == 200
     assert process.returncode == 0
+
+
+def said_and_kept(connection: socket.socket) -> tuple[bytes, bool]:
+    """What the server says, and whether it still keeps the connection after 7 seconds of silence."""
+    said = b""
+    connection.settimeout(7)
+    try:
+        while part := connection.recv(65_536):
+            said += part
+    except TimeoutError:
+        return said, True
+    return said, False
+
+
+def test_an_idle_connection_outlives_the_patience_of_a_proxy() -> None:
+    """HAProxy keeps one for 5 seconds, as uvicorn does by itself: whatever came just then was lost."""
+    program = SERVED.replace("delay_seconds=3", "delay_seconds=0")
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    with process, socket.create_connection(("127.0.0.1", int(process.stdout.readline()))) as connection:
+        try:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            said, kept = said_and_kept(connection)
+        finally:
+            process.terminate()
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert kept
