@@ -19,6 +19,7 @@ PROVES_NOTHING = (
     "systems leave no mark of ours, and heavy editing wears a mark off."
 )
 WHOLE = "We cannot say which parts carry it: the evidence is of the text as a whole."
+ALL, _NEARLY_ALL = "All of the text carries it, or nearly all.", 0.95
 PASSAGE = "Where it begins and ends is an estimate."
 PASSAGES = "Where they begin and end is an estimate."
 NO_FINDING = (
@@ -141,8 +142,11 @@ def _found(result: DetectionResult, fpr: float) -> Message:
         parts.append(f"{carries} {made_with}.")
         if isinstance(result, CombinedResult) and result.marked_share is not None:
             it_holds = "It holds" if single else "They hold" if passages else "Passages that carry it hold"
-            parts.append(_share(result.marked_share, it_holds))
-            parts.append(WHOLE if not passages else PASSAGE if single else PASSAGES)
+            if not passages and result.marked_share.low >= _NEARLY_ALL:
+                parts.append(ALL)
+            else:
+                parts.append(_share(result.marked_share, it_holds))
+                parts.append(WHOLE if not passages else PASSAGE if single else PASSAGES)
         start = "The text also contains passages"
     if result.basis != Basis.WATERMARK or result.foreign_marks:
         carry = "carries" if start.endswith("a passage") else "carry"

@@ -12,6 +12,8 @@ from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
     [
         (0.3, 0.76, "Passages that carry it hold 30 % to 76 % of the text."),
         (0.45, 1.0, "Passages that carry it hold at least 45 % of the text."),
+        (0.94, 1.0, "Passages that carry it hold at least 94 % of the text. We cannot say which parts"),
+        (0.95, 1.0, "All of the text carries it, or nearly all. The answer is held"),
         (0.02, 0.4, "Passages that carry it hold at most 40 % of the text."),
         (0.0, 1.0, "How much of the text carries the mark cannot be told."),
     ],
