@@ -80,7 +80,7 @@ class ServiceSettings(Settings):
     max_connections: Amount = Field(
         default=4096,
         ge=1,
-        description="Open connections; a further one takes the place of the oldest that has sent no request.",
+        description="Open connections; a further one replaces the oldest without a request, or an idle one.",
     )
     max_body_bytes: Amount = Field(default=8 * 2**20, ge=1, description="Largest request body.")
     cors_origins: Origins = Field(
