@@ -43,8 +43,10 @@ test: $(VENV)/.dev ## The whole test suite; installs what it needs from the syst
 	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
 	@# In the order of the folders: the long files come first, and the processes end at about the same time. Three for two
 	@# cores: who starts services waits for half of the time.
-	@# Python keeps what it compiles: hundreds of processes are started.
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	@# Python keeps what it compiles: hundreds of processes are started. A process that crashes is not replaced: xdist waits
+	@# for ever for the files that it had finished.
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -m 'not slow' -n 3 --dist loadfile --no-loadscope-reorder \
+	    --max-worker-restart 0 $(PYTEST_ARGS)
 
 VLLM := .venv-vllm
 # Every engine starts a process that imports vLLM: 14 CPU seconds compiled, 37 where Python must not keep what it compiles.
@@ -56,7 +58,7 @@ $(VLLM)/.ready: pyproject.toml deploy/bootstrap_vllm.sh
 test-vllm: $(VLLM)/.ready ## The vLLM engine with the real vLLM on a CPU: its own tests, and the contract suite over it
 	@# The description that test_openapi.py checks is the same with every engine.
 	$(VLLM_PYTEST) tests/vllm tests/contract/openai --engine vllm -m 'not slow' \
-	    --ignore tests/contract/openai/test_openapi.py -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	    --ignore tests/contract/openai/test_openapi.py -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(PYTEST_ARGS)
 
 soak-vllm: $(VLLM)/.ready ## The full tier of the vLLM engine: disconnects, faults, terminations, statistics (hours)
 	$(VLLM_PYTEST) -m slow --timeout=0 tests/vllm $(PYTEST_ARGS)

@@ -36,10 +36,15 @@ def no_ledger_in_the_working_folder() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def plain_tracebacks() -> None:
-    """Where a test sets up no logging, structlog draws a logged error in colours, which takes a second."""
-    console = structlog.get_config()["processors"][-1]
-    console.exception_formatter = structlog.dev.plain_traceback
+def plain_logs() -> None:
+    """Where a test sets up no logging, structlog prints in colours, which takes a second, to `sys.stdout`.
+
+    Before Python 3.13, `print` holds no reference to `sys.stdout`. pytest replaces it, and a thread that
+    logs at that moment ends the process: this happened in CI.
+    """
+    defaults = structlog.get_config()
+    defaults["processors"][-1].exception_formatter = structlog.dev.plain_traceback
+    defaults["logger_factory"]._file = sys.__stderr__
 
 
 @pytest.fixture(scope="session", autouse=True)
