@@ -1,6 +1,9 @@
 """Attack reports: the catalogue, the detectors, a run that goes on, and what its page says first."""
 
 import json
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -35,6 +38,7 @@ from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.shared.client import Client
 
+ROOT = Path(__file__).parents[3]
 TEXT = (
     '## The slow walk\n\n**Walking** is - in my view - a *good* way to think (and "rest"). It makes people'
     " slow. They reconsider what they want.\n\n- first, the café\n- then the garden\n\nAnother part follows."
@@ -324,3 +328,20 @@ def test_of_attacks_that_remove_the_mark_the_one_that_leaves_most_comes_first(re
     figures = {"figures": [*report["figures"], *(f.stored() for one in rows for f in one.figures)]}
     body = attacks_page(report | stored | figures)[0]
     assert body.index("Same meaning") < body.index("Rewritten to nothing") < body.index("Destroyed")
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("openssl", "perl"))), reason="needs openssl and perl")
+def test_openssl_verifies_a_report_as_the_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs/conformance.md").read_text()
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", page, re.M | re.S)
+    results = ROOT / "docs/results"
+    report = (results / "attacks.json").read_text()
+    shutil.copy(results / "attacks.pem", tmp_path / "case-public.pem")
+
+    def said(text: str) -> str:
+        (tmp_path / "report.json").write_text(text)
+        ran = subprocess.run(["bash", "-c", block], cwd=tmp_path, capture_output=True, text=True)
+        return ran.stdout.strip()
+
+    assert said(report) == "Signature Verified Successfully"
+    assert said(report.replace('"found": 2', '"found": 3', 1)) == "Signature Verification Failure"
