@@ -125,6 +125,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         examiner=settings.manifest_examiner(workers),
         public=public,
         reader=reader,
+        sign_in=settings.console_sign_in(),
     )
 
 
