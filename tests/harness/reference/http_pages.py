@@ -90,11 +90,14 @@ def http_page(app: FastAPI, guide: str) -> str:
 
 
 def _answer(status: str, answer: Schema) -> str:
-    kinds = [
+    return f"| {status} | {_cell(_kinds(answer))} | {_cell(answer['description'])} |"
+
+
+def _kinds(answer: Schema) -> str:
+    return ", ".join(
         f"{_kind(content['schema'])} as `{kind}`" if content.get("schema") else f"`{kind}`"
         for kind, content in answer.get("content", {}).items()
-    ]
-    return f"| {status} | {_cell(', '.join(kinds))} | {_cell(answer['description'])} |"
+    )
 
 
 def _route(method: str, path: str, operation: Schema, shared: Collection[str]) -> str:
@@ -108,7 +111,11 @@ def _route(method: str, path: str, operation: Schema, shared: Collection[str]) -
             lines.append(f"| `{one['name']}` | {one['in']} | {kind} | {meaning} |")
         lines.append("")
     answers = {_answer(status, one): status for status, one in sorted(operation["responses"].items())}
-    lines += [*ANSWERS, *(line for line in answers if line not in shared)]
+    own = [line for line in answers if line not in shared]
+    if [answers[line] for line in own] == ["200"]:
+        lines.append(f"Answer: {_kinds(operation['responses']['200'])}.")
+    else:
+        lines += [*ANSWERS, *own]
     if others := ", ".join(status for line, status in answers.items() if line in shared):
         lines.append(f"\nAlso {others} ([errors](#errors-of-many-routes)).")
     return "\n".join(lines) + "\n"
