@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ttmark.services.cli.confirmation import Yes, confirm
+from ttmark.services.cli.key_describe import describe
 from ttmark.services.cli.key_export import export
 from ttmark.services.cli.key_import import import_key
 from ttmark.services.cli.key_profile import profile_from
@@ -167,6 +168,7 @@ app.command()(backup)
 app.command()(restore)
 app.command()(verify)
 app.command()(export)
+app.command()(describe)
 app.command("import")(import_key)
 
 

@@ -3,10 +3,20 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
-from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState
+from ttmark.shared.keys.key_codec import (
+    KIND,
+    describe,
+    dump_record,
+    load_record,
+    mark_of,
+    new_version,
+    unlock,
+)
+from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
+from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
 from ttmark.shared.keys.replicas import check_known
 from ttmark.shared.keys.rotation import (
+    check_foreign,
     check_own,
     check_primary,
     disabled,
@@ -185,11 +195,37 @@ class KeyRing:
         Raises:
             InvalidTransition: no version is detected.
         """
-        envelope = await self._change(key_id, lambda record, _: exported(record, self._now()))
+
+        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
+            check_own(record)
+            return exported(record, self._now())
+
+        envelope = await self._change(key_id, change)
         key = own_key(unlock(envelope))
-        names = tuple(f"{key_id}/{version.version}" for version in key.detectable)
-        self._audit(AuditEvent("key.export", key_id=key_id, tenant=key.tenant, keys=names))
+        self._audited_export(key)
         return describe(envelope), key
+
+    async def describe_mark(self, key_id: str, version: int | None = None) -> PortableMark:
+        """The mark of a version, by default of the one that marks, else of the newest; no secret."""
+        envelope = await self._read(key_id)
+        record = load_record(envelope)
+        return mark_of(envelope, record, _described_version(record, version))[0]
+
+    async def export_foreign(self, key_id: str) -> MarkSecret:
+        """What opens the commitment of another system's key, once the record says that it left.
+
+        Raises:
+            InvalidTransition: the key is ours, or is not looked for any more.
+        """
+
+        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
+            check_foreign(record)
+            return exported(record, self._now())
+
+        envelope = await self._change(key_id, change)
+        record = load_record(envelope)
+        self._audited_export(unlock(envelope))
+        return mark_of(envelope, record, _described_version(record, None))[1]
 
     async def open(self, key_id: str) -> UnlockedKey:
         """A key of this system with all versions unwrapped.
@@ -240,6 +276,10 @@ class KeyRing:
         self._audited(action, info, version)
         return info
 
+    def _audited_export(self, key: HeldKey) -> None:
+        names = tuple(f"{key.key_id}/{version.version}" for version in key.detectable)
+        self._audit(AuditEvent("key.export", key_id=key.key_id, tenant=key.tenant, keys=names))
+
     def _audited(self, action: Action, info: KeyInfo, version: int) -> None:
         self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))
 
@@ -251,6 +291,13 @@ class KeyRing:
 
         envelope, _ = await self._vault.change(KIND, key_id, new_body)
         return _existing(key_id, envelope)
+
+
+def _described_version(record: KeyRecord, version: int | None) -> VersionRecord:
+    if version is not None:
+        return find_version(record, version)
+    marking = (one for one in record.versions if one.state is KeyState.PRIMARY)
+    return next(marking, record.versions[-1])
 
 
 def _existing(key_id: str, envelope: Envelope | None) -> Envelope:

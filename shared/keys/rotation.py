@@ -24,6 +24,15 @@ def check_own(record: KeyRecord) -> None:
         raise _another_systems(record.key_id, record.profile)
 
 
+def check_foreign(record: KeyRecord) -> None:
+    """Raises InvalidTransition where the key is ours."""
+    if not isinstance(record.profile, ForeignProfile):
+        raise InvalidTransition(
+            f"key {record.key_id} is no other system's: `ttmark keys export` writes what finds its texts, "
+            "`ttmark keys reveal` makes a version public whose texts are no longer looked for"
+        )
+
+
 def own_key(key: HeldKey) -> UnlockedKey:
     """The key, or InvalidTransition where it is another system's."""
     if isinstance(key, ForeignKey):
@@ -90,8 +99,7 @@ def disabled(record: KeyRecord, version: int, now: datetime) -> KeyRecord:
 
 
 def exported(record: KeyRecord, now: datetime) -> KeyRecord:
-    """The versions that are detected bear the time at which their PRF keys left the store."""
-    check_own(record)
+    """The versions that are detected bear the time at which their keys left the store."""
     if not any(version.state.detectable for version in record.versions):
         raise InvalidTransition(f"key {record.key_id} has no version that is detected")
     versions = tuple(
