@@ -11,18 +11,18 @@ from ttmark.services.cli.input_text import STANDARD_INPUT, shown
 from ttmark.services.cli.named_table import print_named
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER, known_tokenizers
-from ttmark.shared.keys.portable_mark import MOST_BYTES, MarkRefused, MarkSecret, PortableMark
+from ttmark.shared.keys.portable_mark import MOST_BYTES, MarkFile, MarkRefused, PortableMark
 from ttmark.shared.tokenization import TOKENIZER_FILE, TextTokenizer, TokenizerMissing
 
 if TYPE_CHECKING:
     from ttmark.detect_service.portable_mark import MarkAnswer
 
-File = TypeVar("File", PortableMark, MarkSecret)
+File = TypeVar("File", bound=MarkFile)
 _COLUMNS = ("verdict", "p-value", "tokens", "scored", "scheme")
 
 
 def read_file(kind: type[File], path: Path) -> File:
-    """The mark or the secret in a file.
+    """What a file of marks holds.
 
     Raises:
         StartupError: it cannot be read, or holds something else.

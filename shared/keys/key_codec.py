@@ -127,7 +127,8 @@ def load_record(envelope: Envelope) -> KeyRecord:
 def dump_record(record: KeyRecord) -> dict[str, object]:
     """The body of the envelope; what is not set is left out, as programs before it read it."""
     body = record.model_dump(mode="json")
-    for fields, name in [(body, "rotate_after_tokens"), *((one, "exported_at") for one in body["versions"])]:
+    of_versions = [(one, name) for one in body["versions"] for name in ("exported_at", "revealed_at")]
+    for fields, name in [(body, "rotate_after_tokens"), *of_versions]:
         if fields[name] is None:
             del fields[name]
     return {**body, "profile": record.profile.stored()}

@@ -14,7 +14,7 @@ from ttmark.shared.keys.key_codec import (
 )
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
-from ttmark.shared.keys.replicas import check_known
+from ttmark.shared.keys.replicas import check_known, replicas_behind
 from ttmark.shared.keys.rotation import (
     check_foreign,
     check_own,
@@ -26,6 +26,7 @@ from ttmark.shared.keys.rotation import (
     own_key,
     promoted,
     retired,
+    revealed,
 )
 from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
@@ -38,6 +39,7 @@ from ttmark.shared.vault.key_store_errors import (
     KeyExists,
     KeyNotFound,
     KeyStoreError,
+    ReplicasBehind,
     RevisionConflict,
 )
 from ttmark.shared.vault.ledger import Ledger
@@ -105,7 +107,7 @@ class KeyRing:
         except RevisionConflict as error:
             raise KeyExists(f"key {key_id} exists") from error
         action: Action = "key.import" if foreign or secret is not None else "key.create"
-        self._audit(AuditEvent(action, key_id=key_id, version=1, tenant=tenant))
+        self._audited_version(action, envelope)
         return describe(envelope)
 
     async def list(self, *, tenant: str | None = None) -> list[KeyInfo]:
@@ -145,9 +147,9 @@ class KeyRing:
             )
             return record.model_copy(update={"versions": (*record.versions, version)})
 
-        info = describe(await self._change(key_id, change))
-        self._audited("key.rotate", info, info.versions[-1].version)
-        return info
+        envelope = await self._change(key_id, change)
+        self._audited_version("key.rotate", envelope)
+        return describe(envelope)
 
     async def promote(self, key_id: str, version: int, *, force: bool = False) -> KeyInfo:
         """The pending version becomes the primary one, which becomes active. Repeating it changes nothing.
@@ -227,6 +229,36 @@ class KeyRing:
         self._audited_export(unlock(envelope))
         return mark_of(envelope, record, _described_version(record, None))[1]
 
+    async def reveal(self, key_id: str, version: int) -> tuple[PortableMark, MarkSecret, datetime]:
+        """A version of ours that is over, its PRF keys, and when it was first made public.
+
+        Raises:
+            InvalidTransition: the version is in use, or the key another system's.
+            ReplicasBehind: a replica may go on with the version, as it has not heard that it is over.
+        """
+        before = await self._read(key_id)
+        revealed(load_record(before), version, self._now())
+        behind = await replicas_behind(self._store, key_id, before.epoch, self._now())
+        if behind:
+            raise ReplicasBehind(
+                f"version {version} of {key_id} may still be used by {', '.join(behind)}, which did not hear "
+                "yet that it is over: try again later"
+            )
+        envelope = await self._change(key_id, lambda record, _: revealed(record, version, self._now()))
+        record = load_record(envelope)
+        found = find_version(record, version)
+        mark, secret = mark_of(envelope, record, found)
+        self._audit(
+            AuditEvent(
+                "key.reveal",
+                key_id=key_id,
+                version=version,
+                tenant=record.tenant,
+                commitment=mark.commitment,
+            )
+        )
+        return mark, secret, found.revealed_at or self._now()
+
     async def open(self, key_id: str) -> UnlockedKey:
         """A key of this system with all versions unwrapped.
 
@@ -279,6 +311,21 @@ class KeyRing:
     def _audited_export(self, key: HeldKey) -> None:
         names = tuple(f"{key.key_id}/{version.version}" for version in key.detectable)
         self._audit(AuditEvent("key.export", key_id=key.key_id, tenant=key.tenant, keys=names))
+
+    def _audited_version(self, action: Action, envelope: Envelope) -> None:
+        """A version that was made: of ours the record commits to its PRF keys, should they be public once."""
+        record = load_record(envelope)
+        version = record.versions[-1]
+        own = not isinstance(record.profile, ForeignProfile)
+        self._audit(
+            AuditEvent(
+                action,
+                key_id=record.key_id,
+                version=version.version,
+                tenant=record.tenant,
+                commitment=mark_of(envelope, record, version)[0].commitment if own else None,
+            )
+        )
 
     def _audited(self, action: Action, info: KeyInfo, version: int) -> None:
         self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))

@@ -23,14 +23,16 @@ OWN: Final = "ttmark"
 MOST_BYTES = 1 << 20
 _DOMAIN = FORMAT.encode() + b"\0"
 
-File = TypeVar("File", bound="_File")
+File = TypeVar("File", bound="MarkFile")
 
 
 class MarkRefused(ValueError):
     """A file of a mark, or of its secret, is not what it says; the message repeats no secret."""
 
 
-class _File(BaseModel):
+class MarkFile(BaseModel):
+    """A file of JSON that is read strictly."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
     WHAT: ClassVar[str]
@@ -60,7 +62,7 @@ class _File(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
-class MarkSecret(_File):
+class MarkSecret(MarkFile):
     """What the key holder keeps: the key, and the random salt without which a key could be guessed.
 
     Attributes:
@@ -75,7 +77,7 @@ class MarkSecret(_File):
     secrets: Mapping[str, Any] = Field(repr=False)
 
 
-class PortableMark(_File):
+class PortableMark(MarkFile):
     """A mark without its key.
 
     Attributes:
