@@ -194,15 +194,12 @@ def context_rules(profile: Profile | ForeignProfile) -> dict[str, int | str]:
 
 def _described(profile: Profile | ForeignProfile) -> dict[str, Any]:
     """The fields of the file that the commitment covers."""
-    if isinstance(profile, ForeignProfile):
-        scheme, parameters = profile.scheme, dict(profile.parameters)
-    else:
-        scheme, parameters = OWN, profile.stored()
-        del parameters["tokenizer_fingerprint"]
+    own = isinstance(profile, Profile)
+    given = profile.stored() if own else profile.parameters
     return {
         "format": FORMAT,
-        "scheme": scheme,
-        "parameters": parameters,
+        "scheme": OWN if own else profile.scheme,
+        "parameters": {name: given[name] for name in given if name != "tokenizer_fingerprint"},
         "context": context_rules(profile),
         "tokenizer_fingerprint": profile.tokenizer_fingerprint,
     }

@@ -93,12 +93,13 @@ async def test_twenty_old_verdicts_come_again_from_the_library_alone(
     body: dict[str, object] = {"inputs": inputs, "keys": ["old"], "fpr": FPR}
     answers = await service.results("combined", body)
     assert {one.verdict for one in answers} == {"watermarked", "not_detected", "too_short"}
+    dated = datetime.now(UTC)
     await over()
     await done("keys reveal old --version 1 --out old.json --i-understand old")
     for name in ("STORE_URL", "KEK", "LEDGER_FILE", "AUDIT_FOLDER"):
         monkeypatch.delenv(f"TTMARK_{name}")
     (folder / "keys.db").unlink()
-    key = ttmark.Key.from_revealed("old.json", dated=datetime.now(UTC) - timedelta(seconds=1))
+    key = ttmark.Key.from_revealed("old.json", dated=dated)
     found = await asyncio.to_thread(ttmark.detect, texts, key, fpr=FPR, model="model")
     assert [one.verdict for one in found] == [one.verdict for one in answers]
     assert [one.log10_e for one in found] == pytest.approx([one.log10_e for one in answers], abs=1e-9)
@@ -109,9 +110,8 @@ async def test_a_text_that_may_be_forged_or_is_older_than_the_key_is_refused_by_
 ) -> None:
     text = marked_texts(service)[-1]
     put("text.txt", text.encode())
-    await over()
-    await asyncio.sleep(0.01)
     made = datetime.now(UTC).isoformat()
+    await over()
     await done("keys reveal old --version 1 --out old.json --i-understand old")
     verify = "verify text.txt --revealed old.json --tokenizer model --json"
     answer = json.loads((await done(f"{verify} --dated {made}")).stdout)
