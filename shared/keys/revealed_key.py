@@ -105,10 +105,11 @@ def _latest(dated: Dated) -> datetime:
         ProvesNothing: it is no date.
     """
     if isinstance(dated, str):
+        said = dated
         try:
-            dated = date.fromisoformat(dated) if len(dated) <= _DAY else datetime.fromisoformat(dated)
+            dated = date.fromisoformat(said) if len(said) <= _DAY else datetime.fromisoformat(said)
         except ValueError:
-            raise ProvesNothing(f"{dated[:40]!r} is no date such as 2026-11-26 or 2026-11-26T15:00") from None
+            raise ProvesNothing(f"{said[:40]!r} is no date such as 2026-11-26 or 2026-11-26T15:00") from None
     if isinstance(dated, datetime):
         return dated if dated.tzinfo else dated.replace(tzinfo=UTC)
     return datetime(dated.year, dated.month, dated.day, tzinfo=UTC) + timedelta(days=1)

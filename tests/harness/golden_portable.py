@@ -100,7 +100,7 @@ def answered(mark: PortableMark, secret: MarkSecret, tokens: Sequence[int]) -> d
 
 def refused(mark: dict[str, Any], secret: dict[str, Any]) -> list[dict[str, Any]]:
     """Files that were changed, and secrets that are others."""
-    changed = [
+    changed: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("another context width", {"parameters": {"context_width": 5}}, {}),
         ("another context", {"context": {**mark["context"], "tokens": 5}}, {}),
         ("another tokenizer", {"tokenizer_fingerprint": "0" * 64}, {}),
@@ -118,7 +118,7 @@ def vectors() -> dict[str, Any]:
     backend = small_tokenizer()
     tokenizer = TextTokenizer(backend)
     fingerprint = tokenizer.fingerprint
-    of_vllm = []
+    of_vllm = list[dict[str, Any]]()
     for width in (4, 1, 6):
         mark, secret = described("vllm-gumbel", {**GIVEN["vllm-gumbel"], "context_width": width}, fingerprint)
         foreign = mark.foreign(secret)
