@@ -19,10 +19,13 @@ COMPOSE = {
     "commands": ("operator",),
 }
 PODS = {"generation": "generation", "detection": "detection", "canary": "canary", "commands": "operator"}
+FOLDERS = ("/audit", "/state")
 PLACES = ("/run/secrets/", "/state/", "/files/")
 
 COMPOSE_SETS = {
-    "generation": {"HOST", "GEN_PORT", "STORE_URL_FILE", "KEK_FILE", "LEDGER_FILE", "AUDIT_FOLDER"},
+    "generation": {
+        *("HOST", "GEN_PORT", "STORE_URL_FILE", "KEK_FILE", "STATE", "LEDGER_FILE", "AUDIT_FOLDER"),
+    },
     "detection": {
         *("HOST", "DETECT_PORT", "STORE_URL_FILE", "KEK_FILE", "LEDGER_FILE", "AUDIT_FOLDER"),
         *("CASE_KEY_FILE", "WEBHOOK_SECRET_FILE", "READER_TOKEN_FILE"),
@@ -62,8 +65,10 @@ def read(
     for name in [name for name in os.environ if name.startswith("TTMARK_")]:
         patch.delenv(name)
     for name, value in environment.items():
-        if value == "/audit":
-            value = str(folder / "audit")
+        if value in FOLDERS:
+            path = folder / value.lstrip("/")
+            path.mkdir(exist_ok=True)
+            value = str(path)
         elif value.startswith(PLACES):
             path = folder / value.lstrip("/")
             path.parent.mkdir(parents=True, exist_ok=True)
