@@ -5,7 +5,8 @@
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 
 import orjson
@@ -45,13 +46,13 @@ class MarkFile(BaseModel):
             MarkRefused: it is another file.
         """
         try:
-            return cls.model_validate(orjson.loads(content))
-        except orjson.JSONDecodeError:
-            raise MarkRefused(f"not {cls.WHAT}: no JSON") from None
+            return cls.model_validate(json.loads(content, object_pairs_hook=_unique))
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or first["msg"].removeprefix("Value error, ")
             raise MarkRefused(f"not {cls.WHAT}: {where}") from None
+        except (ValueError, RecursionError):
+            raise MarkRefused(f"not {cls.WHAT}: no JSON, or a member stands there twice") from None
 
     def written(self) -> bytes:
         """The file's content."""
@@ -169,6 +170,14 @@ class PortableMark(MarkFile):
         if len(found) != pool or {len(key) for key in found} != {16}:
             raise MarkRefused("the secret has no PRF keys of this profile")
         return found
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's members: two parsers would disagree on which of two with one name counts."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError
+    return members
 
 
 def context_rules(profile: Profile | ForeignProfile) -> dict[str, int | str]:
