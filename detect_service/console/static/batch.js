@@ -1,8 +1,9 @@
 // Several files: a list in which each gets an answer of its own, one after the other.
 
 import { announce, byId, element } from "/console/dom.js";
+import { say, t } from "/console/language.js";
 import { Unreadable } from "/console/read_file.js";
-import { count, failureWords, verdictWords } from "/console/words.js";
+import { failureWords, verdictWords } from "/console/words.js";
 
 /** As many as the history keeps. */
 export const MOST_FILES = 50;
@@ -21,11 +22,11 @@ export class Batch {
   /** Takes the place of the files before; no files: no list. */
   set(files) {
     this.entries = files.map((file) => ({ file, item: element("li"), check: null }));
-    for (const entry of this.entries) this.#say(entry, "waiting", "Waiting");
+    for (const entry of this.entries) this.#say(entry, "waiting", () => t("batch.waiting"));
     byId("batch").hidden = files.length === 0;
     byId("batch-list").replaceChildren(...this.entries.map(({ item }) => item));
     byId("batch-progress").hidden = true;
-    byId("batch-title").textContent = `${count(files.length)} files`;
+    say(byId("batch-title"), () => t("batch.files", { count: files.length }));
   }
 
   /**
@@ -41,19 +42,20 @@ export class Batch {
     progress.value = 0;
     for (const entry of this.entries) {
       if (signal.aborted) break;
-      this.#say(entry, "running", "Checking");
+      this.#say(entry, "running", () => t("batch.checking"));
       try {
         entry.check = await examine(entry.file);
-        this.#say(entry, entry.check.result.verdict, verdictWords(entry.check).headline);
+        this.#say(entry, entry.check.result.verdict, () => verdictWords(entry.check).headline);
       } catch (error) {
         if (error.name === "AbortError") break;
-        this.#say(entry, "failed", failure(error));
+        if (!(error instanceof Unreadable) && error.status === undefined) throw error;
+        this.#say(entry, "failed", () => failureText(error));
       }
       progress.value += 1;
-      byId("batch-title").textContent = `${count(progress.value)} of ${count(this.size)} files`;
+      say(byId("batch-title"), () => t("batch.progress", { done: progress.value, count: this.size }));
       announce(byId("batch-title").textContent);
     }
-    for (const entry of this.entries) if (["waiting", "running"].includes(entry.state)) this.#say(entry, "waiting", "Not checked");
+    for (const entry of this.entries) if (["waiting", "running"].includes(entry.state)) this.#say(entry, "waiting", () => t("batch.not_checked"));
     announce(this.#summary());
   }
 
@@ -66,18 +68,19 @@ export class Batch {
   async runTogether(read, examine) {
     const messages = [];
     for (const entry of this.entries) {
-      this.#say(entry, "running", "Reading");
+      this.#say(entry, "running", () => t("batch.reading"));
       try {
         messages.push({ id: entry.file.name, text: await read(entry.file) });
       } catch (error) {
-        this.#say(entry, "failed", failure(error));
-        announce("The conversation was not checked: a file was not read.");
+        if (!(error instanceof Unreadable) && error.status === undefined) throw error;
+        this.#say(entry, "failed", () => failureText(error));
+        announce(t("batch.conversation_ended"));
         return null;
       }
-      this.#say(entry, "waiting", "Read");
+      this.#say(entry, "waiting", () => t("batch.read"));
     }
     const check = await examine(messages);
-    byId("batch-title").textContent = `${count(this.size)} files, one conversation`;
+    say(byId("batch-title"), () => t("batch.together", { count: this.size }));
     return check;
   }
 
@@ -86,7 +89,7 @@ export class Batch {
     const row = [
       element("span", { className: `dot ${state}` }),
       element("span", { className: "excerpt", textContent: entry.file.name }),
-      element("span", { className: "about", textContent: about }),
+      say(element("span", { className: "about" }), about),
     ];
     const done = entry.check !== null && state !== "failed";
     const shown = element(done ? "button" : "div", { className: "batch-row", ...(done ? { type: "button" } : {}) }, ...row);
@@ -95,13 +98,11 @@ export class Batch {
   }
 
   #summary() {
-    const of = (...states) => count(this.entries.filter(({ state }) => states.includes(state)).length);
-    return `Finished. Watermark found in ${of("watermarked")} of ${count(this.size)} files; ${of("failed", "waiting")} without an answer.`;
+    const of = (...states) => this.entries.filter(({ state }) => states.includes(state)).length;
+    return t("batch.finished", { found: of("watermarked"), count: this.size, unanswered: of("failed", "waiting") });
   }
 }
 
-function failure(error) {
-  if (error instanceof Unreadable) return `Not read. ${error.message}`;
-  if (error.status === undefined) throw error;
-  return failureWords(error).join(". ");
+function failureText(error) {
+  return error instanceof Unreadable ? t("batch.not_read", { reason: error.reason() }) : failureWords(error).join(". ");
 }

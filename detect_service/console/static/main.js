@@ -7,6 +7,7 @@ import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
 import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
+import { onLanguage, say, t } from "/console/language.js";
 import { readFile } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
@@ -25,7 +26,7 @@ const history = new History((check) => {
 const batch = new Batch((check) => show(check));
 const composer = new Composer(
   () => allowed,
-  (reason) => access.askForToken(reason),
+  () => access.askForToken(),
   batch,
   () => {
     view.hide();
@@ -59,10 +60,9 @@ function show(check) {
 }
 
 function showFailure(problem) {
-  const [title, text] = failureWords(problem);
   view.hide();
-  byId("failure-title").textContent = title;
-  byId("failure-text").textContent = text;
+  say(byId("failure-title"), () => failureWords(problem)[0]);
+  say(byId("failure-text"), () => failureWords(problem)[1]);
   byId("failure").hidden = false;
   reveal("failure");
 }
@@ -77,8 +77,8 @@ function busy(on) {
   byId("check").setAttribute("aria-busy", String(on));
   byId("composer").setAttribute("aria-busy", String(on));
   byId("text").readOnly = on && batch.size > 0;
-  const what = batch.size ? `Check the ${batch.size} files` : "Check the text";
-  byId("check-label").textContent = on ? "Checking – press to stop" : what;
+  const what = on ? "composer.stop" : batch.size ? "composer.check_files" : "composer.check";
+  say(byId("check-label"), () => t(what, { count: batch.size }));
 }
 
 /** Asks about one text, and keeps the answer. */
@@ -87,7 +87,7 @@ const examine = (options, text, name) => ask(options, [{ text }], name);
 /** Asks about messages as one conversation, and keeps the answer. */
 function examineTogether({ fpr, body }, messages) {
   const options = { mode: "combined", fpr, body: { ...body, evidence: "none", case: false, conversation: true } };
-  return ask(options, messages, `Conversation of ${messages.length} texts`);
+  return ask(options, messages, t("batch.conversation_name", { count: messages.length }));
 }
 
 async function ask(options, inputs, name) {
@@ -135,7 +135,7 @@ async function whileBusy(work) {
   try {
     await work(running.signal);
   } catch (error) {
-    if (error.name === "AbortError") announce("Stopped.");
+    if (error.name === "AbortError") announce(t("composer.stopped"));
     else if (error.status === undefined) throw error;
     else showFailure(error);
   } finally {
@@ -158,7 +158,8 @@ setUpKeeping(
   () => shown,
   () => allowed,
 );
-setUpTheme();
+onLanguage(setUpTheme((theme) => t(`theme.${theme}`)));
+onLanguage(() => view.sayAgain());
 
 // Another page can hand over a text behind the `#`, which no server sees. It is shown, and not checked by itself.
 const handed = new URLSearchParams(location.hash.slice(1)).get("text");

@@ -1,28 +1,34 @@
 // The text of a file: plain text in Unicode is read here, other encodings and documents by the service.
 
 import { extract } from "/console/api.js";
-import { count, failureWords } from "/console/words.js";
+import { t } from "/console/language.js";
+import { failureWords } from "/console/words.js";
 
 const READ_BY_THE_SERVICE = /\.(docx|odt|rtf|html?|pdf|epub|eml|txt|text|md|markdown)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
 const SHARE_OF_A_BODY = 0.7; // base64 makes four bytes of three
 
-/** A file without a text to check; the message says why. */
-export class Unreadable extends Error {}
+/** A file without a text to check; `reason` says why. */
+export class Unreadable extends Error {
+  constructor(reason) {
+    super(reason());
+    this.reason = reason;
+  }
+}
 
 /** @param {object | null} allowed what the token allows; null without one. */
 export async function readFile(file, allowed) {
   const most = allowed ? Math.floor(allowed.limits.body_bytes * SHARE_OF_A_BODY) : Infinity;
-  if (file.size > most) throw new Unreadable(`It is larger than the service takes (${count(most)} bytes).`);
+  if (file.size > most) throw new Unreadable(() => t("file.too_large", { count: most }));
   const here = READ_HERE.test(file.name) ? await plainText(file) : null;
   if (here !== null) return here;
-  if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable("Files can be txt, md, html, docx, odt, rtf, pdf, epub or eml.");
-  if (!allowed) throw new Unreadable("The service reads such files: connect first.");
+  if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable(() => t("file.kinds"));
+  if (!allowed) throw new Unreadable(() => t("file.connect"));
   try {
     return await extract(allowed.token, file);
   } catch (error) {
     if (error.status === undefined) throw error;
-    throw new Unreadable(failureWords(error).join(". "));
+    throw new Unreadable(() => failureWords(error).join(". "));
   }
 }
 

@@ -9,9 +9,10 @@ export class ServiceProblem extends Error {
   }
 }
 
-/** The response to a GET, or to a POST where there is a body; `token` may be empty. Throws a `ServiceProblem`, or `AbortError`. */
+/** The response to a GET, or to a POST where there is a body, in the page's language; `token` may be empty. Throws a `ServiceProblem`, or `AbortError`. */
 export async function send(path, token, body, signal) {
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const headers = { "Accept-Language": document.documentElement.lang };
+  if (token) headers.Authorization = `Bearer ${token}`;
   const options = { headers, signal, cache: "no-store", credentials: "omit" };
   if (body !== undefined) {
     options.method = "POST";
