@@ -11,13 +11,20 @@ import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.evaluation.adversaries.asking import Verdict
 from ttmark.evaluation.adversaries.catalogue import attacks
 from ttmark.evaluation.cells import sampling_seed
 from ttmark.evaluation.command_line import command_line
 from ttmark.evaluation.conformance.attacks import AttackRun, collected, shipped_prompts
 from ttmark.evaluation.conformance.attacks_page import attacks_page
 from ttmark.evaluation.conformance.attacks_report import Attacked, attacks_report
-from ttmark.evaluation.conformance.detectors import by_command, by_service
+from ttmark.evaluation.conformance.detectors import (
+    by_command,
+    by_service,
+    told_by_command,
+    told_by_service,
+    told_once,
+)
 from ttmark.evaluation.conformance.plan import FOUND_RATES
 from ttmark.evaluation.conformance.quality import quality
 from ttmark.evaluation.conformance.report import write_report
@@ -44,6 +51,7 @@ class AttackOptions:
         endpoint: answers with marked texts.
         prompts: that answers are collected to; None: those that ship.
         detector: a command; None: the service at `url`.
+        plain_token: of an ordinary caller; None: nobody asks again and again, unless `detector` is one.
         rewriter: writes without a mark; None: no model rewrites.
         wordnet, encoder, judge: folders; None: what needs them is left out.
         encoder_texts, judge_texts: whose similarity and perplexity are measured, at most.
@@ -57,6 +65,7 @@ class AttackOptions:
     detector: str | None
     url: str
     token: str
+    plain_token: str | None
     keys: Sequence[str]
     rewriter: Endpoint | None
     model_texts: int
@@ -82,6 +91,7 @@ def run(options: AttackOptions, out: Path, signer: CaseKey, started: float) -> N
     with (
         no_start_after(ValueError, OSError, EndpointError, ClientError, TokenizerMissing),
         _detector(options) as (ask, detector),
+        _told(options) as told,
         Progress(*columns, transient=True) as progress,
     ):
         texts = _texts(options, work, progress)
@@ -102,7 +112,15 @@ def run(options: AttackOptions, out: Path, signer: CaseKey, started: float) -> N
         rows = AttackRun(
             texts=texts,
             people=TextSet("people", "English articles by people", passages),
-            attacks=tuple(attacks(_read, synonyms, _client(options.rewriter, work))),
+            attacks=tuple(
+                attacks(
+                    _read,
+                    synonyms,
+                    _client(options.rewriter, work),
+                    None if told is None else told_once(told, work),
+                    texts.texts,
+                )
+            ),
             questions=Questions(work, ask, progress),
             quality=measures,
             material=Material.of(documents),
@@ -135,6 +153,19 @@ def _detector(options: AttackOptions) -> Iterator[tuple[Ask[None], dict[str, Any
             if not options.keys or one.key_id in options.keys
         ]
         yield ask, {"route": "/v1/detect", "keys": " ".join(keys)}
+
+
+@contextmanager
+def _told(options: AttackOptions) -> Iterator[Verdict | None]:
+    """What an ordinary caller is told, at the smallest rate."""
+    rate = min(FOUND_RATES)
+    if options.detector is not None:
+        yield told_by_command(options.detector, rate)
+    elif options.plain_token is None:
+        yield None
+    else:
+        with Client(options.url, options.plain_token) as client:
+            yield told_by_service(client, options.keys, rate)
 
 
 def _texts(options: AttackOptions, work: Path, progress: Progress) -> TextSet:
@@ -173,6 +204,9 @@ def _left_out(options: AttackOptions) -> list[str]:
     missing = {
         "Not run: synonyms (--wordnet was not given).": options.wordnet,
         "Not run: rewriting and translation by a model (--rewriter was not given).": options.rewriter,
+        "Not run: removal by asking the detector again (--plain-token-file was not given).": (
+            options.plain_token or options.detector
+        ),
         "Not measured: whether texts mean the same (--encoder was not given).": options.encoder,
         "Not measured: perplexity (--judge was not given).": options.judge,
     }

@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import httpx
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
@@ -22,6 +23,7 @@ from ttmark.services.public import open_public_tier
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings import DetectionSettings
 from ttmark.services.tracing import open_tracing
+from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.audit.trail_metrics import watch_trail
 from ttmark.shared.http.app import AppOptions
@@ -41,6 +43,9 @@ _SWITCH_SECONDS = 0.0001
 # Collections of the young before one of everything: that one holds the interpreter for as long as there are
 # objects to look through, and answers with the scores of all blocks are many objects in no cycle.
 _FULL_COLLECTIONS = 500
+
+
+_PROVIDER_SECONDS = 3.0
 
 
 def build_detection_service(settings: DetectionSettings) -> FastAPI:
@@ -66,16 +71,20 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     watch_trail(access.trail, registry)
     limit_metrics = LimitMetrics(registry)
     allowance = _allowance(settings, access, limit_metrics)
+    provider = httpx.AsyncClient(timeout=_PROVIDER_SECONDS, follow_redirects=False)
     public, guests = open_public_tier(settings, access, limit_metrics)
     workers = ExtractionWorkers(settings.extraction_limits())
     jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
-    budget = None
+    authenticate: Authenticate = access.tokens.authenticate
+    rules, budget = settings.oidc_rules(), None
+    if rules is not None:
+        authenticate = OidcTokens(rules, provider).beside(access.tokens.authenticate)
     if settings.blocks_per_minute:
         budget = WorkBudget("detect", access.counters, per_minute=settings.blocks_per_minute)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with access, workers:
+        async with access, workers, provider:
             await workers.warm()
             try:
                 yield
@@ -95,7 +104,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
             draw_secret=access.kek.derive(b"ttmark draws"),
         ),
         AppOptions(
-            authenticate=access.tokens.authenticate,
+            authenticate=authenticate,
             admit=allowance.admit,
             limits=HttpLimits(settings.max_body_bytes, settings.body_seconds),
             cors_origins=settings.cors_origins,
@@ -116,6 +125,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         examiner=settings.manifest_examiner(workers),
         public=public,
         reader=reader,
+        sign_in=settings.console_sign_in(),
     )
 
 

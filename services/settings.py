@@ -13,6 +13,7 @@ from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.services.settings_jobs import JobSettings
 from ttmark.services.settings_labels import AigcSettings, LabelSettings
 from ttmark.services.settings_manifests import SigningSettings, TrustSettings
+from ttmark.services.settings_oidc import OidcSettings
 from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.settings_public import PublicSettings
 from ttmark.services.settings_reader import ReaderSettings
@@ -242,6 +243,7 @@ class DetectionSettings(
     ExtractionSettings,
     JobSettings,
     LabelSettings,
+    OidcSettings,
     PublicSettings,
     ReaderSettings,
     TrustSettings,

@@ -18,7 +18,7 @@ from ttmark.detect_service.api.routes import detection_router
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
-from ttmark.detect_service.console import console_router
+from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
@@ -57,6 +57,7 @@ def create_detection_app(
     examiner: ManifestExaminer | None = None,
     public: PublicTier | None = None,
     reader: ReadsAlong | None = None,
+    sign_in: SignIn | None = None,
 ) -> FastAPI:
     """Routes, console, errors, health and metrics of the detection service over `backend`.
 
@@ -69,6 +70,7 @@ def create_detection_app(
     `examiner` verifies manifests; left out: they are set apart and not examined.
     `reader` reads texts along; left out: none does.
     `public` is what everybody may ask; left out: nothing.
+    `sign_in` says at which provider the console signs people in; left out: it takes tokens alone.
     """
     desk = WorkDesk(backend, work or WorkLimits(), WorkMetrics(options.registry, MODES), budget)
     metrics = DetectionMetrics(options.registry)
@@ -86,7 +88,7 @@ def create_detection_app(
         public_key_router(case_key),
         keys_router(backend, options.limits, case_days=kept_cases.keep_days if kept_cases else None),
         extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long),
-        console_router(),
+        console_router(sign_in),
     ]
     if jobs is not None:
         job_metrics = JobMetrics(options.registry)

@@ -1,10 +1,44 @@
 """`GET /`: the moderation console."""
 
+from dataclasses import asdict, dataclass
+from urllib.parse import urlsplit
+
 from fastapi import APIRouter
 
+from ttmark.shared.http.service_errors import NotFound
 from ttmark.shared.pages.page_router import page_router
 
 
-def console_router() -> APIRouter:
-    """The page and its files."""
-    return page_router("/", "console", "ttmark.detect_service.console")
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """What the console needs to sign people in at an OpenID provider: nothing of it is secret.
+
+    Attributes:
+        client_id: of a public client.
+        audience: of the access tokens that it asks for.
+    """
+
+    issuer: str
+    client_id: str
+    audience: str
+
+    @property
+    def origin(self) -> str:
+        """The provider's, which the console asks for a token."""
+        parts = urlsplit(self.issuer)
+        return f"{parts.scheme}://{parts.netloc}"
+
+
+def console_router(sign_in: SignIn | None = None) -> APIRouter:
+    """The page and its files, and by which provider people sign in, if by any."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/console/sign-in.json")
+    async def provider() -> dict[str, str]:
+        if sign_in is None:
+            raise NotFound("Nobody signs in by an OpenID provider here: TTMARK_OIDC_CLIENT_ID is not set.")
+        return asdict(sign_in)
+
+    origins = () if sign_in is None else (sign_in.origin,)
+    router.include_router(page_router("/", "console", "ttmark.detect_service.console", origins))
+    return router

@@ -3,11 +3,12 @@
 An attack more is one function `Edit` and one line here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ttmark.evaluation.adversaries.asking import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.adversaries.characters import INVISIBLE, VISIBLE, in_words
 from ttmark.evaluation.adversaries.copying import (
     Read,
@@ -23,7 +24,9 @@ from ttmark.evaluation.synonyms import Synonyms
 
 WORDS, CHARACTERS, PASSAGES = "words", "letters and signs", "sentences and passages"
 COPIES, MODELS = "copies through other programs", "rewriting by a model"
-KINDS = (WORDS, CHARACTERS, PASSAGES, COPIES, MODELS)
+QUESTIONS, FORGING = "removal by asking the detector", "forging from stolen answers"
+KINDS = (WORDS, CHARACTERS, PASSAGES, COPIES, MODELS, QUESTIONS)
+"""Of attacks that remove; `FORGING` makes a mark where there was none."""
 
 PROGRAM, ANY_WORDS, DICTIONARY, PEOPLE, BY_HAND, MODEL = (
     "nothing: a program of a few lines",
@@ -33,6 +36,8 @@ PROGRAM, ANY_WORDS, DICTIONARY, PEOPLE, BY_HAND, MODEL = (
     "nothing: it happens by copying",
     "a model without a mark, asked once or twice for each sentence",
 )
+TOKEN, STOLEN = "an access token that does not see evidence, and so many questions", "so many marked answers"
+ASKED = "until {:.0f} questions are asked about a text"
 OF_WORDS, OF_SENTENCES, THROUGHOUT = "{:.0%} of the words", "{:.0%} of the sentences", ""
 
 
@@ -41,7 +46,7 @@ class Attack:
     """One thing that may be done to a text.
 
     Attributes:
-        kind: one of `KINDS`.
+        kind: one of `KINDS`, or `FORGING`.
         cost: to the attacker, in words.
         edit: takes a strength as the share to edit.
         dial: says in words how strong it is; formatted with a strength.
@@ -107,7 +112,11 @@ ATTACKS: tuple[Attack, ...] = (
 
 
 def attacks(
-    read: Read, synonyms: Synonyms | None = None, rewriter: EndpointClient | None = None
+    read: Read,
+    synonyms: Synonyms | None = None,
+    rewriter: EndpointClient | None = None,
+    verdict: Verdict | None = None,
+    stolen: Sequence[str] = (),
 ) -> Iterator[Attack]:
     """The whole catalogue, as far as there is what it needs.
 
@@ -115,6 +124,8 @@ def attacks(
         read: the text of a file.
         synonyms: those that words are exchanged for.
         rewriter: a model that says and translates sentences.
+        verdict: what an ordinary caller is told of a text.
+        stolen: marked answers that an attacker has.
     """
     yield from ATTACKS
     if synonyms is not None:
@@ -138,6 +149,12 @@ def attacks(
         ):
             yield Attack(MODELS, title, MODEL, _rewritten(name, rewriter), OF_SENTENCES, (0.3, 1.0))
         yield Attack(MODELS, "said in other words as a whole", MODEL, _retold(rewriter))
+    if verdict is not None:
+        removed = removed_by_questions(verdict)
+        yield Attack(QUESTIONS, "words replaced", TOKEN, removed, ASKED, (40.0,))
+    if stolen:
+        some = tuple(sorted({min(10.0, len(stolen)), float(len(stolen))}))
+        yield Attack(FORGING, "stitched from sentences", STOLEN, stitched(stolen), "of {:.0f} answers", some)
 
 
 def _exchanged(synonyms: Synonyms) -> Edit:

@@ -34,6 +34,7 @@ class Core:
     schemes: Schemes = tuple(scheme_names())
     block_sizes: BlockSizes = (2, 1, 3)
     documents: Annotated[int, typer.Option(min=5, help="Of `fpr-texts`, `fpr-foreign`, `coverage`.")] = 1_000
+    wrong_keys: Annotated[int, typer.Option(min=1, help="For each text of `fpr-foreign`.")] = 500
     keys: Annotated[int, typer.Option(min=2, help="Of `distortion`; joints of `theorem`.")] = 10_000
     trials: Annotated[int, typer.Option(min=1, help="Of `fpr-...`.")] = 1_000_000
     window_trials: Annotated[int, typer.Option(min=1, help="Of `fpr-search`, WaterSeeker.")] = 250_000
@@ -58,6 +59,11 @@ def _text_rates(o: Core) -> Table:
     return _pooled(counts, texts.LEVELS, o.rows, by_text=True)
 
 
+def _foreign_rates(o: Core) -> Table:
+    counts = list(foreign.foreign_counts(o.documents, o.wrong_keys, o.seed))
+    return _pooled(counts, foreign.LEVELS, o.rows, by_text=False)
+
+
 def _pooled(counts: list[Count], levels: Sequence[float], rows: Path | None, *, by_text: bool) -> Table:
     if rows:
         write_rows(counts, levels, rows)
@@ -70,7 +76,7 @@ EXPERIMENTS: Mapping[str, Callable[[Core], Table]] = {
     "fpr-direct": lambda o: false_positives.direct_table(o.schemes, o.trials, o.seed),
     "fpr-search": _search_rates,
     "fpr-texts": _text_rates,
-    "fpr-foreign": lambda o: foreign.foreign_table(o.documents, o.seed),
+    "fpr-foreign": _foreign_rates,
     "fpr-likelihood": lambda o: likelihood.rates_table(o.schemes, o.block_sizes, o.trials, o.seed),
     "coverage": lambda o: likelihood.coverage_table(o.documents, o.seed),
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from ttmark.evaluation.adversaries.catalogue import MODELS, Attack
+from ttmark.evaluation.adversaries.catalogue import FORGING, MODELS, QUESTIONS, Attack
 from ttmark.evaluation.cells import sampling_seed
 from ttmark.evaluation.conformance.figures import Figure, figures_of
 from ttmark.evaluation.conformance.plan import FOUND_RATES, prompts
@@ -29,9 +29,9 @@ class Row:
     """One attack at one strength.
 
     Attributes:
-        kind: one of `KINDS` of the catalogue, `UNTOUCHED` or `UNMARKED`.
+        kind: one of `KINDS` of the catalogue, `FORGING`, `UNTOUCHED` or `UNMARKED`.
         figures: how many are found, one for each rate.
-        kept: None for texts that are not attacked.
+        kept: None for texts that are not attacked, and for forged ones.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class AttackRun:
     Attributes:
         people: texts without a mark, from which attacks also take their words.
         questions: log10 p of a text.
-        model_texts: how many texts a model rewrites, at most.
+        model_texts: how many texts a model rewrites, or questions are asked about, at most.
     """
 
     texts: TextSet
@@ -76,7 +76,7 @@ class AttackRun:
         every = sum(len(attack.strengths) for attack in self.attacks)
         task = self.progress.add_task("attacks", total=every)
         for attack in self.attacks:
-            before = texts[: self.model_texts] if attack.kind == MODELS else texts
+            before = texts[: self.model_texts] if attack.kind in (MODELS, QUESTIONS) else texts
             for strength in attack.strengths:
                 after = self._attacked(attack, strength, before)
                 yield self._row(attack.kind, attack.name, attack.title(strength), attack.cost, before, after)
@@ -101,7 +101,8 @@ class AttackRun:
         self, kind: str, attack: str, name: str, cost: str, before: Sequence[str], after: Sequence[str]
     ) -> Row:
         figures = self._figures(kind, name, after)
-        return Row(kind, attack, name, cost, figures, self.quality.kept(name, before, after))
+        kept = None if kind == FORGING else self.quality.kept(name, before, after)
+        return Row(kind, attack, name, cost, figures, kept)
 
     def _figures(self, kind: str, name: str, texts: Sequence[str]) -> tuple[Figure, ...]:
         log10_p = self.questions.answers(name, [("p", None, text) for text in texts])

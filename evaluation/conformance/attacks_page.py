@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ttmark.evaluation.adversaries.catalogue import KINDS
+from ttmark.evaluation.adversaries.catalogue import FORGING, KINDS
 from ttmark.evaluation.conformance.attacks import UNMARKED, UNTOUCHED
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.html import (
@@ -22,13 +22,15 @@ FAILS, WEAKENED, HOLDS = (
     "These weaken the mark",
     "The mark holds against these, as strong as they were tried",
 )
+FORGED = "Forged texts that the detector takes for the model's"
 LEFT, LOST = 0.9, 0.5
 """Of the share that is found of unedited texts: with less the mark is weakened, or fails."""
 _NOT_MEASURED = "not measured"
 
 METHODS = (
     "Every text is attacked by every attack at every strength, with randomness of its own that follows from"
-    " the seed. A model rewrites the first texts alone; the column of texts says how many.",
+    " the seed. A model rewrites the first texts alone, and questions are asked about them alone; the column"
+    " of texts says how many.",
     "A text is found at a rate where its p-value is at most the rate. At 1e-5 one text in 100,000 that"
     " carries no mark is found by mistake, at 1e-2 one in 100.",
     "Brackets are exact 95 % intervals (Clopper-Pearson) over texts; those of means are bootstrap ones."
@@ -48,8 +50,8 @@ LIMITS = (
     "The signature says who vouches for the report. It does not say that the detector was the deployed one.",
 )
 NEVER_RUN = (
-    "Not run: stealing the mark and forging it from a thousand answers, and removal by one who asks the"
-    " detector again and again (hill-climbing) against the limits of a token without evidence."
+    "Not run: a model that is trained or steered by thousands of stolen answers so that it writes texts with"
+    " this mark. Stitched texts are the forgery that needs no model."
 )
 
 
@@ -74,7 +76,7 @@ def attacks_page(report: Mapping[str, Any]) -> tuple[str, str]:
         for row in report["attacks"]
     ]
     parts = [*_facts(report), *_summary(lines)]
-    for kind in (UNTOUCHED, UNMARKED, *KINDS):
+    for kind in (UNTOUCHED, UNMARKED, *KINDS, FORGING):
         parts += _table(kind, [line for line in lines if line.row["kind"] == kind])
     limits = [*LIMITS, NEVER_RUN, *report["left_out"]]
     parts += ["<h2>Methods</h2>", bullets(METHODS), "<h2>Limits</h2>", bullets(limits)]
@@ -127,8 +129,10 @@ def _summary(lines: Sequence[_Line]) -> Iterator[str]:
         yield f"<h2>{verdict}</h2>"
         yield bullets([in_words(line) for line in of] or ["None of those that were tried."])
         if verdict == FAILS:
-            yield "<h2>Without an attack</h2>"
-            yield bullets([in_words(line) for line in lines if line.row["kind"] in (UNTOUCHED, UNMARKED)])
+            for title, kinds in (("Without an attack", (UNTOUCHED, UNMARKED)), (FORGED, (FORGING,))):
+                if shown := [in_words(line) for line in lines if line.row["kind"] in kinds]:
+                    yield f"<h2>{title}</h2>"
+                    yield bullets(shown)
 
 
 def in_words(line: _Line) -> str:
@@ -139,14 +143,16 @@ def in_words(line: _Line) -> str:
         f"{title[:1].upper()}{title[1:]}: {fine.found} of {fine.texts} texts are found at one false alarm in"
         f" {1 / fine.rate:,.0f} ({share(fine)}), {coarse.found} at one in {1 / coarse.rate:,.0f}."
     )
-    kept = line.row["kept"]
-    if not line.row["cost"] or kept is None:
+    kept, cost = line.row["kept"], line.row["cost"]
+    if not cost:
         return said
+    if kept is None:
+        return f"{said} It costs {cost}."
     meaning = kept["similarity"]
     left = f"{kept['words']['estimate']:.0%} of the words are left" + (
         f", the meaning by {meaning['estimate']:.2f} of 1" if meaning else ""
     )
-    return f"{said} {left[0].upper()}{left[1:]}. It costs {line.row['cost']}."
+    return f"{said} {left[0].upper()}{left[1:]}. It costs {cost}."
 
 
 def _table(kind: str, lines: Sequence[_Line]) -> Iterator[str]:

@@ -1,13 +1,20 @@
 """What is asked whether a text is marked: a detection service, or a command that prints a p-value."""
 
+import hashlib
 import math
 import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from http import HTTPStatus
+from pathlib import Path
 
-from ttmark.shared.client import Client
+import orjson
+
+from ttmark.evaluation.adversaries.asking import Verdict
+from ttmark.shared.client import Client, ClientError
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, Document
 
 AT_ONCE = 2
@@ -65,6 +72,53 @@ def by_service(client: Client, keys: Sequence[str], rates: Sequence[float]) -> C
         return client.detect(CombinedRequest(inputs=inputs, keys=list(keys) or None, fpr=rate)).results
 
     return lambda _, texts: log10_p_of(judge, texts, rates)
+
+
+def told_by_service(client: Client, keys: Sequence[str], rate: float) -> Verdict:
+    """What a token without evidence is told; None where a limit on questions ends the answers.
+
+    Raises:
+        NoAnswer: the token sees evidence, which no attacker's does.
+    """
+    if EVIDENCE in client.keys().scopes:
+        raise NoAnswer(f"the plain token has the scope {EVIDENCE}: an attacker's token would not")
+
+    def verdict(text: str) -> bool | None:
+        try:
+            asked = CombinedRequest(inputs=[Document(text=text)], keys=list(keys) or None, fpr=rate)
+            (result,) = client.detect(asked).results
+        except ClientError as error:
+            if error.status != HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+            return None
+        return None if result.error is not None else result.verdict == "watermarked"
+
+    return verdict
+
+
+def told_once(told: Verdict, folder: Path) -> Verdict:
+    """Keeps each verdict in a file, so that a run that goes on asks nobody a second time."""
+    path, known = folder / "verdicts.jsonl", dict[str, bool | None]()
+    for line in path.read_bytes().splitlines() if path.is_file() else ():
+        with suppress(ValueError):  # cut off when the run was killed
+            digest, said = orjson.loads(line)
+            known[digest] = said
+
+    def verdict(text: str) -> bool | None:
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        if digest not in known:
+            known[digest] = told(text)
+            with path.open("ab") as file:
+                file.write(b"\n" + orjson.dumps([digest, known[digest]]))
+        return known[digest]
+
+    return verdict
+
+
+def told_by_command(command: str, rate: float) -> Verdict:
+    """Whether a command's p-value is at most the rate; a command knows no limits."""
+    words = shlex.split(command)
+    return lambda text: _said_by(words, text) <= math.log10(rate)
 
 
 def by_command(command: str) -> Callable[..., list[float]]:

@@ -1,27 +1,26 @@
-"""False positives of other systems' marks on templated documents, whose lines repeat again and again."""
+"""False positives of other systems' marks under wrong keys: prose, code, lists, loops, invoices."""
 
 import logging
-import math
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.evaluation.core.rates import rate_cell
-from ttmark.evaluation.core.texts import token_ids
-from ttmark.evaluation.report.result import Table, table_of
+from ttmark.evaluation.core.rates import Count
+from ttmark.evaluation.core.texts import token_ids, unwatermarked
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SglangGumbel, SynthIdText, VllmGumbel
 from ttmark.shared.watermark.foreign.passages import passages
 
-TOKENS = 300
-KEYS = 5
-LEVELS = (1e-1, 1e-2, 1e-3)
+TOKENS = 200
+LEVELS = (1e-2, 1e-3, 1e-4, 1e-5)
 VOCABULARY = 8_000
 """A green list takes time in proportion to it."""
 LAYERS = 30
 """Of SynthID-Text, as many as its paper has."""
-PASSAGE_SHARE = 20
-"""Passages are looked for in one of so many documents: their windows cost far more than the whole text."""
+FEWER = {"kgw, lefthash": 20}
+"""Divides the keys of a scheme that permutes the vocabulary for each token."""
+PASSAGE_KEYS = 100
+"""Divides the keys that passages are looked for with: their windows cost far more than the whole text."""
 
 _THINGS = ("bolts", "paper", "lamps", "cables", "chairs", "paint")
 _NAMES = ("Ada", "Boris", "Chandra", "Dilek", "Emeka", "Fumiko")
@@ -38,10 +37,15 @@ MARKS: Mapping[str, Callable[[np.random.Generator], ForeignMark]] = {
 }
 
 
-def templated(count: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """The first tokens of `templated_texts` [300 tokens each]."""
-    for text in templated_texts(count, rng):
-        yield token_ids(text)[:TOKENS] % VOCABULARY
+def texts(count: int, rng: np.random.Generator) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """So many texts of at most 200 tokens with their kind; one in six is an invoice, whose lines repeat."""
+    invoices, others = templated_texts(count // 6, rng), unwatermarked(count - count // 6, rng)
+    for index in range(count):
+        if index % 6 == 5:
+            yield "invoice", token_ids(next(invoices))[:TOKENS] % VOCABULARY
+        else:
+            kind, tokens = next(others)
+            yield kind, tokens[:TOKENS] % VOCABULARY
 
 
 def templated_texts(count: int, rng: np.random.Generator) -> Iterator[str]:
@@ -58,27 +62,26 @@ def templated_texts(count: int, rng: np.random.Generator) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def foreign_table(documents: int, seed: int) -> Table:
-    """How many documents are found, each under five keys of its own and corrected for them."""
-    rows = []
+def foreign_counts(documents: int, wrong_keys: int, seed: int) -> Iterator[Count]:
+    """How many (text, wrong key) pairs are found, by scheme and kind of text; each key is drawn anew."""
     for name, make in MARKS.items():
         rng = np.random.default_rng(seed)
-        whole, both = [], []
-        for index, tokens in enumerate(templated(documents, rng)):
-            marks = [make(rng) for _ in range(KEYS)]
-            texts = [mark.read(tokens) for mark in marks]
-            direct = [text.evidence(0, text.positions.size).log10_p for text in texts]
-            whole.append(min(direct) + math.log10(KEYS))
-            if index % PASSAGE_SHARE == 0:
-                best = [passages(text, tokens.size)[0].log10_e for text in texts]
-                both.append(min(*direct, *best) + math.log10(2 * KEYS))
-        for question, found in (("whole text", whole), ("whole text or a passage", both)):
-            counts = [sum(one <= math.log10(level) for one in found) for level in LEVELS]
-            cells = [rate_cell(hits, len(found), level) for hits, level in zip(counts, LEVELS, strict=True)]
-            rows.append([name, question, f"{len(found):,}", *cells])
-            log.info(" | ".join(rows[-1]))
-    columns = ["scheme", "question", "documents", *[f"at {level:g}" for level in LEVELS]]
-    return table_of("False positives of foreign marks on templated documents", columns, rows)
+        whole: dict[str, list[float]] = {}
+        parts: dict[str, list[float]] = {}
+        for kind, tokens in texts(documents, rng):
+            keys = max(1, wrong_keys // FEWER.get(name, 1))
+            marks = [make(rng) for _ in range(keys)]
+            whole.setdefault(kind, []).extend(mark.detect(tokens).log10_p for mark in marks)
+            found = [
+                passages(mark.read(tokens), tokens.size) for mark in marks[: max(1, keys // PASSAGE_KEYS)]
+            ]
+            parts.setdefault(kind, []).extend(best[0].log10_e if best else 0.0 for best in found)
+        for question, answers in (("whole text", whole), ("passages", parts)):
+            for kind, log10_p in answers.items():
+                hits = [int(np.count_nonzero(np.array(log10_p) <= np.log10(level))) for level in LEVELS]
+                count = Count(name, 1, f"{name}: {question}", kind, len(log10_p), hits)
+                log.info("%s", count)
+                yield count
 
 
 def _word(rng: np.random.Generator) -> int:

@@ -115,8 +115,13 @@ def texts_note(rows: Sequence[DirectRow]) -> str:
 
 
 def direct_tables(rows: Sequence[DirectRow], notes: Sequence[str] = ()) -> list[Table]:
-    """One table per length, laid out like the paper's, its figures beside ours where it has them."""
-    return [_table(rows, length, notes) for length, rows in sorted(groups(rows, lambda r: r.length).items())]
+    """One table per length, laid out like the paper's, its figures beside ours where it has them.
+
+    Pages print that of the shortest.
+    """
+    by_length = sorted(groups(rows, lambda r: r.length).items())
+    printed, *longer = (_table(rows, length, notes) for length, rows in by_length)
+    return [printed, *(replace(table, aside=True) for table in longer)]
 
 
 def _table(rows: Sequence[DirectRow], length: int, notes: Sequence[str]) -> Table:

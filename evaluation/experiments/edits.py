@@ -61,16 +61,16 @@ class Edits(EditOptions):
                 editor = offline_edit(name, self.share, material, lab.run.seed)
             rows = measure_edit(lab, self, self.block_sizes, name, editor)
             by_length = groups(rows, lambda row: row.length).values()
-            printed, *longer = (edit_table(of, self.share, setting) for of in by_length)
-            tables += [printed, *(replace(table, aside=True) for table in longer)]
+            tables += [edit_table(of, self.share, setting) for of in by_length]
             data += rows
         if service:
             lab.console.print(
                 f"endpoint: {usage.requests} requests, {usage.cached} answers from the cache,"
                 f" {usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {usage.cost(service):.4f}"
             )
-        tables[0] = replace(tables[0], notes=edit_notes(data[0], note))
-        lab.finish(self.name, tables, data)
+        printed, *others = tables
+        printed = replace(printed, notes=edit_notes(data[0], note))
+        lab.finish(self.name, [printed, *(replace(table, aside=True) for table in others)], data)
 
     def _service(self) -> Endpoint | None:
         if self.endpoint is None:

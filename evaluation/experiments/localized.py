@@ -1,7 +1,7 @@
 """`localized`: watermarked spans inside documents by people (paper, Table 4)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -50,7 +50,8 @@ class Localized:
                 rows = measure_localized(lab.run, plan, texts)
                 tables.append(localized_table(rows, setting))
                 data += rows
-        lab.finish(self.name, tables, data)
+        *shorter, printed = tables
+        lab.finish(self.name, [*(replace(table, aside=True) for table in shorter), printed], data)
 
 
 @dataclass(frozen=True, slots=True)

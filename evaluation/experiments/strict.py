@@ -1,7 +1,7 @@
 """`strict`: strict sampling (paper, Table 2), and the same at the length where single tokens nearly fail."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -51,7 +51,7 @@ class Strict:
                     length = weak_length(lab.run, cells) if at_weak_length else self.length
                     rows += measure_direct(lab.run, cells, (length,), lab.prompt_rows)
                 title = f"Strict sampling, {setting}{weak * at_weak_length}"
-                tables.append(strict_table(rows, report, title))
+                tables.append(replace(strict_table(rows, report, title), aside=at_weak_length))
                 data += rows
         lab.finish(self.name, tables, data)
 

@@ -38,7 +38,8 @@ SETTLED = {
     ),
     "kinds": (
         "Languages and kinds of text",
-        "Prose, dialogue, code, lists, JSON and other languages: how well each is found, and its receipts.",
+        "Prose, dialogue, code, lists, JSON and other languages: how well each is found, and its receipts."
+        " Prose and most other languages are found; code, lists and JSON often are not.",
     ),
     "frontier": (
         "Which profile",
@@ -46,12 +47,13 @@ SETTLED = {
     ),
     "scrubbing": (
         "Scrubbing and lies",
-        "What is still found after edits of every kind, and after lies are put into a marked text.",
+        "What is still found after edits of every kind ([in short](../adversaries.md)), and after lies are"
+        " put into a marked text.",
     ),
     "oracle": (
         "Asking the detector",
         "Removal and forgery with questions to a detector that shows scores, a p-value, a verdict or"
-        " nothing.",
+        " nothing ([in short](../adversaries.md)).",
     ),
 }
 """Experiments that are measured no more: their results stay."""
@@ -82,6 +84,10 @@ SHARED = {
 """Heading of the pages that are no experiment's own, and a line about each."""
 LIST = "README.md"
 WORDS = """\
+Tables that a page only names stand, with every figure behind them, in its JSON file. This prints them:
+`python -c "import sys, rich; from ttmark.evaluation.report.result import *; [rich.print(t.rich()) for t in
+Result.load(Path(sys.argv[1])).tables]" FILE`.
+
 ## Words in the tables
 
 - **Blocks.** r: tokens that the key picks together; 1 is single tokens, "+ TTMark 2-token" is pairs. H:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.bounded_filters import BoundedRows
+from ttmark.gen_service.decoding.filters_small_top_k import BoundedRows
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.support import Support, Tail, choose
 

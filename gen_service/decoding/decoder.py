@@ -12,10 +12,10 @@ import torch
 
 from ttmark.gen_service.decoding.block import Block, PlainBlock, TandemBlock
 from ttmark.gen_service.decoding.block_builder import BlockBuilder, Level, next_levels
-from ttmark.gen_service.decoding.bounded_filters import BoundedRows, bounded_rows
 from ttmark.gen_service.decoding.errors import SequenceFailed, each_or_failed
 from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.decoding.open_filters import open_rows
+from ttmark.gen_service.decoding.filters_small_top_k import BoundedRows, bounded_rows
+from ttmark.gen_service.decoding.filters_top_p import open_rows
 from ttmark.gen_service.decoding.request import Delta
 from ttmark.gen_service.decoding.reweighting import Reweighter
 from ttmark.gen_service.decoding.sequence import Sequence

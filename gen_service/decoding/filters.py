@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import torch
 
-from ttmark.gen_service.decoding.bounded_filters import bounded_rows
 from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.decoding.open_filters import open_rows
+from ttmark.gen_service.decoding.filters_small_top_k import bounded_rows
+from ttmark.gen_service.decoding.filters_top_p import open_rows
 from ttmark.gen_service.decoding.support import Support
 
 __all__ = ["FilterParams", "filter_rows"]

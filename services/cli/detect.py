@@ -79,6 +79,22 @@ def detect(
     tenant: Annotated[
         str | None, typer.Option(help="Whose keys --bulk tries; default: the only one.")
     ] = None,
+    mark: Annotated[
+        Path | None,
+        typer.Option(
+            help="Look for the mark that this file describes (`ttmark keys describe`), here and without a "
+            "service: in texts as they are and as a whole."
+        ),
+    ] = None,
+    secret_file: Annotated[
+        Path | None, typer.Option(help="With --mark: the key, and what opens the mark's commitment.")
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --mark: the tokenizer.json of the model, or its folder. Default: one known here."
+        ),
+    ] = None,
     fail_on_found: Annotated[
         bool, typer.Option("--fail-on-found", help="Exit code 3 where a watermark is found.")
     ] = False,
@@ -92,7 +108,7 @@ def detect(
     in it every file of these kinds is read; what begins with a point is left out.
 
     --bulk needs no service: it reads the key store itself (TTMARK_STORE_URL, TTMARK_KEK_FILE), and goes
-    on where it stopped when it is started again.
+    on where it stopped when it is started again. --mark needs neither service nor store.
 
     Exit codes: 0: every file was examined, or at least one row of --bulk. 1: a file was not examined, or no
     row was, or nothing could start. 2: bad usage. 3: with --fail-on-found, a watermark was found, whatever
@@ -109,6 +125,10 @@ def detect(
         beta=beta,
         method=method,
     )
+    if (mark is None) != (secret_file is None):
+        raise typer.BadParameter("--mark and --secret-file go together")
+    if mark is not None and (bulk is not None or conversation or key or mode != "combined"):
+        raise typer.BadParameter("--mark takes none of --bulk, --conversation, --key and --mode")
     if conversation and (bulk is not None or mode != "combined"):
         raise typer.BadParameter("--conversation takes neither --bulk nor --mode")
     if bulk is None:
@@ -116,7 +136,13 @@ def detect(
             raise typer.BadParameter("name a file, or give --bulk")
         if files.count("-") > 1:
             raise typer.BadParameter("standard input (-) can be read once")
-    if conversation:
+    if mark is not None and secret_file is not None:
+        from ttmark.services.cli.detect_mark import detect_mark  # reads texts, which takes settings
+
+        with one_line_errors():
+            options.request([Document(text="")])  # names an option that is out of range
+        found, failed = detect_mark(files or [], mark, secret_file, tokenizer, fpr, as_json=as_json)
+    elif conversation:
         found, failed = _conversation(files or [], options, url, token, as_json=as_json)
     elif bulk is None:
         outcomes, skipped = _outcomes(files or [], options, url, token)

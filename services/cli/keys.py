@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from ttmark.services.cli.confirmation import Yes, confirm
+from ttmark.services.cli.key_describe import describe
 from ttmark.services.cli.key_export import export
 from ttmark.services.cli.key_import import import_key
 from ttmark.services.cli.key_profile import profile_from
+from ttmark.services.cli.key_reveal import reveal
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
 from ttmark.services.cli.options import JsonOutput, TokenizerOption
@@ -167,6 +169,8 @@ app.command()(backup)
 app.command()(restore)
 app.command()(verify)
 app.command()(export)
+app.command()(describe)
+app.command()(reveal)
 app.command("import")(import_key)
 
 
@@ -196,6 +200,7 @@ def _show(keys: list[KeyInfo], volumes: Volumes | None = None, *, as_json: bool)
             "CREATED (UTC)": moment(version.created_at),
             "CHANGED (UTC)": moment(version.changed_at),
             "EXPORTED (UTC)": moment(version.exported_at),
+            "REVEALED (UTC)": moment(version.revealed_at),
         }
         for key in keys
         for version in key.versions

@@ -1,5 +1,6 @@
 """`ttmark verify`: detection by whoever runs the model, through a running generation service."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -40,6 +41,24 @@ def verify(
         list[str] | None, typer.Option(help="Key id to try; may be repeated; default: all.")
     ] = None,
     fpr: Annotated[float, typer.Option(help="False positive rate.")] = DEFAULT_FPR,
+    revealed: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of `ttmark keys reveal`: look for its mark here, without a service. Needs --dated."
+        ),
+    ] = None,
+    dated: Annotated[
+        str | None,
+        typer.Option(
+            help="With --revealed: since when the text is documented, in UTC; a day counts to its end."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --revealed: the tokenizer.json of the model, or its folder. Default: one known here."
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="Model that may have written the text. Default: the only one.")
     ] = None,
@@ -50,7 +69,17 @@ def verify(
     """Look for the watermark in a text of your own model, which finds more than `ttmark detect`.
 
     The model reads the text after its prompt: each block counts by how likely the model found it.
+
+    With --revealed the text is tested for a key version that was made public (docs/operations/keys.md), as it
+    is and without a model. A text that is not documented from before the revelation is refused: exit code 1.
     """
+    if revealed is not None:
+        if chat or key or any(one is not None for one in (prompt, temperature, top_p, top_k, model)):
+            raise typer.BadParameter("--revealed takes --dated, --tokenizer, --fpr and --json alone")
+        from ttmark.services.cli.verify_revealed import verify_revealed  # reads texts, which takes settings
+
+        verify_revealed(file, revealed, dated, tokenizer, fpr, as_json=as_json)
+        return
     if chat and prompt is None:
         raise typer.BadParameter("--chat takes --prompt, the user's message")
     with one_line_errors(), Client(url, access_token(token)) as client:

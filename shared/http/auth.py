@@ -27,7 +27,8 @@ Authenticate = Callable[[str], Awaitable[Principal]]
 # None when the request is within the limits of who sends it, else the seconds after which to try again.
 Admit = Callable[[Principal], Awaitable[float | None]]
 PROTECTED_PREFIX = "/v1/"
-_LONGEST_TOKEN = 512
+_LONGEST_TOKEN = 8192
+"""What an OpenID provider signs may hold a person's groups."""
 
 
 class BearerMiddleware:

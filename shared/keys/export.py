@@ -16,7 +16,7 @@ def export_file(info: KeyInfo, key: UnlockedKey) -> bytes:
     prf_keys = {version.version: version.prf_keys for version in key.detectable}
     versions = []
     for version in info.versions:
-        shown = version.model_dump(mode="json")
+        shown = version.model_dump(mode="json", exclude={"revealed_at"})
         if version.version in prf_keys:
             shown["prf_keys"] = [prf_key.hex() for prf_key in prf_keys[version.version]]
         versions.append(shown)

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ValidationError
 
+from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
 from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion, HeldKey, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
@@ -67,11 +68,8 @@ def new_version(
 def unlock(envelope: Envelope) -> HeldKey:
     """Opens the secrets of all versions and derives their PRF keys, or makes the marks of a foreign key."""
     record = load_record(envelope)
-    profile, secrets = record.profile, []
-    for version in record.versions:
-        name = _secret_name(record.key_id, version.version, profile, version.epoch)
-        secrets.append(envelope.data_key.open(base64.b64decode(version.sealed_secret), name))
-    opened = list(zip(record.versions, secrets, strict=True))
+    profile = record.profile
+    opened = [(version, _opened(envelope, record, version)) for version in record.versions]
     if isinstance(profile, ForeignProfile):
         marks = tuple(
             ForeignVersion(version.version, version.state, _mark(profile, secret))
@@ -84,6 +82,27 @@ def unlock(envelope: Envelope) -> HeldKey:
     )
     limit = record.rotate_after_tokens
     return UnlockedKey(record.key_id, record.tenant, profile, envelope.epoch, versions, limit)
+
+
+def mark_of(envelope: Envelope, record: KeyRecord, version: VersionRecord) -> tuple[PortableMark, MarkSecret]:
+    """A version as a portable mark, and what opens its commitment; both are always the same.
+
+    The salt follows from the record's data key, so that records of before have one too.
+    """
+    profile, opened = record.profile, _opened(envelope, record, version)
+    secrets = (
+        orjson.loads(opened)
+        if isinstance(profile, ForeignProfile)
+        else {"prf_keys": [key.hex() for key in derive_prf_keys(opened, profile)]}
+    )
+    salt = envelope.data_key.derived(canonical_json(["ttmark salt", record.key_id, version.version]))
+    secret = MarkSecret(salt=salt.hex(), secrets=secrets)
+    return PortableMark.of(profile, secret), secret
+
+
+def _opened(envelope: Envelope, record: KeyRecord, version: VersionRecord) -> bytes:
+    name = _secret_name(record.key_id, version.version, record.profile, version.epoch)
+    return envelope.data_key.open(base64.b64decode(version.sealed_secret), name)
 
 
 def _mark(profile: ForeignProfile, secret: bytes) -> ForeignMark:
@@ -108,7 +127,8 @@ def load_record(envelope: Envelope) -> KeyRecord:
 def dump_record(record: KeyRecord) -> dict[str, object]:
     """The body of the envelope; what is not set is left out, as programs before it read it."""
     body = record.model_dump(mode="json")
-    for fields, name in [(body, "rotate_after_tokens"), *((one, "exported_at") for one in body["versions"])]:
+    of_versions = [(one, name) for one in body["versions"] for name in ("exported_at", "revealed_at")]
+    for fields, name in [(body, "rotate_after_tokens"), *of_versions]:
         if fields[name] is None:
             del fields[name]
     return {**body, "profile": record.profile.stored()}

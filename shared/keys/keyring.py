@@ -3,10 +3,20 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from ttmark.shared.keys.key_codec import KIND, describe, dump_record, load_record, new_version, unlock
-from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState
-from ttmark.shared.keys.replicas import check_known
+from ttmark.shared.keys.key_codec import (
+    KIND,
+    describe,
+    dump_record,
+    load_record,
+    mark_of,
+    new_version,
+    unlock,
+)
+from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
+from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
+from ttmark.shared.keys.replicas import check_known, replicas_behind
 from ttmark.shared.keys.rotation import (
+    check_foreign,
     check_own,
     check_primary,
     disabled,
@@ -16,6 +26,7 @@ from ttmark.shared.keys.rotation import (
     own_key,
     promoted,
     retired,
+    revealed,
 )
 from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
 from ttmark.shared.schemas.foreign_profile import ForeignProfile
@@ -28,6 +39,7 @@ from ttmark.shared.vault.key_store_errors import (
     KeyExists,
     KeyNotFound,
     KeyStoreError,
+    ReplicasBehind,
     RevisionConflict,
 )
 from ttmark.shared.vault.ledger import Ledger
@@ -95,7 +107,7 @@ class KeyRing:
         except RevisionConflict as error:
             raise KeyExists(f"key {key_id} exists") from error
         action: Action = "key.import" if foreign or secret is not None else "key.create"
-        self._audit(AuditEvent(action, key_id=key_id, version=1, tenant=tenant))
+        self._audited_version(action, envelope)
         return describe(envelope)
 
     async def list(self, *, tenant: str | None = None) -> list[KeyInfo]:
@@ -135,9 +147,9 @@ class KeyRing:
             )
             return record.model_copy(update={"versions": (*record.versions, version)})
 
-        info = describe(await self._change(key_id, change))
-        self._audited("key.rotate", info, info.versions[-1].version)
-        return info
+        envelope = await self._change(key_id, change)
+        self._audited_version("key.rotate", envelope)
+        return describe(envelope)
 
     async def promote(self, key_id: str, version: int, *, force: bool = False) -> KeyInfo:
         """The pending version becomes the primary one, which becomes active. Repeating it changes nothing.
@@ -185,11 +197,67 @@ class KeyRing:
         Raises:
             InvalidTransition: no version is detected.
         """
-        envelope = await self._change(key_id, lambda record, _: exported(record, self._now()))
+
+        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
+            check_own(record)
+            return exported(record, self._now())
+
+        envelope = await self._change(key_id, change)
         key = own_key(unlock(envelope))
-        names = tuple(f"{key_id}/{version.version}" for version in key.detectable)
-        self._audit(AuditEvent("key.export", key_id=key_id, tenant=key.tenant, keys=names))
+        self._audited_export(key)
         return describe(envelope), key
+
+    async def describe_mark(self, key_id: str, version: int | None = None) -> PortableMark:
+        """The mark of a version, by default of the one that marks, else of the newest; no secret."""
+        envelope = await self._read(key_id)
+        record = load_record(envelope)
+        return mark_of(envelope, record, _described_version(record, version))[0]
+
+    async def export_foreign(self, key_id: str) -> MarkSecret:
+        """What opens the commitment of another system's key, once the record says that it left.
+
+        Raises:
+            InvalidTransition: the key is ours, or is not looked for any more.
+        """
+
+        def change(record: KeyRecord, _: Envelope) -> KeyRecord:
+            check_foreign(record)
+            return exported(record, self._now())
+
+        envelope = await self._change(key_id, change)
+        record = load_record(envelope)
+        self._audited_export(unlock(envelope))
+        return mark_of(envelope, record, _described_version(record, None))[1]
+
+    async def reveal(self, key_id: str, version: int) -> tuple[PortableMark, MarkSecret, datetime]:
+        """A version of ours that is over, its PRF keys, and when it was first made public.
+
+        Raises:
+            InvalidTransition: the version is in use, or the key another system's.
+            ReplicasBehind: a replica may go on with the version, as it has not heard that it is over.
+        """
+        before = await self._read(key_id)
+        revealed(load_record(before), version, self._now())
+        behind = await replicas_behind(self._store, key_id, before.epoch, self._now())
+        if behind:
+            raise ReplicasBehind(
+                f"version {version} of {key_id} may still be used by {', '.join(behind)}, which did not hear "
+                "yet that it is over: try again later"
+            )
+        envelope = await self._change(key_id, lambda record, _: revealed(record, version, self._now()))
+        record = load_record(envelope)
+        found = find_version(record, version)
+        mark, secret = mark_of(envelope, record, found)
+        self._audit(
+            AuditEvent(
+                "key.reveal",
+                key_id=key_id,
+                version=version,
+                tenant=record.tenant,
+                commitment=mark.commitment,
+            )
+        )
+        return mark, secret, found.revealed_at or self._now()
 
     async def open(self, key_id: str) -> UnlockedKey:
         """A key of this system with all versions unwrapped.
@@ -240,6 +308,25 @@ class KeyRing:
         self._audited(action, info, version)
         return info
 
+    def _audited_export(self, key: HeldKey) -> None:
+        names = tuple(f"{key.key_id}/{version.version}" for version in key.detectable)
+        self._audit(AuditEvent("key.export", key_id=key.key_id, tenant=key.tenant, keys=names))
+
+    def _audited_version(self, action: Action, envelope: Envelope) -> None:
+        """A version that was made: of ours the record commits to its PRF keys, should they be public once."""
+        record = load_record(envelope)
+        version = record.versions[-1]
+        own = not isinstance(record.profile, ForeignProfile)
+        self._audit(
+            AuditEvent(
+                action,
+                key_id=record.key_id,
+                version=version.version,
+                tenant=record.tenant,
+                commitment=mark_of(envelope, record, version)[0].commitment if own else None,
+            )
+        )
+
     def _audited(self, action: Action, info: KeyInfo, version: int) -> None:
         self._audit(AuditEvent(action, key_id=info.key_id, version=version, tenant=info.tenant))
 
@@ -251,6 +338,13 @@ class KeyRing:
 
         envelope, _ = await self._vault.change(KIND, key_id, new_body)
         return _existing(key_id, envelope)
+
+
+def _described_version(record: KeyRecord, version: int | None) -> VersionRecord:
+    if version is not None:
+        return find_version(record, version)
+    marking = (one for one in record.versions if one.state is KeyState.PRIMARY)
+    return next(marking, record.versions[-1])
 
 
 def _existing(key_id: str, envelope: Envelope | None) -> Envelope:

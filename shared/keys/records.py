@@ -31,6 +31,7 @@ class VersionInfo(BaseModel):
 
     Attributes:
         exported_at: when its PRF keys last left the store for another program; None: they never did.
+        revealed_at: when they were made public; None: they were not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,6 +41,7 @@ class VersionInfo(BaseModel):
     created_at: datetime
     changed_at: datetime
     exported_at: datetime | None = None
+    revealed_at: datetime | None = None
 
 
 class VersionRecord(VersionInfo):

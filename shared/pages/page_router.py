@@ -6,7 +6,7 @@ beside its own.
 
 import hashlib
 import mimetypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
@@ -16,23 +16,19 @@ from fastapi import APIRouter, Request, Response
 from ttmark.shared.http.service_errors import NotFound
 
 # Nothing from elsewhere, nothing inline, no frames, no forms that leave: a pasted text stays a text.
-CONTENT_SECURITY_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
+_POLICY = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
 )
 HEADERS: Mapping[str, str] = MappingProxyType(
     {
-        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "same-origin",
         "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -50,12 +46,19 @@ class _Asset:
     etag: str
 
 
-def page_router(path: str, folder: str, package: str) -> APIRouter:
+def content_security_policy(origins: Sequence[str] = ()) -> str:
+    """Of a page that asks its own service, and these origins."""
+    return "; ".join((*_POLICY, " ".join(("connect-src 'self'", *origins))))
+
+
+def page_router(path: str, folder: str, package: str, origins: Sequence[str] = ()) -> APIRouter:
     """The page at `path`, its files below `/{folder}/`; all are read once.
 
     Args:
         package: whose folder `static` holds them, an `index.html` among them.
+        origins: others that the page may ask.
     """
+    policy = {"Content-Security-Policy": content_security_policy(origins)}
     assets = {**_read_assets("ttmark.shared.pages"), **_read_assets(package)}
     router = APIRouter(include_in_schema=False)
 
@@ -63,7 +66,7 @@ def page_router(path: str, folder: str, package: str) -> APIRouter:
         asset = assets.get(name)
         if asset is None:
             raise NotFound("There is no such file.")
-        headers = {**HEADERS, "ETag": asset.etag}
+        headers = {**policy, **HEADERS, "ETag": asset.etag}
         if request.headers.get("if-none-match") == asset.etag:
             return Response(status_code=304, headers=headers)
         return Response(asset.content, media_type=asset.media_type, headers=headers)

@@ -112,11 +112,9 @@ class SynthIdScores:
         key of its own: the exact null is the sum over layers of what a text scores at each distance.
         """
         bits, mark = self.bits[first:last], self.mark
-        least, layer = _layer_null(
-            self.places[first:last], mark.sampling_table_size, mark.sampling_table_seed
-        )
-        null = _power_of(layer, len(mark.keys))
-        tail = float(null[max(0, int(bits.sum()) - least * len(mark.keys)) :].sum())
+        places, size, seed = self.places[first:last], mark.sampling_table_size, mark.sampling_table_seed
+        least, null = _null(places.tobytes(), size, seed, len(mark.keys))
+        tail = float(null[max(0, int(bits.sum()) - least) :].sum())
         log10_p = min(0.0, float(np.log10(max(tail, np.finfo(np.float64).tiny))))
         return ForeignEvidence(log10_p, float(bits.mean()), last - first)
 
@@ -129,6 +127,13 @@ def _table(size: int, seed: int) -> NDArray[np.int64]:
 @lru_cache(maxsize=8)
 def _spectrum(size: int, seed: int) -> NDArray[np.complex128]:
     return np.fft.rfft(_table(size, seed).astype(np.float64))
+
+
+@lru_cache(maxsize=32)
+def _null(places: bytes, size: int, seed: int, layers: int) -> tuple[int, Floats]:
+    """As `_layer_null` of all layers together; it is the same under every key."""
+    least, layer = _layer_null(np.frombuffer(places, dtype=np.int64), size, seed)
+    return least * layers, _power_of(layer, layers)
 
 
 def _layer_null(places: Tokens, size: int, seed: int) -> tuple[int, Floats]:

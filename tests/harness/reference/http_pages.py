@@ -1,7 +1,8 @@
 """docs/reference/http-*.md, from the OpenAPI descriptions of both services."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,6 +46,12 @@ BOUNDS = {
     "maxItems": "at most {}",
     "pattern": "matches `{}`",
 }
+ANSWERS = ("| status | answer | when |", "|---|---|---|")
+SHARED_BY = 3
+"""An error that so many routes answer in the same words stands in one table for all."""
+ALIKE = 4
+"""So many fields that another schema has in the same words are named and not told again."""
+UNREAD = "Accepted and not looked at."
 COUNTED = {"minLength": "character", "maxLength": "character", "minItems": "item", "maxItems": "item"}
 Schema = Mapping[str, Any]
 
@@ -60,15 +67,40 @@ def http_pages() -> dict[str, str]:
 def http_page(app: FastAPI, guide: str) -> str:
     """All routes of an application, then all schemas that they name."""
     description = app.openapi()
+    operations = [
+        (method.upper(), path, operation)
+        for path, methods in description["paths"].items()
+        for method, operation in methods.items()
+    ]
+    answers = Counter(
+        (status, _answer(status, answer))
+        for *_, operation in operations
+        for status, answer in operation["responses"].items()
+    )
+    errors = [
+        line for (status, line), times in sorted(answers.items()) if times >= SHARED_BY and status >= "400"
+    ]
     parts = [HEADER.format(title=guide.capitalize(), guide=guide), "\n## Routes\n"]
-    for path, methods in description["paths"].items():
-        parts += [_route(method.upper(), path, operation) for method, operation in methods.items()]
-    parts.append("\n## Schemas\n")
-    parts += [_schema(name, schema) for name, schema in sorted(description["components"]["schemas"].items())]
+    parts += [_route(method, path, operation, errors) for method, path, operation in operations]
+    parts += ["\n## Errors of many routes\n\n", "\n".join([*ANSWERS, *errors]), "\n\n## Schemas\n"]
+    told: dict[str, dict[str, str]] = {}
+    for name, schema in sorted(description["components"]["schemas"].items()):
+        parts.append(_schema(name, schema, told))
     return "".join(parts)
 
 
-def _route(method: str, path: str, operation: Schema) -> str:
+def _answer(status: str, answer: Schema) -> str:
+    return f"| {status} | {_cell(_kinds(answer))} | {_cell(answer['description'])} |"
+
+
+def _kinds(answer: Schema) -> str:
+    return ", ".join(
+        f"{_kind(content['schema'])} as `{kind}`" if content.get("schema") else f"`{kind}`"
+        for kind, content in answer.get("content", {}).items()
+    )
+
+
+def _route(method: str, path: str, operation: Schema, shared: Collection[str]) -> str:
     lines = [f"\n### {method} {path}\n", operation["description"], ""]
     body = operation.get("requestBody", {}).get("content", {})
     lines += [f"Body: {_kind(content['schema'])} as `{kind}`.\n" for kind, content in body.items()]
@@ -78,26 +110,49 @@ def _route(method: str, path: str, operation: Schema) -> str:
             kind, meaning = _cell(_kind(one["schema"])), _meaning(one["schema"], one)
             lines.append(f"| `{one['name']}` | {one['in']} | {kind} | {meaning} |")
         lines.append("")
-    lines += ["| status | answer | when |", "|---|---|---|"]
-    for status, answer in sorted(operation["responses"].items()):
-        kinds = [
-            f"{_kind(content['schema'])} as `{kind}`" if content.get("schema") else f"`{kind}`"
-            for kind, content in answer.get("content", {}).items()
-        ]
-        lines.append(f"| {status} | {_cell(', '.join(kinds))} | {_cell(answer['description'])} |")
+    answers = {_answer(status, one): status for status, one in sorted(operation["responses"].items())}
+    own = [line for line in answers if line not in shared]
+    if [answers[line] for line in own] == ["200"]:
+        lines.append(f"Answer: {_kinds(operation['responses']['200'])}.")
+    else:
+        lines += [*ANSWERS, *own]
+    if others := ", ".join(status for line, status in answers.items() if line in shared):
+        lines.append(f"\nAlso {others} ([errors](#errors-of-many-routes)).")
     return "\n".join(lines) + "\n"
 
 
-def _schema(name: str, schema: Schema) -> str:
+def _schema(name: str, schema: Schema, told: dict[str, dict[str, str]]) -> str:
+    """Fields in a table.
+
+    Args:
+        told: the rows that each schema so far shows, by field; those of this one are put in.
+    """
     lines = [f"\n### {name}\n"]
     if "description" in schema:
         lines.append(" ".join(schema["description"].split()) + "\n")
     required = schema.get("required", ())
-    lines += ["| field | type | default | meaning |", "|---|---|---|---|"]
+    rows = {}
     for field, one in schema.get("properties", {}).items():
         default = "required" if field in required else _default(one)
-        lines.append(f"| `{field}` | {_cell(_kind(one))} | {default} | {_meaning(one, one)} |")
-    return "\n".join(lines) + "\n" if schema.get("properties") else "\n".join(lines[:-2]) + "\n"
+        rows[field] = f"| `{field}` | {_cell(_kind(one))} | {default} | {_meaning(one, one)} |"
+    alike = {
+        other: [field for field in rows if theirs.get(field) == rows[field]] for other, theirs in told.items()
+    }
+    unread = [field for field, row in rows.items() if row == f"| `{field}` | any |  | {UNREAD} |"]
+    source = max(alike, key=lambda other: len(alike[other]), default=name)
+    same = alike[source] if len(alike.get(source, ())) >= ALIKE else []
+    told[name] = {field: row for field, row in rows.items() if field not in same}
+    if own := [row for field, row in rows.items() if field not in {*same, *unread}]:
+        lines += ["| field | type | default | meaning |", "|---|---|---|---|", *own, ""]
+    if names := [field for field in same if field not in unread]:
+        lines.append(f"As in [{source}](#{source.lower()}): {_names(names)}.\n")
+    if unread:
+        lines.append(f"{UNREAD.rstrip('.')}: {_names(unread)}.\n")
+    return "\n".join(lines)
+
+
+def _names(fields: Sequence[str]) -> str:
+    return ", ".join(f"`{field}`" for field in fields)
 
 
 def _default(schema: Schema) -> str:

@@ -32,6 +32,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
     ("Jobs and webhooks", r"jobs?_.*|webhook_.*"),
     ("Cases", r"cases?_.*"),
     ("Public page", r"public.*"),
+    ("Sign-in by an OpenID provider", r"oidc_.*"),
     ("Audit, logs, traces", r"audit_.*|log_level|traces_endpoint"),
     ("Canary", r"canary_.*|(gen|detect)_url|token|token_file"),
 )

@@ -255,7 +255,7 @@ def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(width)
         return top_k_of_groups(logits, width)
 
-    for module in ("top_k", "open_filters"):
+    for module in ("top_k", "filters_top_p"):
         monkeypatch.setattr(f"ttmark.gen_service.decoding.{module}.top_k_of_groups", watched)
     return seen
 

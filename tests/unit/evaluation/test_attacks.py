@@ -1,6 +1,9 @@
 """Attack reports: the catalogue, the detectors, a run that goes on, and what its page says first."""
 
 import json
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -13,21 +16,29 @@ import pytest
 from rich.progress import Progress
 
 from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.evaluation.adversaries.asking import Verdict, removed_by_questions, stitched
 from ttmark.evaluation.adversaries.catalogue import COPIES, MODELS, Attack, attacks
 from ttmark.evaluation.conformance.attacks import AttackRun, Row, collected
 from ttmark.evaluation.conformance.attacks_page import FAILS, HOLDS, WEAKENED, attacks_page
 from ttmark.evaluation.conformance.attacks_report import Attacked, attacks_report
-from ttmark.evaluation.conformance.detectors import NoAnswer, by_command, by_service
+from ttmark.evaluation.conformance.detectors import (
+    NoAnswer,
+    by_command,
+    by_service,
+    told_by_service,
+    told_once,
+)
 from ttmark.evaluation.conformance.figures import Figure
 from ttmark.evaluation.conformance.quality import Kept, Quality
 from ttmark.evaluation.conformance.unmarked import TextSet
 from ttmark.evaluation.conformance.work import Questions
-from ttmark.evaluation.edits import Material
+from ttmark.evaluation.edits import Material, sentences_of
 from ttmark.evaluation.endpoint import Endpoint, EndpointClient, Usage
 from ttmark.evaluation.intervals import Interval
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.shared.client import Client
 
+ROOT = Path(__file__).parents[3]
 TEXT = (
     '## The slow walk\n\n**Walking** is - in my view - a *good* way to think (and "rest"). It makes people'
     " slow. They reconsider what they want.\n\n- first, the café\n- then the garden\n\nAnother part follows."
@@ -56,7 +67,8 @@ def read(name: str, content: bytes) -> str:
 
 
 def catalogue(folder: Path) -> dict[str, Attack]:
-    return {one.name: one for one in attacks(read, SYNONYMS, endpoint(folder))}
+    stolen = [TEXT.upper(), "Another answer. It was stolen. " * 5]
+    return {one.name: one for one in attacks(read, SYNONYMS, endpoint(folder), lambda _: True, stolen)}
 
 
 NAMES = list(catalogue(Path()))
@@ -141,6 +153,70 @@ def test_a_token_that_does_not_see_evidence_is_refused() -> None:
     client = Client("http://service", "ttm_a", transport=transport)
     with client, pytest.raises(NoAnswer, match="lacks the scope detect:evidence"):
         by_service(client, (), (1e-2,))
+
+
+@pytest.mark.parametrize("needed", [1, 5, 24, 70])
+def test_questions_find_how_many_words_have_to_go(needed: int) -> None:
+    text, asked = " ".join(f"w{number}" for number in range(100)), list[str]()
+
+    def found(variant: str) -> bool:
+        asked.append(variant)
+        return changed(variant) < needed
+
+    def changed(variant: str) -> int:
+        return 100 - len(set(variant.split()) & set(text.split()))
+
+    def removed(questions: float, verdict: Verdict) -> str:
+        return removed_by_questions(verdict)(text, questions, MATERIAL, np.random.default_rng(1))
+
+    assert changed(removed(40.0, found)) == max(2, needed), "more is gone than has to be"
+    assert len(asked) < 20
+    assert len(removed(40.0, found).split()) == 100
+    asked.clear()
+    removed(3.0, found)
+    assert len(asked) <= 3
+    assert changed(removed(40.0, lambda _: None)) == 2, "without an answer the first try is what there is"
+    assert changed(removed(40.0, lambda _: True)) == 100, (
+        "a detector that finds everything is asked to the end"
+    )
+    answers = iter([True, False, None])
+    assert changed(removed(40.0, lambda _: next(answers))) == 4, "what was said before the limit counts"
+
+
+def test_a_stitched_text_is_made_of_other_answers_alone() -> None:
+    stolen = [f"This is {name} one. It has {name} more. And {name} ends." for name in ("a", "b", "c", "d")]
+    generator = np.random.default_rng(1)
+    forged = stitched(stolen)("of nine words here that stand for a text", 2.0, MATERIAL, generator)
+    parts = [one.strip() for one in sentences_of(forged)]
+    assert len(parts) == len(set(parts)) == 3
+    assert set(parts) <= {one.strip() for answer in stolen for one in sentences_of(answer)}
+    assert len({name for one in parts for name in "abcd" if f" {name} " in one}) == 2
+
+
+def service_client(scopes: Sequence[str], answers: list[httpx.Response]) -> Client:
+    limits = {"documents": 1, "document_tokens": 1, "body_bytes": 1}
+    known = {"keys": [], "scopes": list(scopes), "limits": limits}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=known) if request.method == "GET" else answers.pop(0)
+
+    return Client("http://service", "ttm_a", transport=httpx.MockTransport(answer))
+
+
+def test_a_limit_of_questions_is_no_verdict(tmp_path: Path) -> None:
+    limit = {"error": {"message": "ask later", "type": "rate_limit_error", "code": "rate_limited"}}
+    late = httpx.Response(429, json=limit, headers={"Retry-After": "43200"})
+    with service_client(["detect"], [late]) as client:
+        verdict = told_once(told_by_service(client, (), 1e-5), tmp_path)
+        assert verdict("text") is None
+        assert verdict("text") is None, "asked again"
+    kept = told_once(lambda _: True, tmp_path)
+    assert (kept("text"), kept("other")) == (None, True)
+    with (
+        service_client(["detect", "detect:evidence"], []) as client,
+        pytest.raises(NoAnswer, match="would not"),
+    ):
+        told_by_service(client, (), 1e-5)
 
 
 def gone(text: str, _: float, __: Material, ___: np.random.Generator) -> str:
@@ -234,7 +310,7 @@ def test_the_page_says_first_where_the_mark_fails(report: dict[str, Any]) -> Non
     assert "Weaker: " in weakened
     assert "Nothing done, 20%: 40 of 40" in holds
     assert body.count("not measured") >= 2 * 7
-    assert "Not run: stealing the mark" in body
+    assert "Not run: a model that is trained or steered" in body
     assert not any(text in page for text in TEXTS)
 
 
@@ -252,3 +328,20 @@ def test_of_attacks_that_remove_the_mark_the_one_that_leaves_most_comes_first(re
     figures = {"figures": [*report["figures"], *(f.stored() for one in rows for f in one.figures)]}
     body = attacks_page(report | stored | figures)[0]
     assert body.index("Same meaning") < body.index("Rewritten to nothing") < body.index("Destroyed")
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("openssl", "perl"))), reason="needs openssl and perl")
+def test_openssl_verifies_a_report_as_the_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs/conformance.md").read_text()
+    (block,) = re.findall(r"^```bash\n(.*?)^```$", page, re.M | re.S)
+    results = ROOT / "docs/results"
+    report = (results / "attacks.json").read_text()
+    shutil.copy(results / "attacks.pem", tmp_path / "case-public.pem")
+
+    def said(text: str) -> str:
+        (tmp_path / "report.json").write_text(text)
+        ran = subprocess.run(["bash", "-c", block], cwd=tmp_path, capture_output=True, text=True)
+        return ran.stdout.strip()
+
+    assert said(report) == "Signature Verified Successfully"
+    assert said(report.replace('"found": 2', '"found": 3', 1)) == "Signature Verification Failure"

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.bounded_filters import BoundedRows, filter_window, window_weights
 from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.filters_small_top_k import BoundedRows, filter_window, window_weights
+from ttmark.gen_service.decoding.filters_wide import weights_beyond, wide_supports
 from ttmark.gen_service.decoding.support import Ints, Support
 from ttmark.gen_service.decoding.top_k import top_k_of_groups
-from ttmark.gen_service.decoding.wide_filters import weights_beyond, wide_supports
 
 _NARROW = 64
 

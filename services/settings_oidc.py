@@ -1,0 +1,81 @@
+"""Settings of sign-in by a company's OpenID provider."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ttmark.detect_service.console import SignIn
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings_reading import Settings
+from ttmark.services.settings_values import Separated
+from ttmark.shared.access.oidc import OidcRules
+from ttmark.shared.access.scopes import Scope
+
+
+class OidcSettings(Settings):
+    """Whether tokens of an OpenID provider are taken beside ours, and what they open."""
+
+    oidc_issuer: str | None = Field(
+        default=None,
+        pattern="^https?://",
+        max_length=2000,
+        description="OpenID provider whose JWT access tokens are taken beside ours, exactly as `iss` in "
+        "them. Left out: none are.",
+    )
+    oidc_audience: str | None = Field(
+        default=None,
+        max_length=500,
+        description="What `aud` in such a token must be or hold: this service, as the provider knows it. "
+        "Whom the provider gives it may ask.",
+    )
+    oidc_client_id: str | None = Field(
+        default=None,
+        max_length=500,
+        description="Public client (authorization code with PKCE) that the console signs people in with. "
+        "Left out: the console takes tokens alone.",
+    )
+    oidc_tenant: str = Field(default="local", description="Tenant whose keys such tokens look for.")
+    oidc_scopes: Annotated[tuple[Scope, ...], *Separated] = Field(
+        default=(Scope.DETECT,),
+        description="What such tokens open, separated by commas: `detect`, `detect:evidence` or "
+        "`detect:public`.",
+    )
+    oidc_evidence_group: str | None = Field(
+        default=None,
+        max_length=500,
+        description="Group, by the token's claim `groups`, whose members also have `detect:evidence`.",
+    )
+
+    def oidc_rules(self) -> OidcRules | None:
+        """Whose tokens are taken, if any are.
+
+        Raises:
+            StartupError: no audience, the client's own as audience, or a scope of generation.
+        """
+        if self.oidc_issuer is None:
+            return None
+        if self.oidc_audience is None:
+            raise StartupError(
+                "TTMARK_OIDC_ISSUER needs TTMARK_OIDC_AUDIENCE: else tokens for others open this"
+            )
+        if self.oidc_audience == self.oidc_client_id:
+            raise StartupError(
+                "TTMARK_OIDC_AUDIENCE is the client's id: that is the audience of ID tokens, which open "
+                "nothing. Register this service as an API (a resource) at the provider"
+            )
+        others = set(self.oidc_scopes) - {Scope.DETECT, Scope.DETECT_EVIDENCE, Scope.DETECT_PUBLIC}
+        if others or not self.oidc_scopes:
+            raise StartupError("TTMARK_OIDC_SCOPES: of detect, detect:evidence, detect:public at least one")
+        return OidcRules(
+            self.oidc_issuer,
+            self.oidc_audience,
+            self.oidc_tenant,
+            frozenset(self.oidc_scopes),
+            self.oidc_evidence_group,
+        )
+
+    def console_sign_in(self) -> SignIn | None:
+        """At which provider the console signs people in, if at any."""
+        if self.oidc_issuer is None or self.oidc_client_id is None or self.oidc_audience is None:
+            return None
+        return SignIn(self.oidc_issuer, self.oidc_client_id, self.oidc_audience)
