@@ -1,107 +1,261 @@
-// Several files: a list in which each gets an answer of its own, one after the other.
+// Several files: a list in which each gets an answer of its own, a few at a time.
 
-import { announce, byId, element } from "/console/dom.js";
+import { forget, recall, remember } from "/console/batch_memory.js";
+import { BatchTable } from "/console/batch_table.js";
+import { announce, byId } from "/console/dom.js";
+import { csv } from "/console/history_csv.js";
 import { Unreadable } from "/console/read_file.js";
-import { count, failureWords, verdictWords } from "/console/words.js";
+import { save, stamp } from "/console/saved_file.js";
+import { count, duration, failureWords, verdictWords } from "/console/words.js";
 
-/** As many as the history keeps. */
-export const MOST_FILES = 50;
+const words = {
+  waiting: "Waiting",
+  checking: "Checking",
+  reading: "Reading",
+  read: "Read",
+  unchecked: "Not checked",
+  unread: (reason) => `Not read. ${reason}`,
+  tooMany: (most) => `More than ${count(most)} texts: the rest is not checked. A job takes more.`,
+  files: (all) => `${count(all)} ${all === 1 ? "file" : "files"}`,
+  progress: (done, all) => `${count(done)} of ${count(all)} files`,
+  left: (left, seconds) => `${count(left)} left${seconds ? `, about ${duration(seconds)}` : ""}`,
+  paused: (seconds, left) => `Too many checks at once: the service takes more in ${duration(seconds)}. ${count(left)} files wait for it.`,
+  goesOn: "The service takes checks again.",
+  skipped: (skipped) => `${count(skipped)} of other kinds were passed over.`,
+  kept: "Names and answers stay in this browser until you forget the list, sign out or check another one, and no longer than a day after you close the tab. Texts stay only until the page is reloaded.",
+  withoutText: "The text was not kept when the page was reloaded: open the file again to see where the signal is.",
+  conversation: (all) => `${count(all)} files, one conversation`,
+  unreadConversation: "The conversation was not checked: a file was not read.",
+  finished: (found, all, unanswered) => `Finished. Watermark found in ${count(found)} of ${count(all)} files; ${count(unanswered)} without an answer.`,
+};
+
+/** Rows of one list. */
+export const MOST_FILES = 1000;
+
+/** Files that are read and asked about at a time. */
+const AT_ONCE = 4;
+/** Without a time to wait, as long as the service's own limits need to give way. */
+const PAUSE_SECONDS = 10;
+const SAY_EVERY = 5_000;
 
 export class Batch {
   /** @param {(check: object) => void} onChoose called with the check of a file that is to be shown. */
   constructor(onChoose) {
-    this.onChoose = onChoose;
     this.entries = [];
+    this.asked = "";
+    this.said = 0;
+    this.table = new BatchTable((entry) => this.#open(entry, onChoose));
+    byId("batch-kept").textContent = words.kept;
+    byId("batch-csv").addEventListener("click", () => {
+      save(csv(this.table.visible.map(inCsv)), "text/csv", `watermark-files-${stamp(new Date())}.csv`);
+    });
+    byId("batch-forget").addEventListener("click", () => this.forget());
   }
 
+  /** How many can be checked: after a reload their answers are there, and the files are not. */
   get size() {
-    return this.entries.length;
-  }
-
-  /** Takes the place of the files before; no files: no list. */
-  set(files) {
-    this.entries = files.map((file) => ({ file, item: element("li"), check: null }));
-    for (const entry of this.entries) this.#say(entry, "waiting", "Waiting");
-    byId("batch").hidden = files.length === 0;
-    byId("batch-list").replaceChildren(...this.entries.map(({ item }) => item));
-    byId("batch-progress").hidden = true;
-    byId("batch-title").textContent = `${count(files.length)} files`;
+    return this.entries.filter(({ file }) => file).length;
   }
 
   /**
-   * Asks about each file; one that fails says so and the others go on.
+   * Takes the place of the files before; no files: no list.
    *
-   * @param {(file: File) => Promise<object>} examine gives a file's check.
+   * @param {{file: File, name: string}[]} files
+   * @param {number} skipped how many of a folder are of other kinds.
+   */
+  set(files, skipped = 0) {
+    forget();
+    this.#show(files.map(({ file, name }) => entryOf(name, file)));
+    byId("batch-note").textContent = skipped ? words.skipped(skipped) : "";
+  }
+
+  /** Forgets the list, here and in the browser. */
+  forget() {
+    this.set([]);
+  }
+
+  /** Another text is to be checked: answers stay to be read, a list without any goes. */
+  putAway() {
+    if (this.entries.length === 0) return;
+    if (!this.entries.some(({ check }) => check)) this.forget();
+    else for (const entry of this.entries) entry.file = null;
+  }
+
+  /** Shows what was answered before the page was loaded again. */
+  async restore() {
+    if (this.entries.length) return;
+    const rows = await recall();
+    if (this.entries.length || rows.length === 0) return;
+    this.#show(rows.map((row) => ({ ...entryOf(row.name, null), ...row, row: null, full: null })));
+    this.#progress();
+  }
+
+  /**
+   * Asks about each file without an answer, or about all where all have one or other options are `asked`; one that
+   * fails says so and the others go on. While the service takes no more, they wait.
+   *
+   * @param {(file: File, name: string) => Promise<object[]>} read gives the texts of a file.
+   * @param {(text: string, name: string) => Promise<object>} examine gives a text's check.
    * @param {AbortSignal} signal ends the run; what has an answer keeps it.
    */
-  async run(examine, signal) {
-    const progress = byId("batch-progress");
-    progress.hidden = false;
-    progress.max = this.size;
-    progress.value = 0;
-    for (const entry of this.entries) {
-      if (signal.aborted) break;
-      this.#say(entry, "running", "Checking");
-      try {
-        entry.check = await examine(entry.file);
-        this.#say(entry, entry.check.result.verdict, verdictWords(entry.check).headline);
-      } catch (error) {
-        if (error.name === "AbortError") break;
-        this.#say(entry, "failed", failure(error));
+  async run(read, examine, signal, asked) {
+    const again = asked !== this.asked || this.entries.every(({ check }) => check);
+    this.asked = asked;
+    const queue = this.entries.filter(({ file, check }) => file && (again || !check));
+    for (const entry of queue) this.#say(Object.assign(entry, { check: null, full: null }), "waiting", words.waiting);
+    const run = { read, examine, signal, queue, until: 0, started: Date.now(), answered: 0 };
+    const working = new Set();
+    byId("batch-progress").hidden = false;
+    remember(this.entries.map(inMemory));
+    for (;;) {
+      if (run.until > Date.now()) await this.#wait(run);
+      while (working.size < AT_ONCE && queue.length && !signal.aborted && run.until <= Date.now()) {
+        const work = this.#one(queue.shift(), run).finally(() => working.delete(work));
+        working.add(work);
       }
-      progress.value += 1;
-      byId("batch-title").textContent = `${count(progress.value)} of ${count(this.size)} files`;
-      announce(byId("batch-title").textContent);
+      this.#progress(run);
+      if (working.size) await Promise.race(working);
+      else if (queue.length === 0 || signal.aborted) break;
     }
-    for (const entry of this.entries) if (["waiting", "running"].includes(entry.state)) this.#say(entry, "waiting", "Not checked");
-    announce(this.#summary());
+    for (const entry of this.entries) if (["waiting", "running"].includes(entry.state)) this.#say(entry, "waiting", words.unchecked);
+    remember(this.entries.map(inMemory));
+    this.#progress();
+    announce(words.finished(this.#of("watermarked"), this.entries.length, this.#of("failed", "waiting")));
   }
 
   /**
    * Asks about all files together, as messages of one conversation.
    *
-   * @param {(file: File) => Promise<string>} read gives a file's text.
+   * @param {(file: File, name: string) => Promise<object[]>} read gives the texts of a file.
    * @param {(messages: object[]) => Promise<object>} examine gives the check of all.
    */
   async runTogether(read, examine) {
     const messages = [];
     for (const entry of this.entries) {
-      this.#say(entry, "running", "Reading");
+      this.#say(entry, "running", words.reading);
       try {
-        messages.push({ id: entry.file.name, text: await read(entry.file) });
+        messages.push(...(await read(entry.file, entry.name)).map(({ name, text }) => ({ id: name, text })));
       } catch (error) {
         this.#say(entry, "failed", failure(error));
-        announce("The conversation was not checked: a file was not read.");
+        announce(words.unreadConversation);
         return null;
       }
-      this.#say(entry, "waiting", "Read");
+      this.#say(entry, "waiting", words.read);
     }
     const check = await examine(messages);
-    byId("batch-title").textContent = `${count(this.size)} files, one conversation`;
+    byId("batch-title").textContent = words.conversation(this.size);
     return check;
   }
 
-  #say(entry, state, about) {
-    entry.state = state;
-    const row = [
-      element("span", { className: `dot ${state}` }),
-      element("span", { className: "excerpt", textContent: entry.file.name }),
-      element("span", { className: "about", textContent: about }),
-    ];
-    const done = entry.check !== null && state !== "failed";
-    const shown = element(done ? "button" : "div", { className: "batch-row", ...(done ? { type: "button" } : {}) }, ...row);
-    if (done) shown.addEventListener("click", () => this.onChoose(entry.check));
-    entry.item.replaceChildren(shown);
+  async #one(entry, run) {
+    this.#say(entry, "running", words.checking);
+    try {
+      const texts = entry.text === null ? await run.read(entry.file, entry.name) : [entry];
+      if (texts.length > 1) return this.#split(entry, texts, run.queue);
+      if (texts[0].problem) throw new Unreadable(texts[0].problem);
+      const check = await run.examine(texts[0].text, entry.name);
+      const { evidence, ...result } = check.result;
+      // Thousands of scores a text would fill the page's memory: what is long lies outside of it.
+      entry.full = new Blob([JSON.stringify({ text: check.text, evidence })]);
+      entry.check = { ...check, result, text: "" };
+      this.#say(entry, result.verdict, verdictWords(check).headline);
+      run.answered += 1;
+    } catch (error) {
+      const refusal = error.problem ?? error;
+      if (refusal.status === 429 || error.name === "AbortError") {
+        this.#say(entry, "waiting", words.waiting);
+        run.queue.unshift(entry);
+        if (refusal.status === 429) run.until = Math.max(run.until, Date.now() + 1000 * (refusal.retryAfter ?? PAUSE_SECONDS));
+        return;
+      }
+      this.#say(entry, "failed", failure(error));
+    }
+    remember([inMemory(entry, this.entries.indexOf(entry))]);
   }
 
-  #summary() {
-    const of = (...states) => count(this.entries.filter(({ state }) => states.includes(state)).length);
-    return `Finished. Watermark found in ${of("watermarked")} of ${count(this.size)} files; ${of("failed", "waiting")} without an answer.`;
+  /** The texts of a file take its place. */
+  #split(entry, texts, queue) {
+    const room = MOST_FILES - this.entries.length + 1;
+    const parts = texts.slice(0, room).map(({ name, text, problem }) => ({ ...entryOf(`${entry.name} · ${name}`, entry.file), text, problem }));
+    if (texts.length > room) Object.assign(parts.at(-1), { problem: words.tooMany(MOST_FILES) });
+    this.entries.splice(this.entries.indexOf(entry), 1, ...parts);
+    queue.unshift(...parts);
+    this.table.change(this.entries);
+    remember(this.entries.map(inMemory));
+  }
+
+  async #wait({ until, signal, queue }) {
+    const note = byId("batch-wait");
+    note.hidden = false;
+    announce(words.paused((until - Date.now()) / 1000, queue.length));
+    while (Date.now() < until && !signal.aborted) {
+      note.textContent = words.paused(Math.ceil((until - Date.now()) / 1000), queue.length);
+      await sleep(Math.min(1000, until - Date.now()), signal);
+    }
+    note.hidden = true;
+    if (!signal.aborted) announce(words.goesOn);
+  }
+
+  async #open(entry, onChoose) {
+    byId("batch-note").textContent = entry.full ? "" : words.withoutText;
+    const { text, evidence } = entry.full ? JSON.parse(await entry.full.text()) : { text: "", evidence: null };
+    onChoose({ ...entry.check, text, result: { ...entry.check.result, evidence } });
+  }
+
+  #show(entries) {
+    this.entries = entries;
+    this.asked = "";
+    byId("batch").hidden = entries.length === 0;
+    byId("batch-wait").hidden = true;
+    byId("batch-left").textContent = "";
+    byId("batch-progress").hidden = true;
+    byId("batch-title").textContent = words.files(entries.length);
+    this.table.set(entries);
+  }
+
+  #progress(run) {
+    const progress = byId("batch-progress");
+    const left = this.#of("waiting", "running");
+    const seconds = run?.answered >= AT_ONCE ? Math.ceil((left * (Date.now() - run.started)) / run.answered / 1000) : 0;
+    progress.max = this.entries.length;
+    progress.value = this.entries.length - left;
+    byId("batch-title").textContent = words.progress(progress.value, this.entries.length);
+    byId("batch-left").textContent = run && left ? words.left(left, seconds) : "";
+    if (!run || Date.now() < this.said + SAY_EVERY) return;
+    this.said = Date.now();
+    announce(byId("batch-title").textContent);
+  }
+
+  #say(entry, state, about) {
+    Object.assign(entry, { state, about });
+    this.table.update(entry);
+  }
+
+  #of(...states) {
+    return this.entries.filter(({ state }) => states.includes(state)).length;
   }
 }
 
+/** `text` is there where the file holds several; `full` has what is too long to be held for each. */
+const entryOf = (name, file) => ({ name, file, text: null, problem: null, state: "waiting", about: words.waiting, check: null, full: null, row: null });
+
+/** What the browser keeps of an entry. */
+const inMemory = ({ name, state, about, check }, number) => ({ number, name, state, about: state === "waiting" ? words.unchecked : about, check });
+
+const inCsv = ({ name, about, check }) => check ?? { name, problem: about };
+
 function failure(error) {
-  if (error instanceof Unreadable) return `Not read. ${error.message}`;
+  if (error instanceof Unreadable) return words.unread(error.message);
   if (error.status === undefined) throw error;
   return failureWords(error).join(". ");
+}
+
+function sleep(milliseconds, signal) {
+  return new Promise((done) => {
+    const timer = setTimeout(done, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      done();
+    }, { once: true });
+  });
 }

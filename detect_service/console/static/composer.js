@@ -3,8 +3,11 @@
 import { MOST_FILES } from "/console/batch.js";
 import { codePointCount } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
-import { Unreadable, readFile } from "/console/read_file.js";
+import { chosenFiles, droppedFiles } from "/console/folder.js";
+import { Unreadable, holdsSeveral, readFile } from "/console/read_file.js";
 import { count, rate } from "/console/words.js";
+
+const NO_FILE = "The folder holds no file that is read: txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv.";
 
 export class Composer {
   /**
@@ -131,7 +134,7 @@ export class Composer {
     this.complain("");
     if (this.#busy) return;
     byId("check-label").textContent = "Check the text";
-    if (this.batch.size) this.batch.set([]);
+    this.batch.putAway();
   }
 
   #setUpPicker() {
@@ -151,8 +154,14 @@ export class Composer {
     const drop = byId("drop");
     const input = byId("file");
     input.addEventListener("change", () => {
-      this.#take([...input.files]);
+      this.#take([...input.files].map((file) => ({ file, name: file.name })));
       input.value = "";
+    });
+    const folder = byId("folder");
+    folder.addEventListener("change", () => {
+      const { files, skipped } = chosenFiles([...folder.files]);
+      folder.value = "";
+      this.#take(files, skipped);
     });
     drop.addEventListener("dragover", (event) => {
       if (![...event.dataTransfer.types].includes("Files")) return;
@@ -162,28 +171,32 @@ export class Composer {
     drop.addEventListener("dragleave", (event) => {
       if (!drop.contains(event.relatedTarget)) drop.classList.remove("over");
     });
-    drop.addEventListener("drop", (event) => {
+    drop.addEventListener("drop", async (event) => {
       drop.classList.remove("over");
-      const files = [...event.dataTransfer.files];
-      if (files.length) event.preventDefault();
-      this.#take(files);
+      if (event.dataTransfer.files.length) event.preventDefault();
+      const { files, skipped } = await droppedFiles(event.dataTransfer);
+      this.#take(files, skipped);
     });
   }
 
   /** One file goes into the text field, several into a list. */
-  #take(files) {
-    if (files.length === 0 || this.#busy) return;
+  #take(files, skipped = 0) {
+    if (this.#busy) return;
+    if (files.length === 0) {
+      if (skipped) this.#reject(NO_FILE);
+      return;
+    }
     this.setText("");
     this.onFile();
     if (files.length > MOST_FILES) this.#reject(`${count(files.length)} files were not read. Up to ${count(MOST_FILES)} are checked at once.`);
-    else if (files.length > 1) this.#list(files);
-    else this.#read(files[0]);
+    else if (files.length > 1 || skipped || holdsSeveral(files[0].name)) this.#list(files, skipped);
+    else this.#read(files[0].file);
   }
 
-  #list(files) {
-    this.batch.set(files);
+  #list(files, skipped) {
+    this.batch.set(files, skipped);
     byId("clear").hidden = false;
-    byId("check-label").textContent = `Check the ${count(files.length)} files`;
+    byId("check-label").textContent = files.length === 1 ? "Check the file" : `Check the ${count(files.length)} files`;
     byId("check").focus();
   }
 

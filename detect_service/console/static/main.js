@@ -7,7 +7,7 @@ import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
 import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
-import { readFile } from "/console/read_file.js";
+import { readTexts } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
 import { setUpTheme } from "/console/theme.js";
@@ -37,14 +37,16 @@ const connected = (now, forgotten) => {
   if (now !== null) openLinked(now.token);
   composer.showKeys(now?.keys ?? []);
   composer.showRates(now?.rates);
-  if (now !== null) history.restore();
-  else {
+  if (now !== null) {
+    history.restore();
+    batch.restore();
+  } else {
     running?.abort();
     view.hide();
   }
   if (forgotten) {
     history.clear();
-    if (batch.size) batch.set([]);
+    batch.forget();
   }
 };
 const access = setUpAccess(connected, () => byId(batch.size ? "check" : "text").focus());
@@ -82,19 +84,25 @@ function busy(on) {
 }
 
 /** Asks about one text, and keeps the answer. */
-const examine = (options, text, name) => ask(options, [{ text }], name);
+async function examine(options, text, name) {
+  const check = await ask(options, [{ text }], name);
+  history.add(check);
+  return check;
+}
 
 /** Asks about messages as one conversation, and keeps the answer. */
-function examineTogether({ fpr, body }, messages) {
+async function examineTogether({ fpr, body }, messages) {
   const options = { mode: "combined", fpr, body: { ...body, evidence: "none", case: false, conversation: true } };
-  return ask(options, messages, `Conversation of ${messages.length} texts`);
+  const check = await ask(options, messages, `Conversation of ${messages.length} texts`);
+  history.add(check);
+  return check;
 }
 
 async function ask(options, inputs, name) {
   running.signal.throwIfAborted();
   const answer = await detect(options.mode, allowed.token, { ...options.body, inputs }, running.signal);
   const text = inputs.map((one) => one.text).join("\n\n");
-  const check = {
+  return {
     mode: options.mode,
     fpr: options.fpr,
     name,
@@ -105,8 +113,6 @@ async function ask(options, inputs, name) {
     skippedKeys: answer.skipped_keys,
     at: new Date(),
   };
-  history.add(check);
-  return check;
 }
 
 async function checkText() {
@@ -120,12 +126,15 @@ async function checkFiles() {
   if (!options) return;
   view.hide();
   byId("failure").hidden = true;
-  const read = async (file) => (await readFile(file, allowed)).toWellFormed();
   await whileBusy(async (signal) => {
+    const read = async (file, name) => {
+      const texts = await readTexts(file, name, allowed, signal);
+      return texts.map((one) => ({ ...one, text: one.text.toWellFormed() }));
+    };
     if (byId("conversation").checked) {
       const check = await batch.runTogether(read, (messages) => examineTogether(options, messages));
       if (check) show(check);
-    } else await batch.run(async (file) => examine(options, await read(file), file.name), signal);
+    } else await batch.run(read, (text, name) => ask(options, [{ text }], name), signal, JSON.stringify(options));
   });
 }
 

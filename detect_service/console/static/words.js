@@ -85,7 +85,7 @@ export function strength(score) {
 }
 
 /** As the service writes it: seconds, minutes or hours, rounded up. */
-function duration(seconds) {
+export function duration(seconds) {
   if (seconds <= 120) return `${count(seconds)} seconds`;
   if (seconds <= 7200) return `${Math.ceil(seconds / 60)} minutes`;
   return `${Math.ceil(seconds / 3600)} hours`;
