@@ -7,6 +7,7 @@ import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
 import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
+import { setUpQueue } from "/console/queue.js";
 import { readTexts } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
@@ -32,11 +33,17 @@ const composer = new Composer(
     byId("failure").hidden = true;
   },
 );
+const queue = setUpQueue(
+  () => shown,
+  () => allowed,
+  () => batch.answered,
+);
 const connected = (now, forgotten) => {
   allowed = now;
   if (now !== null) openLinked(now.token);
   composer.showKeys(now?.keys ?? []);
   composer.showRates(now?.rates);
+  queue.connected();
   if (now !== null) {
     history.restore();
     batch.restore();
