@@ -139,7 +139,8 @@ export class Batch {
     for (const entry of this.entries) {
       this.#say(entry, "running", words.reading);
       try {
-        messages.push(...(await read(entry.file, entry.name)).map(({ name, text }) => ({ id: name, text })));
+        const texts = (await read(entry.file, entry.name)).filter(({ problem }) => !problem);
+        messages.push(...texts.map(({ name, text }) => ({ id: name, text })));
       } catch (error) {
         this.#say(entry, "failed", failure(error));
         announce(words.unreadConversation);
@@ -175,7 +176,9 @@ export class Batch {
       }
       this.#say(entry, "failed", failure(error));
     }
-    remember([inMemory(entry, this.entries.indexOf(entry))]);
+    const number = this.entries.indexOf(entry);
+    // Whoever signed out meanwhile has forgotten it.
+    if (number >= 0) remember([inMemory(entry, number)]);
   }
 
   /** The texts of a file take its place. */

@@ -28,7 +28,8 @@ const ofList = (list) => IDBKeyRange.bound([list, 0], [list, Infinity]);
 
 /** Keeps rows of this tab's list; a browser that has no room, or keeps nothing, costs no answer. */
 export async function remember(kept) {
-  const list = sessionStorage.getItem(TAB) ?? crypto.randomUUID();
+  if (kept.length === 0) return;
+  const list = sessionStorage.getItem(TAB) ?? String(Math.random());
   sessionStorage.setItem(TAB, list);
   try {
     const store = await rows("readwrite");
