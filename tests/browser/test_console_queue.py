@@ -24,7 +24,7 @@ def test_two_people_at_once_and_the_second_is_told_what_is_there(
 ) -> None:
     check(connected, site.marked("press-room", 120))
     connected.get_by_role("button", name="Add to the queue").click()
-    expect(connected.get_by_role("button", name="In the queue")).to_be_visible()
+    expect(connected.locator("#announce")).to_have_text("In the queue")
     open_queue(connected)
     expect(connected.locator("#queue-list tr")).to_have_count(1)
     context = chromium.new_context(reduced_motion="reduce")
@@ -46,11 +46,11 @@ def test_two_people_at_once_and_the_second_is_told_what_is_there(
     expect(second.locator("#queue-list .state")).to_have_text("decided")
     connected.get_by_role("button", name="Refresh").click()
     expect(connected.locator("#queue-list tr")).to_contain_text("it is ours")
-    connected.get_by_label("State", exact=True).select_option("new")
+    connected.locator("#queue-state").select_option("new")
     expect(connected.locator("#queue-list tr")).to_have_count(0)
     check(connected, site.marked("press-room", 120))
     connected.get_by_role("button", name="Add to the queue").click()
-    expect(connected.get_by_role("button", name="Was in the queue")).to_be_visible()
+    expect(connected.locator("#announce")).to_have_text("Was in the queue")
     context.close()
 
 
