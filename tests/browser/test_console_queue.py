@@ -6,7 +6,7 @@ from playwright.sync_api import Browser, Page, expect
 def check(page: Page, text: str) -> None:
     page.get_by_label("Text to check").fill(text)
     page.get_by_role("button", name="Check the text").click()
-    expect(page.locator("#headline")).to_be_visible()
+    expect(page.locator("#announce")).to_have_text("Watermark found")
 
 
 def open_queue(page: Page) -> None:
