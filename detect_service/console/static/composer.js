@@ -3,8 +3,9 @@
 import { MOST_FILES } from "/console/batch.js";
 import { codePointCount } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
+import { chosenFiles, droppedFiles } from "/console/folder.js";
 import { say, t } from "/console/language.js";
-import { Unreadable, readFile } from "/console/read_file.js";
+import { Unreadable, holdsSeveral, readFile } from "/console/read_file.js";
 import { rate } from "/console/words.js";
 
 export class Composer {
@@ -135,7 +136,7 @@ export class Composer {
     this.complain(null);
     if (this.#busy) return;
     say(byId("check-label"), () => t("composer.check"));
-    if (this.batch.size) this.batch.set([]);
+    this.batch.putAway();
   }
 
   #setUpPicker() {
@@ -155,8 +156,14 @@ export class Composer {
     const drop = byId("drop");
     const input = byId("file");
     input.addEventListener("change", () => {
-      this.#take([...input.files]);
+      this.#take([...input.files].map((file) => ({ file, name: file.name })));
       input.value = "";
+    });
+    const folder = byId("folder");
+    folder.addEventListener("change", () => {
+      const { files, skipped } = chosenFiles([...folder.files]);
+      folder.value = "";
+      this.#take(files, skipped);
     });
     drop.addEventListener("dragover", (event) => {
       if (![...event.dataTransfer.types].includes("Files")) return;
@@ -166,26 +173,30 @@ export class Composer {
     drop.addEventListener("dragleave", (event) => {
       if (!drop.contains(event.relatedTarget)) drop.classList.remove("over");
     });
-    drop.addEventListener("drop", (event) => {
+    drop.addEventListener("drop", async (event) => {
       drop.classList.remove("over");
-      const files = [...event.dataTransfer.files];
-      if (files.length) event.preventDefault();
-      this.#take(files);
+      if (event.dataTransfer.files.length) event.preventDefault();
+      const { files, skipped } = await droppedFiles(event.dataTransfer);
+      this.#take(files, skipped);
     });
   }
 
   /** One file goes into the text field, several into a list. */
-  #take(files) {
-    if (files.length === 0 || this.#busy) return;
+  #take(files, skipped = 0) {
+    if (this.#busy) return;
+    if (files.length === 0) {
+      if (skipped) this.#reject(() => t("composer.no_file"));
+      return;
+    }
     this.setText("");
     this.onFile();
     if (files.length > MOST_FILES) this.#reject(() => t("composer.too_many_files", { files: files.length, count: MOST_FILES }));
-    else if (files.length > 1) this.#list(files);
-    else this.#read(files[0]);
+    else if (files.length > 1 || skipped || holdsSeveral(files[0].name)) this.#list(files, skipped);
+    else this.#read(files[0].file);
   }
 
-  #list(files) {
-    this.batch.set(files);
+  #list(files, skipped) {
+    this.batch.set(files, skipped);
     byId("clear").hidden = false;
     say(byId("check-label"), () => t("composer.check_files", { count: files.length }));
     byId("check").focus();

@@ -26,16 +26,18 @@ export const decimal = (number, digits) =>
 export const list = (parts) => new Intl.ListFormat(language).format(parts);
 
 /** A time of day, as the reader's country writes it where the browser knows that. */
-export function timeOfDay(time) {
-  const country = navigator.languages.find((one) => primary(one) === language) ?? language;
-  return new Intl.DateTimeFormat(country, { hour: "2-digit", minute: "2-digit" }).format(time);
-}
+export const timeOfDay = (time) => new Intl.DateTimeFormat(country(), { hour: "2-digit", minute: "2-digit" }).format(time);
 
-/** Writes `sentence()` into a node now, and again whenever another language is chosen. Returns the node. */
-export function say(node, sentence) {
-  said.set(node, sentence);
+/** A day and its time, the same way. */
+export const dateTime = (time) => new Intl.DateTimeFormat(country(), { dateStyle: "short", timeStyle: "short" }).format(time);
+
+const country = () => navigator.languages.find((one) => primary(one) === language) ?? language;
+
+/** Writes `sentence()` into a property of a node now, and again whenever another language is chosen. Returns the node. */
+export function say(node, sentence, property = "textContent") {
+  said.set(node, (said.get(node) ?? new Map()).set(property, sentence));
   node.dataset.said = "";
-  node.textContent = sentence();
+  node[property] = sentence();
   return node;
 }
 
@@ -60,7 +62,9 @@ async function use(chosen) {
   for (const name of ["aria-label", "placeholder"]) {
     for (const node of document.querySelectorAll(`[data-t-${name}]`)) node.setAttribute(name, t(node.getAttribute(`data-t-${name}`)));
   }
-  for (const node of document.querySelectorAll("[data-said]")) node.textContent = said.get(node)();
+  for (const node of document.querySelectorAll("[data-said]")) {
+    for (const [property, sentence] of said.get(node)) node[property] = sentence();
+  }
   for (const listener of listeners) listener();
 }
 

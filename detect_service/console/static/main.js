@@ -8,7 +8,8 @@ import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
 import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
 import { onLanguage, say, t } from "/console/language.js";
-import { readFile } from "/console/read_file.js";
+import { setUpQueue } from "/console/queue.js";
+import { readTexts } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
 import { setUpTheme } from "/console/theme.js";
@@ -33,19 +34,27 @@ const composer = new Composer(
     byId("failure").hidden = true;
   },
 );
+const queue = setUpQueue(
+  () => shown,
+  () => allowed,
+  () => batch.answered,
+);
 const connected = (now, forgotten) => {
   allowed = now;
   if (now !== null) openLinked(now.token);
   composer.showKeys(now?.keys ?? []);
   composer.showRates(now?.rates);
-  if (now !== null) history.restore();
-  else {
+  queue.connected();
+  if (now !== null) {
+    history.restore();
+    batch.restore();
+  } else {
     running?.abort();
     view.hide();
   }
   if (forgotten) {
     history.clear();
-    if (batch.size) batch.set([]);
+    batch.forget();
   }
 };
 const access = setUpAccess(connected, () => byId(batch.size ? "check" : "text").focus());
@@ -78,23 +87,30 @@ function busy(on) {
   byId("composer").setAttribute("aria-busy", String(on));
   byId("text").readOnly = on && batch.size > 0;
   const what = on ? "composer.stop" : batch.size ? "composer.check_files" : "composer.check";
-  say(byId("check-label"), () => t(what, { count: batch.size }));
+  const count = batch.size;
+  say(byId("check-label"), () => t(what, { count }));
 }
 
 /** Asks about one text, and keeps the answer. */
-const examine = (options, text, name) => ask(options, [{ text }], name);
+async function examine(options, text, name) {
+  const check = await ask(options, [{ text }], name);
+  history.add(check);
+  return check;
+}
 
 /** Asks about messages as one conversation, and keeps the answer. */
-function examineTogether({ fpr, body }, messages) {
+async function examineTogether({ fpr, body }, messages) {
   const options = { mode: "combined", fpr, body: { ...body, evidence: "none", case: false, conversation: true } };
-  return ask(options, messages, t("batch.conversation_name", { count: messages.length }));
+  const check = await ask(options, messages, t("batch.conversation_name", { count: messages.length }));
+  history.add(check);
+  return check;
 }
 
 async function ask(options, inputs, name) {
   running.signal.throwIfAborted();
   const answer = await detect(options.mode, allowed.token, { ...options.body, inputs }, running.signal);
   const text = inputs.map((one) => one.text).join("\n\n");
-  const check = {
+  return {
     mode: options.mode,
     fpr: options.fpr,
     name,
@@ -105,8 +121,6 @@ async function ask(options, inputs, name) {
     skippedKeys: answer.skipped_keys,
     at: new Date(),
   };
-  history.add(check);
-  return check;
 }
 
 async function checkText() {
@@ -120,12 +134,15 @@ async function checkFiles() {
   if (!options) return;
   view.hide();
   byId("failure").hidden = true;
-  const read = async (file) => (await readFile(file, allowed)).toWellFormed();
   await whileBusy(async (signal) => {
+    const read = async (file, name) => {
+      const texts = await readTexts(file, name, allowed, signal);
+      return texts.map((one) => ({ ...one, text: one.text.toWellFormed() }));
+    };
     if (byId("conversation").checked) {
       const check = await batch.runTogether(read, (messages) => examineTogether(options, messages));
       if (check) show(check);
-    } else await batch.run(async (file) => examine(options, await read(file), file.name), signal);
+    } else await batch.run(read, (text, name) => ask(options, [{ text }], name), signal, JSON.stringify(options));
   });
 }
 

@@ -21,7 +21,7 @@ export function setUpReport(current, token) {
   byId("save-page").addEventListener("click", async () => {
     const { result, text, at } = current();
     try {
-      save(await casePage(token(), result.case, text), "text/html", `watermark-case-${stamp(at)}.html`);
+      save(await casePage(token(), result.case, text || undefined), "text/html", `watermark-case-${stamp(at)}.html`);
     } catch {
       flash(byId("save-page"), t("save.no_page"));
     }

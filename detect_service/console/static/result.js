@@ -61,7 +61,8 @@ export class ResultView {
     const { text, result } = check;
     const placed = place(text, result);
     const hasEvidence = placed.blocks.length > 0;
-    byId("where").hidden = !hasEvidence && placed.segments.length === 0;
+    // Without a text, which was not kept, there is no place to show.
+    byId("where").hidden = text === "" || (!hasEvidence && placed.segments.length === 0);
     if (byId("where").hidden) return;
     byId("where").dataset.verdict = result.verdict;
     byId("where-note").textContent = hasEvidence ? mapNote(result, check.mode) : "";

@@ -68,7 +68,7 @@ export function strength(score) {
 }
 
 /** As the service writes it: seconds, minutes or hours, rounded up. */
-function duration(seconds) {
+export function duration(seconds) {
   if (seconds <= 120) return t("duration.seconds", { count: seconds });
   if (seconds <= 7200) return t("duration.minutes", { count: Math.ceil(seconds / 60) });
   return t("duration.hours", { count: Math.ceil(seconds / 3600) });

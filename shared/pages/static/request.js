@@ -1,11 +1,15 @@
 // A request to the service that served the page, with errors in the service's own words.
 
 export class ServiceProblem extends Error {
-  /** @param {number} status HTTP status; 0 when no answer came. */
-  constructor(status, message, retryAfter = null) {
+  /**
+   * @param {number} status HTTP status; 0 when no answer came.
+   * @param {object} document all that the service said.
+   */
+  constructor(status, message, retryAfter = null, document = {}) {
     super(message);
     this.status = status;
     this.retryAfter = retryAfter;
+    this.document = document;
   }
 }
 
@@ -30,5 +34,5 @@ export async function send(path, token, body, signal) {
   const problem = await response.json().catch(() => ({}));
   const message = problem.detail ?? problem.error?.message ?? `The service answered ${response.status}.`;
   const wait = Number(response.headers.get("Retry-After"));
-  throw new ServiceProblem(response.status, message, Number.isFinite(wait) && wait > 0 ? wait : null);
+  throw new ServiceProblem(response.status, message, Number.isFinite(wait) && wait > 0 ? wait : null, problem);
 }
