@@ -3,6 +3,7 @@
 import { fetchKeys } from "/console/api.js";
 import { announce, byId } from "/console/dom.js";
 import { say, t } from "/console/language.js";
+import { leaveToSignIn, signInOffer, tokenOfReturn } from "/console/sign_in.js";
 import { failureWords } from "/console/words.js";
 
 const STORED = "ttmark-token";
@@ -75,6 +76,21 @@ export function setUpAccess(onChange, goOn) {
     field.focus();
   }
 
+  const notSignedIn = (error) => say(problem, () => [t("access.not_signed_in"), error.message].filter((part) => part).join(". "));
+
+  /** Where people sign in at a provider, a button leads there, and whoever comes back is connected. */
+  async function offerSignIn() {
+    // A service that is away offers nothing; connecting says so.
+    const offer = await signInOffer().catch(() => null);
+    if (offer === null) return;
+    const button = byId("sign-in");
+    button.hidden = false;
+    button.addEventListener("click", () => leaveToSignIn(offer).catch(notSignedIn));
+    const returned = await tokenOfReturn(offer).catch(notSignedIn);
+    if (typeof returned === "string") await connect(returned);
+  }
+
+  offerSignIn();
   const kept = sessionStorage.getItem(STORED);
   if (kept) connect(kept);
   else field.focus();
