@@ -49,7 +49,7 @@ def checked(connected: Page, folder: Path) -> Page:
     """The console after the folder was checked."""
     connected.locator("#folder").set_input_files(str(folder))
     expect(connected.locator("#batch-title")).to_have_text("5 files")
-    expect(connected.locator("#batch-note")).to_have_text("1 of other kinds were passed over.")
+    expect(connected.locator("#batch-note")).to_have_text("1 of another kind was passed over.")
     connected.locator("#check").click()
     expect(connected.locator("#batch-title")).to_have_text("7 of 7 files", timeout=60_000)
     expect(connected.locator("#check")).to_have_attribute("aria-busy", "false")
