@@ -16,6 +16,7 @@ from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.pipeline import Finding
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import Unprocessable
+from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult, DocumentError
 from ttmark.shared.schemas.detection_combined import CombinedResult, ReaderState
 from ttmark.shared.watermark.pauses import pause
@@ -29,7 +30,7 @@ class ConversationExamination:
     where that is no finding the conversation has no verdict either.
 
     Attributes:
-        shows_evidence, reader, finish, counted: as there; `finish` adds nothing.
+        shows_evidence, reader, finish, counted, words: as there; `finish` adds nothing.
 
     Raises:
         Unprocessable: none of the keys is of this system, or can be detected with.
@@ -42,6 +43,7 @@ class ConversationExamination:
     reader: Literal["none", "down", "up"] = "none"
     finish: Finish | None = None
     counted: Counted | None = None
+    words: Words = ENGLISH
     _messages: list[Message] = field(default_factory=list)
     _left_out: dict[int, DetectionResult] = field(default_factory=dict)
     _first: GrownEvidence | None = None
@@ -68,7 +70,7 @@ class ConversationExamination:
         except BaseException as error:
             if not is_fault(error):
                 raise
-            self._failed = not_examined(NAME, error, CombinedResult)
+            self._failed = not_examined(NAME, error, self.words, CombinedResult)
             return
         self._to_be_read = self._has_two_steps and conversation_may_be_read(
             self._first.log10_p, self.request.fpr, self.request.reader
@@ -92,7 +94,7 @@ class ConversationExamination:
             except BaseException as error:
                 if not is_fault(error):
                     raise
-                result = not_examined(NAME, error, CombinedResult)
+                result = not_examined(NAME, error, self.words, CombinedResult)
         return [] if result is None else [(result, None)]
 
     def _made(self, first: GrownEvidence, readings: Mapping[str, ByteReading]) -> DetectionResult:
@@ -105,7 +107,7 @@ class ConversationExamination:
                 second = grown_evidence(self._messages, self.selection.own, readings)
             state = "read" if second else "down" if self._to_be_read else "not_needed"
             evidence = first.with_reading(second)
-        made = ConversationResults(self.request, self.selection, self._messages, self._left_out)
+        made = ConversationResults(self.request, self.selection, self._messages, self._left_out, self.words)
         if self.counted is not None:
             self.counted.reasons.extend(made.reasons(evidence))
         return made.result(evidence, state if self.shows_evidence else None)
@@ -132,7 +134,9 @@ class ConversationExamination:
             if asked is None:
                 read = read_document(self.request, index, self.selection.keys, self.backend)
             elif asked.standing.refusal is not None:
-                self._left_out[index] = no_verdict(name, asked.standing.refusal, asked.rule, CombinedResult)
+                self._left_out[index] = no_verdict(
+                    name, asked.standing.refusal, asked.rule, self.words, CombinedResult
+                )
                 return Message()
             elif asked.failure is not None:
                 raise asked.failure
@@ -141,9 +145,9 @@ class ConversationExamination:
         except BaseException as error:
             if not is_fault(error):
                 raise
-            self._left_out[index] = not_examined(name, error, CombinedResult)
+            self._left_out[index] = not_examined(name, error, self.words, CombinedResult)
             return Message()
         if isinstance(read, DocumentError):
-            self._left_out[index] = refused(name, read, CombinedResult)
+            self._left_out[index] = refused(name, read, self.words, CombinedResult)
             return Message()
         return Message(read, asked)

@@ -15,6 +15,7 @@ from ttmark.detect_service.pipeline import Reach
 from ttmark.detect_service.results import is_weak
 from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.conversation_words import conversation_message
+from ttmark.shared.languages.words import Words
 from ttmark.shared.limits.row_space import Reason, Refusal
 from ttmark.shared.schemas.detected import DetectedKey
 from ttmark.shared.schemas.detection import CombinedRequest, DetectionResult
@@ -36,6 +37,7 @@ class ConversationResults:
     selection: KeySelection
     messages: Sequence[Message]
     left_out: Mapping[int, DetectionResult]
+    words: Words
 
     def result(self, evidence: GrownEvidence, reader: ReaderState | None) -> CombinedResult:
         """The result; its figures with the state of the reader alone."""
@@ -56,7 +58,9 @@ class ConversationResults:
             changed["reads_back"] = False
         result = result.model_copy(update=changed)
         if result.error is None:
-            result = result.model_copy(update={"message": conversation_message(result, self.request.fpr)})
+            result = result.model_copy(
+                update={"message": conversation_message(result, self.request.fpr, self.words)}
+            )
         return result
 
     def reasons(self, evidence: GrownEvidence) -> list[Reason]:
@@ -75,7 +79,7 @@ class ConversationResults:
         spent = self._unseen()
         if spent is not None:
             refusal, asked = spent
-            return no_verdict(NAME, refusal, asked.rule, CombinedResult)  # type: ignore[return-value]
+            return no_verdict(NAME, refusal, asked.rule, self.words, CombinedResult)  # type: ignore[return-value]
         withheld = sorted(self.left_out.values(), key=lambda one: one.verdict != "no_verdict")
         if withheld:
             return withheld[0].model_copy(update={"id": NAME})  # type: ignore[return-value]

@@ -13,6 +13,7 @@ from ttmark.detect_service.pipeline import Finding
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DetectionRequest,
@@ -45,6 +46,7 @@ class Detection:
         finish: completes each result.
         counted: the documents, where the caller sees verdicts alone; None: nothing of them is spent.
         reader: whether there is a language model that reads along, and it answers.
+        words: of the language of the answers.
 
     Raises:
         ServiceError: unknown key, missing tokenizer or scope.
@@ -60,6 +62,7 @@ class Detection:
         finish: Finish | None = None,
         counted: Counted | None = None,
         reader: Literal["none", "down", "up"] = "none",
+        words: Words = ENGLISH,
     ) -> None:
         if request.evidence == "blocks":
             check_scope(principal, Scope.DETECT_EVIDENCE)
@@ -69,7 +72,7 @@ class Detection:
         self._observer = observer
         self._selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
         self._examination: Examination | ConversationExamination
-        more = backend, self._selection, principal.sees_evidence, reader, finish, counted
+        more = backend, self._selection, principal.sees_evidence, reader, finish, counted, words
         if isinstance(request, CombinedRequest) and request.conversation:
             self._examination = ConversationExamination(request, *more)
         else:

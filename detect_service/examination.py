@@ -29,6 +29,7 @@ from ttmark.detect_service.results import verdict_only, with_evidence
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
 from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
+from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
@@ -80,6 +81,7 @@ class Examination:
         reader: whether there is a language model, and it answers; else the first step has the whole rate.
         finish: asked for each document; None: nothing is added.
         counted: the documents of a caller who sees verdicts alone; None: nothing of them is spent.
+        words: of the language of the answers.
     """
 
     request: DetectionRequest
@@ -89,6 +91,7 @@ class Examination:
     reader: Literal["none", "down", "up"] = "none"
     finish: Finish | None = None
     counted: Counted | None = None
+    words: Words = ENGLISH
     _looked: dict[int, _Looked] = field(default_factory=dict)
     _outcomes: dict[int, Outcome] = field(default_factory=dict)
 
@@ -108,7 +111,7 @@ class Examination:
                 continue
             read = self._unless_it_fails(index, self._read)
             if isinstance(read, DocumentError):
-                self._outcomes[index] = refused(self._name(index), read, self._kind), None
+                self._outcomes[index] = refused(self._name(index), read, self.words, self._kind), None
             elif read is not None:
                 documents[index] = read
         all_readers = [reader for readers in documents.values() for reader in readers]
@@ -143,7 +146,7 @@ class Examination:
         except BaseException as error:
             if not is_fault(error):
                 raise
-            self._outcomes[index] = not_examined(self._name(index), error, self._kind), None
+            self._outcomes[index] = not_examined(self._name(index), error, self.words, self._kind), None
         return None
 
     def _read(self, index: int) -> Sequence[DocumentReader] | DocumentError:
@@ -267,7 +270,7 @@ class Examination:
             if finding is not None:
                 self._remember(asked, best, finding, readings, found=result.verdict == "watermarked")
             result = asked.described(result, before)
-        result = result.model_copy(update={"message": message(result, request.fpr)})
+        result = result.model_copy(update={"message": message(result, request.fpr, self.words)})
         if self.finish is not None:
             result = self.finish(index, result, selection.skipped)
         return result, finding
@@ -275,7 +278,7 @@ class Examination:
     def _refused(self, index: int, asked: AskedDocument, refusal: Refusal) -> DetectionResult:
         if self.counted:
             self.counted.reasons.append(refusal.reason)
-        return no_verdict(self._name(index), refusal, asked.rule, self._kind)
+        return no_verdict(self._name(index), refusal, asked.rule, self.words, self._kind)
 
     def _remember(
         self, asked: AskedDocument, best: int, finding: Finding, readings: Readings, *, found: bool

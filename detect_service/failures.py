@@ -5,8 +5,9 @@ import traceback
 import structlog
 
 from ttmark.detect_service.refusal_words import refusal_words
-from ttmark.shared.detection_words import NO_VERDICT, NOT_EXAMINED
+from ttmark.shared.detection_words import no_verdict_message, not_examined_message
 from ttmark.shared.http.service_errors import InternalError, ServiceError
+from ttmark.shared.languages.words import Words
 from ttmark.shared.limits.row_space import AnswerRule, Reason, Refusal
 from ttmark.shared.schemas.detection import DetectionResult, DocumentError
 
@@ -32,32 +33,35 @@ def is_fault(error: BaseException) -> bool:
 
 
 def not_examined(
-    document_id: str, error: BaseException, kind: type[DetectionResult] = DetectionResult
+    document_id: str, error: BaseException, words: Words, kind: type[DetectionResult] = DetectionResult
 ) -> DetectionResult:
     """The result of a document at which `error` was raised, which is logged."""
     log_fault(error)
-    return kind(
-        id=document_id, verdict="not_examined", message=NOT_EXAMINED, tokens=0, hypotheses=0, error=_WHY
-    )
+    message = not_examined_message(words)
+    return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=_WHY)
 
 
 def refused(
-    document_id: str, why: DocumentError, kind: type[DetectionResult] = DetectionResult
+    document_id: str, why: DocumentError, words: Words, kind: type[DetectionResult] = DetectionResult
 ) -> DetectionResult:
-    """The result of a document that is over a limit, beside others that are not."""
-    message = NOT_EXAMINED.model_copy(update={"explanation": why.message})
+    """The result of a document that is over a limit, beside others that are not; told in English."""
+    message = not_examined_message(words, why.message)
     return kind(id=document_id, verdict="not_examined", message=message, tokens=0, hypotheses=0, error=why)
 
 
 def no_verdict(
-    document_id: str, refusal: Refusal, rule: AnswerRule, kind: type[DetectionResult] = DetectionResult
+    document_id: str,
+    refusal: Refusal,
+    rule: AnswerRule,
+    words: Words,
+    kind: type[DetectionResult] = DetectionResult,
 ) -> DetectionResult:
-    """The result of a document that a limit leaves without a verdict."""
+    """The result of a document that a limit leaves without a verdict; the limit is told in English."""
     error = DocumentError(
         code=_CODES[refusal.reason], message=refusal_words(refusal, rule), retry_after=refusal.wait_seconds
     )
-    words = NO_VERDICT.model_copy(update={"explanation": error.message})
-    return kind(id=document_id, verdict="no_verdict", message=words, tokens=0, hypotheses=0, error=error)
+    message = no_verdict_message(words, error.message)
+    return kind(id=document_id, verdict="no_verdict", message=message, tokens=0, hypotheses=0, error=error)
 
 
 def log_fault(error: BaseException) -> None:

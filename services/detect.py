@@ -20,6 +20,7 @@ from ttmark.services.cases import open_kept_cases
 from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.public import open_public_tier
+from ttmark.services.queue import open_queue
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings import DetectionSettings
 from ttmark.services.tracing import open_tracing
@@ -75,6 +76,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     public, guests = open_public_tier(settings, access, limit_metrics)
     workers = ExtractionWorkers(settings.extraction_limits())
     jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
+    queue = open_queue(settings, access)
     authenticate: Authenticate = access.tokens.authenticate
     rules, budget = settings.oidc_rules(), None
     if rules is not None:
@@ -93,6 +95,8 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
                 await jobs.store.close()
                 if kept_cases is not None:
                     await kept_cases.store.close()
+                if queue is not None:
+                    await queue.store.close()
 
     return create_detection_app(
         DetectionBackend(
@@ -122,6 +126,7 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         jobs=jobs,
         case_key=settings.load_case_key(),
         kept_cases=kept_cases,
+        queue=queue,
         examiner=settings.manifest_examiner(workers),
         public=public,
         reader=reader,

@@ -16,6 +16,7 @@ from ttmark.services.settings_manifests import SigningSettings, TrustSettings
 from ttmark.services.settings_oidc import OidcSettings
 from ttmark.services.settings_policy import PolicySettings
 from ttmark.services.settings_public import PublicSettings
+from ttmark.services.settings_queue import QueueSettings
 from ttmark.services.settings_reader import ReaderSettings
 from ttmark.services.settings_reading import Settings
 from ttmark.services.settings_values import (
@@ -240,6 +241,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
 
 class DetectionSettings(
     CaseSettings,
+    QueueSettings,
     ExtractionSettings,
     JobSettings,
     LabelSettings,

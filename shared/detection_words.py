@@ -4,209 +4,177 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, Message
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
-CHANGED_SINCE = (
-    "It does not show that every word is the model's, or who wrote the rest. A mark stays when single words "
-    "change: numbers, names and negations may have been changed since."
-)
-PROVES_NOTHING = (
-    "This proves nothing. It does not show that a person wrote the text, nor that no model did: other "
-    "systems leave no mark of ours, and heavy editing wears a mark off."
-)
-WHOLE = "We cannot say which parts carry it: the evidence is of the text as a whole."
-ALL, _NEARLY_ALL = "All of the text carries it, or nearly all.", 0.95
-PASSAGE = "Where it begins and ends is an estimate."
-PASSAGES = "Where they begin and end is an estimate."
-NO_FINDING = (
-    "This is no finding: it shows neither that a model of ours wrote the text nor that a person did. Of many "
-    "texts that are checked some show as much by chance."
-)
-NEITHER = "This proves nothing either way. Add the rest of the text if there is more of it."
-PUBLIC_TOO_SHORT = (
-    "Nothing was found, and the text is so short that a text with our watermark often shows nothing. What is "
-    "repeated counts once."
-)
-SEVERAL_KEYS = (
-    "Several keys of a pool were found: passages of several completions, as in a collection of answers, or "
-    "in a forgery stitched from stolen pieces."
-)
-
-NOT_EXAMINED = Message(
-    headline="Not examined",
-    explanation="An error on our side ended the examination of this text. Send it again later; if that does "
-    "not help, tell the operator.",
-    caution="This is no answer: it says nothing about the text.",
-)
-
-NO_VERDICT = Message(
-    headline="No verdict",
-    explanation="A limit on questions is reached, and the error says which and when it ends. Ask again then, "
-    "or with an access token that may see evidence.",
-    caution="This is no answer: it says nothing about the text.",
-)
-
+_NEARLY_ALL = 0.95
 # Rarer than one in a million million, which no archive of texts comes near.
 _PRACTICALLY_IMPOSSIBLE = -12.0
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def message(result: DetectionResult, fpr: float) -> Message:
+def message(result: DetectionResult, fpr: float, words: Words = ENGLISH) -> Message:
     """The words for a result at this false positive rate; they hold nothing that the result does not."""
     if result.verdict == "not_examined":
-        return NOT_EXAMINED
+        return not_examined_message(words)
     if result.verdict == "no_verdict":
-        return NO_VERDICT
+        return no_verdict_message(words)
     if result.asked_before is not None:
-        return _with_what_was_said(
-            message(result.model_copy(update={"asked_before": None}), fpr), result.asked_before
-        )
+        said = message(result.model_copy(update={"asked_before": None}), fpr, words)
+        return _with_what_was_said(said, result.asked_before, words)
     if result.verdict == "watermarked":
-        return _found(result, fpr)
+        return _found(result, fpr, words)
     if result.verdict == "too_short":
-        return _too_short(result, fpr)
+        return spoken(words, "short", explanation=_too_short(result, fpr, words))
+    rate = one_in(math.log10(fpr), words)
     if isinstance(result, CombinedResult) and result.weak and result.log10_p is not None:
-        explanation = (
-            f"There is some evidence, and too little for a finding: of texts without our watermark "
-            f"{one_in(result.log10_p)} shows as much by chance. A finding is held to {_rate(fpr)}."
-        )
-        return Message(headline="Weak evidence, no finding", explanation=explanation, caution=NO_FINDING)
-    explanation = (
-        "None of the keys that were tried was found. A finding is held to a false alarm rate: no more than "
-        f"{_rate(fpr)} texts without our watermark would get one."
-    )
-    return Message(headline="No watermark found", explanation=explanation, caution=PROVES_NOTHING)
+        chance = one_in(result.log10_p, words)
+        return spoken(words, "weak", explanation=words.say("weak.explanation", chance=chance, rate=rate))
+    return spoken(words, "none", explanation=words.say("none.explanation", rate=rate))
 
 
-def _with_what_was_said(words: Message, before: AskedBefore) -> Message:
-    found = "our watermark was found in it" if before.verdict == "watermarked" else "nothing was found in it"
-    said = (
-        f" A passage of about {about_words(before.tokens)} was asked about too often to count again; on "
-        f"{datetime.fromtimestamp(before.at, UTC):%Y-%m-%d at %H:%M} UTC {found}."
-    )
-    return words.model_copy(update={"explanation": words.explanation + said})
-
-
-def public_message(result: DetectionResult, fpr: float) -> Message:
+def public_message(result: DetectionResult, fpr: float, words: Words = ENGLISH) -> Message:
     """The words for somebody who is told the verdict and its basis alone: no number but the rate."""
     if result.verdict != "too_short":
-        return message(result, fpr)
-    return Message(headline="Too short to tell", explanation=PUBLIC_TOO_SHORT, caution=NEITHER)
+        return message(result, fpr, words)
+    return spoken(words, "short", explanation=words.say("short.public"))
 
 
-def one_in(log10_p: float) -> str:
+def not_examined_message(words: Words, explanation: str | None = None) -> Message:
+    """The words for a document that was not examined; `explanation` in place of the usual one."""
+    return _no_answer(words, "not_examined", explanation)
+
+
+def no_verdict_message(words: Words, explanation: str | None = None) -> Message:
+    """The words for a document that a limit leaves without a verdict; `explanation` as there."""
+    return _no_answer(words, "no_verdict", explanation)
+
+
+def spoken(words: Words, about: str, *, explanation: str, headline: str | None = None) -> Message:
+    """An explanation with the headline and the caution that the catalogue has for it."""
+    return Message(
+        headline=headline or words.say(f"{about}.headline"),
+        explanation=explanation,
+        caution=words.say(f"{about}.caution"),
+        language=words.named,
+    )
+
+
+def one_in(log10_p: float, words: Words = ENGLISH) -> str:
     """A probability as "1 in 100,000", given its decimal logarithm."""
     if log10_p > -0.3:
-        return "at least 1 in 2"
+        return words.say("chance.half")
     if log10_p > -7.0:
-        return f"1 in {float(f'{10.0**-log10_p:.2g}'):,.0f}"
-    return "1 in 10" + str(math.floor(-log10_p + 1e-9)).translate(_RAISED)
+        return words.say("chance.one_in", number=round(float(f"{10.0**-log10_p:.2g}")))
+    return words.say("chance.power", power=str(math.floor(-log10_p + 1e-9)).translate(_RAISED))
 
 
-def beyond_chance(log10_p: float) -> str:
-    """What follows a probability that is too small to picture."""
-    return ": practically impossible by chance" if log10_p <= _PRACTICALLY_IMPOSSIBLE else ""
+def chance_sentence(log10_p: float, name: str, words: Words) -> str:
+    """The sentence of that name, or the one of a probability that is too small to picture."""
+    impossible = "_impossible" if log10_p <= _PRACTICALLY_IMPOSSIBLE else ""
+    return words.say(f"{name}{impossible}", chance=one_in(log10_p, words))
 
 
-def about_words(tokens: int) -> str:
+def about_words(tokens: int, words: Words = ENGLISH) -> str:
     """A length as people count: an English word is some 1.3 tokens. One digit, or two."""
-    words = max(1, tokens * 3 // 4)
-    return counted(int(float(f"{words:.2g}")) if words > 20 else words, "English word")
+    length = max(1, tokens * 3 // 4)
+    return words.say("length", count=int(float(f"{length:.2g}")) if length > 20 else length)
 
 
-def key_name(key: DetectedKey) -> str:
+def key_name(key: DetectedKey, words: Words = ENGLISH) -> str:
     """A key version, with the payload or the number in its pool."""
-    name = f"{key.key_id}, version {key.version}"
+    name = words.say("key.name", key=key.key_id, version=str(key.version))
     if key.payload is not None:
-        return f"{name}, payload {key.payload}"
-    return name if key.pool_key is None else f"{name}, pool key {key.pool_key}"
+        return words.say("key.payload", name=name, number=str(key.payload))
+    return name if key.pool_key is None else words.say("key.pool_key", name=name, number=str(key.pool_key))
 
 
-def _found(result: DetectionResult, fpr: float) -> Message:
-    mark = "such a mark" if result.foreign_marks or result.basis != Basis.WATERMARK else "our watermark"
+def _no_answer(words: Words, about: str, explanation: str | None) -> Message:
+    return Message(
+        headline=words.say(f"{about}.headline"),
+        explanation=explanation or words.say(f"{about}.explanation"),
+        caution=words.say("no_answer.caution"),
+        language=words.named,
+    )
+
+
+def _with_what_was_said(said: Message, before: AskedBefore, words: Words) -> Message:
+    name = "before.found" if before.verdict == "watermarked" else "before.nothing"
+    at = datetime.fromtimestamp(before.at, UTC)
+    sentence = words.say(name, length=about_words(before.tokens, words), at=at)
+    return said.model_copy(update={"explanation": f"{said.explanation} {sentence}"})
+
+
+def _found(result: DetectionResult, fpr: float, words: Words) -> Message:
     passages = result.segments or []
-    where = " in one passage" if len(passages) == 1 else f" in {len(passages)} passages" if passages else ""
-    shown = [segment.key for segment in passages] or [key for key in (result.key,) if key is not None]
-    keys = list(dict.fromkeys(map(key_name, shown)))
-    made_with = (
-        f"{'our keys' if len(keys) > 1 else 'our key'} {' and '.join(keys)}" if keys else "one of our keys"
-    )
     single = len(passages) == 1
-    parts, start = [], f"This text contains {'a passage' if single else 'passages'}"
+    what = "passage" if single else "passages"
+    shown = [segment.key for segment in passages] or [key for key in (result.key,) if key is not None]
+    keys = list(dict.fromkeys(key_name(key, words) for key in shown))
+    parts = []
     if result.basis == Basis.WATERMARK:
-        carries = f"{start} made with" if passages else "This text carries our watermark, of"
-        parts.append(f"{carries} {made_with}.")
+        parts.append(words.say(f"found.{what if passages else 'text'}", keys=_keys(keys, words)))
         if isinstance(result, CombinedResult) and result.marked_share is not None:
-            it_holds = "It holds" if single else "They hold" if passages else "Passages that carry it hold"
             if not passages and result.marked_share.low >= _NEARLY_ALL:
-                parts.append(ALL)
+                parts.append(words.say("found.all"))
             else:
-                parts.append(_share(result.marked_share, it_holds))
-                parts.append(WHOLE if not passages else PASSAGE if single else PASSAGES)
-        start = "The text also contains passages"
+                parts.append(_share(result.marked_share, what if passages else "text", words))
+                parts.append(words.say(f"found.edges_{what}" if passages else "found.whole"))
     if result.basis != Basis.WATERMARK or result.foreign_marks:
-        carry = "carries" if start.endswith("a passage") else "carry"
-        parts.append(f"{start} that {carry} the mark of {_systems(result.foreign_marks or [])}.")
+        carrier = "also" if result.basis == Basis.WATERMARK else what
+        systems = _systems(result.foreign_marks or [], words)
+        parts.append(words.say(f"foreign.{carrier}", systems=systems))
     if len(keys) > 1:
-        parts.append("Several keys do not mean several authors.")
-    parts.append(
-        f"The answer is held to a false alarm rate: no more than {_rate(fpr)} texts without {mark} "
-        "would get it."
-    )
+        parts.append(words.say("found.several_keys"))
+    ours = result.basis == Basis.WATERMARK and not result.foreign_marks
+    rate = one_in(math.log10(fpr), words)
+    parts.append(words.say("found.held" if ours else "found.held_such", rate=rate))
     if result.log10_p is not None and result.log10_p <= math.log10(fpr):
-        parts.append(
-            f"No more than {one_in(result.log10_p)} of such texts would show evidence as "
-            f"strong{beyond_chance(result.log10_p)}."
-        )
+        parts.append(chance_sentence(result.log10_p, "found.chance", words))
     if (result.pool_keys_found or 0) > 1:
-        parts.append(SEVERAL_KEYS)
-    return Message(headline=f"Watermark found{where}", explanation=" ".join(parts), caution=CHANGED_SINCE)
+        parts.append(words.say("found.several_pool_keys"))
+    headline = words.say("found.headline_passages", count=len(passages)) if passages else None
+    return spoken(words, "found", explanation=" ".join(parts), headline=headline)
 
 
-def _share(share: MarkedShare, it_holds: str) -> str:
+def _keys(names: list[str], words: Words) -> str:
+    if not names:
+        return words.say("found.by_some_key")
+    if len(names) == 1:
+        return words.say("found.by_one_key", key=names[0])
+    return words.say("found.by_keys", keys=words.listed(names))
+
+
+def _share(share: MarkedShare, of: str, words: Words) -> str:
     """How much of the text the passages hold. An interval says nothing where it ends at 0 or at the whole."""
     low, high = share.low >= 0.05, share.high <= 0.95
-    if low and high:
-        return f"{it_holds} {_percent(share.low)} to {_percent(share.high)} of the text."
-    if low:
-        return f"{it_holds} at least {_percent(share.low)} of the text."
-    if high:
-        return f"{it_holds} at most {_percent(share.high)} of the text."
-    return "How much of the text carries the mark cannot be told."
+    if not low and not high:
+        return words.say("share.unknown")
+    ends = "between" if low and high else "least" if low else "most"
+    return words.say(f"share.{of}_{ends}", low=f"{100 * share.low:.0f}", high=f"{100 * share.high:.0f}")
 
 
-def _systems(marks: Sequence[ForeignMarkFound]) -> str:
+def _systems(marks: Sequence[ForeignMarkFound], words: Words) -> str:
     """The systems whose marks were found, with the keys; without evidence neither is known."""
-    named = [f"{_system(mark.key)}, key {key_name(mark.key)}" for mark in marks]
-    return " and of ".join(named) or "another system"
+    return words.listed([_system(mark.key, words) for mark in marks]) or words.say("foreign.some_system")
 
 
-def _system(key: DetectedKey) -> str:
-    scheme = FOREIGN_SCHEMES.get(key.scheme or "")
-    return scheme.title if scheme else f"another system ({key.scheme})"
+def _system(key: DetectedKey, words: Words) -> str:
+    scheme, name = FOREIGN_SCHEMES.get(key.scheme or ""), key_name(key, words)
+    if scheme is None:
+        return words.say("foreign.unnamed_scheme", scheme=str(key.scheme), key=name)
+    return words.say("foreign.system", system=scheme.title, key=name)
 
 
-def _too_short(result: DetectionResult, fpr: float) -> Message:
-    parts = [
-        f"Nothing was found, and the text has only about {about_words(result.tokens)}: a text with our "
-        f"watermark often shows nothing at that length, at a rate of {_rate(fpr)}."
-    ]
+def _too_short(result: DetectionResult, fpr: float, words: Words) -> str:
+    rate = one_in(math.log10(fpr), words)
+    parts = [words.say("short.explanation", length=about_words(result.tokens, words), rate=rate)]
     if result.tokens_typical is not None:
-        usual = about_words(result.tokens_typical)
-        parts.append(f"Half of the texts that were measured needed about {usual} or more, unedited.")
+        parts.append(words.say("short.usual", length=about_words(result.tokens_typical, words)))
         if result.tokens_typical <= result.tokens:
-            parts[0] = f"Nothing was found, and too little of the text counts at a rate of {_rate(fpr)}."
-            parts.append("What is repeated counts once.")
-    return Message(headline="Too short to tell", explanation=" ".join(parts), caution=NEITHER)
-
-
-def _rate(fpr: float) -> str:
-    return one_in(math.log10(fpr))
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+            parts[0] = words.say("short.repeats", rate=rate)
+            parts.append(words.say("short.counts_once"))
+    return " ".join(parts)

@@ -14,6 +14,7 @@ from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
 from ttmark.detect_service.api.keys import keys_router
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers
+from ttmark.detect_service.api.queue import queue_routers
 from ttmark.detect_service.api.routes import detection_router
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
@@ -32,6 +33,7 @@ from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.queue.desk import KeptQueue, QueueDesk
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions, create_app
@@ -54,6 +56,7 @@ def create_detection_app(
     jobs: Jobs | None = None,
     case_key: CaseKey | None = None,
     kept_cases: KeptCases | None = None,
+    queue: KeptQueue | None = None,
     examiner: ManifestExaminer | None = None,
     public: PublicTier | None = None,
     reader: ReadsAlong | None = None,
@@ -66,7 +69,7 @@ def create_detection_app(
     `jobs` are kept in its store and worked on while the application serves; None: there are no such routes.
     `workers` read files; whoever makes them closes them. Left out: with the usual limits.
     `case_key` signs cases; left out: there are none. `kept_cases` says where some are kept;
-    left out: nowhere.
+    left out: nowhere. `queue` says the same of what a team looks at.
     `examiner` verifies manifests; left out: they are set apart and not examined.
     `reader` reads texts along; left out: none does.
     `public` is what everybody may ask; left out: nothing.
@@ -81,12 +84,22 @@ def create_detection_app(
     if kept_cases is not None:
         case_desk = CaseDesk(kept_cases, options.audit)
         options = replace(options, lifespan=beside(options.lifespan, [case_desk.expire]))
+    queue_desk = None
+    if queue is not None:
+        queue_desk = QueueDesk(queue, options.audit)
+        options = replace(options, lifespan=beside(options.lifespan, [queue_desk.expire]))
     of_path: dict[str, HttpLimits] = {}
     routes = [
         detection_router(backend, metrics, allowance, options.audit, desk, case_key, examiner, reader),
         *case_routers(case_key, case_desk, desk.run_long),
         public_key_router(case_key),
-        keys_router(backend, options.limits, case_days=kept_cases.keep_days if kept_cases else None),
+        *queue_routers(queue_desk, desk.run_long),
+        keys_router(
+            backend,
+            options.limits,
+            case_days=kept_cases.keep_days if kept_cases else None,
+            queue_days=queue.keep_days if queue else None,
+        ),
         extraction_router(workers or ExtractionWorkers(), ExtractionMetrics(options.registry), desk.run_long),
         console_router(sign_in),
     ]

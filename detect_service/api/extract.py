@@ -19,7 +19,7 @@ from ttmark.shared.http.auth import require
 from ttmark.shared.http.disconnect import unless_disconnected
 from ttmark.shared.http.json_body import RunLong
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
-from ttmark.shared.schemas.extraction import ExtractionRequest, ExtractionResponse
+from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionRequest, ExtractionResponse
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
 
@@ -46,9 +46,10 @@ def extraction_router(workers: ExtractionWorkers, metrics: ExtractionMetrics, ru
 
     @router.post("/extract", response_model=ExtractionResponse, responses=problems(*BODY_PROBLEMS))
     async def extract(body: ExtractionRequest, caller: Caller, request: Request) -> Response:
-        """The text of a file."""
+        """The text of a file, or of a file that holds several texts each of them."""
         found = await text_of(body, caller, request)
-        answer = ExtractionResponse(text=found.text, encoding=found.encoding)
+        parts = [ExtractedPart(name=part.name, text=part.text, problem=part.problem) for part in found.parts]
+        answer = ExtractionResponse(text=found.text, encoding=found.encoding, parts=parts or None)
         return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
     return router

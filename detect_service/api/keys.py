@@ -19,8 +19,10 @@ from ttmark.shared.schemas.detection_keys import (
 )
 
 
-def keys_router(backend: DetectionBackend, limits: HttpLimits, *, case_days: float | None) -> APIRouter:
-    """The route that lists keys, without secrets; `case_days` is how long cases are kept, if they are."""
+def keys_router(
+    backend: DetectionBackend, limits: HttpLimits, *, case_days: float | None, queue_days: float | None
+) -> APIRouter:
+    """The route that lists keys, without secrets, and says how long cases and the queue's items are kept."""
     router = APIRouter(prefix="/v1", tags=["detection"])
     request_limits = DetectionLimits(
         documents=MAX_DOCUMENTS,
@@ -37,6 +39,7 @@ def keys_router(backend: DetectionBackend, limits: HttpLimits, *, case_days: flo
             rates=None if caller.sees_evidence else list(caller.rates),
             limits=request_limits,
             case_days=case_days,
+            queue_days=queue_days,
         )
 
     return router

@@ -15,7 +15,7 @@ _DESCRIPTIONS = {
     404: "Unknown key or job",
     408: "The body did not arrive in time",
     409: "The first request with this idempotency key is being answered, and Retry-After says when to ask "
-    "again; or what it made is gone",
+    "again; or what it made is gone; or somebody else changed it, and `present` is how it is now",
     413: "Body or document too large",
     415: "The body is not uncompressed JSON",
     422: "A field is at fault; `param` names it",

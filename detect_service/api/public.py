@@ -35,6 +35,7 @@ from ttmark.shared.http.service_errors import (
     TooManyRequests,
     Unprocessable,
 )
+from ttmark.shared.languages.words import Words, preferred_words
 from ttmark.shared.limits.public_allowance import words_of
 from ttmark.shared.manifest_words import with_manifests
 from ttmark.shared.pages.page_router import page_router
@@ -156,7 +157,7 @@ def public_routers(
         answer = PublicAnswer(
             verdict=_VERDICTS[result.verdict],
             basis=result.basis if result.basis != Basis.WATERMARK else None,
-            message=_words(result, tier.rate),
+            message=_said(result, tier.rate, preferred_words(request.headers.get("accept-language"))),
         )
         await leave_evenly(started, step)
         return Response(
@@ -171,8 +172,8 @@ def public_routers(
     return asking, open_to_all, page_router(PAGE_PATH, "check", "ttmark.detect_service.public")
 
 
-def _words(result: DetectionResult, rate: float) -> Message:
-    said = public_message(result, rate)
+def _said(result: DetectionResult, rate: float, words: Words) -> Message:
+    said = public_message(result, rate, words)
     if not result.metadata:
         return said
-    return with_manifests(said, result.metadata, alone=result.basis == Basis.METADATA)
+    return with_manifests(said, result.metadata, alone=result.basis == Basis.METADATA, words=words)

@@ -27,6 +27,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.request_id import request_id
+from ttmark.shared.languages.words import preferred_words
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
@@ -76,10 +77,11 @@ def detection_router(
         manifests = await examiner.examine(parts.texts, caller.tenant)
 
         journal, identifier = Journal(mode, metrics), request_id(request.scope)
+        words = preferred_words(request.headers.get("accept-language"))
         cases = Cases(parts.original, mode, case_key, identifier)
 
         def finish(index: int, result: DetectionResult, skipped_keys: Sequence[str]) -> DetectionResult:
-            result = with_manifests_of(index, result, parts, manifests)
+            result = with_manifests_of(index, result, parts, manifests, words)
             spent = None if counted is None else counted.named(index)
             return cases.added(index, result, skipped_keys, spent)
 
@@ -91,7 +93,7 @@ def detection_router(
         blocks, tokens = await desk.admit(mode, body, caller), desk.tokens_of(body)
         reader_state = reader.state if isinstance(body, CombinedRequest) else "none"
         detection = Detection(
-            body, caller, backend, identifier, journal, finish, counted, reader=reader_state
+            body, caller, backend, identifier, journal, finish, counted, reader=reader_state, words=words
         )
         seconds = (
             None

@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from ttmark.shared.cases.case_file import Case
-from ttmark.shared.counted import counted
+from ttmark.shared.detection_words import about_words
 
 _STYLE = (
     "body{font:16px/1.55 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1d1e24;"
@@ -22,6 +22,7 @@ def page_around(case: Case, text: str | None) -> tuple[str, str]:
     """The html before and behind the case itself; `text` is shown with its passages where it is given."""
     result = case["result"]
     words = result["message"]
+    language = escape(words.get("language") or "en")
     facts = "".join(f"<dt>{escape(term)}</dt><dd>{escape(value)}</dd>" for term, value in _facts(case))
     shown = (
         "" if text is None else f"<h2>The text</h2><pre>{_marked(text, result.get('segments') or [])}</pre>"
@@ -31,8 +32,8 @@ def page_around(case: Case, text: str | None) -> tuple[str, str]:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Watermark case</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{escape(words['headline'])}</h1><p>{escape(words['explanation'])}</p>"
-        f"<p>{escape(words['caution'])}</p>"
+        f'<div lang="{language}"><h1>{escape(words["headline"])}</h1><p>{escape(words["explanation"])}</p>'
+        f"<p>{escape(words['caution'])}</p></div>"
         f"<dl>{facts}</dl>{shown}<h2>Is this page genuine?</h2>"
         "<p>Anybody can write such a page. <code>ttmark case verify</code> says whether the service signed "
         "this one; a changed page is refused.</p>"
@@ -51,7 +52,7 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "p-value, corrected", f"{result['p_value']:.3g}"
     yield "Held to", f"a false alarm rate of {options['fpr']:g} per text"
     yield "Checked by", case["route"]
-    yield "Length", counted(result["tokens"], "token")
+    yield "Length", f"about {about_words(result['tokens'])}"
     yield "Checked at", case["issued_at"]
     yield "Request", case["request_id"]
     yield "Release", f"ttmark {case['release']}"

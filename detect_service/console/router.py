@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 
-from ttmark.shared.http.service_errors import NotFound
 from ttmark.shared.pages.page_router import page_router
 
 
@@ -34,10 +33,8 @@ def console_router(sign_in: SignIn | None = None) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/console/sign-in.json")
-    async def provider() -> dict[str, str]:
-        if sign_in is None:
-            raise NotFound("Nobody signs in by an OpenID provider here: TTMARK_OIDC_CLIENT_ID is not set.")
-        return asdict(sign_in)
+    async def provider() -> dict[str, str] | None:
+        return sign_in and asdict(sign_in)
 
     origins = () if sign_in is None else (sign_in.origin,)
     router.include_router(page_router("/", "console", "ttmark.detect_service.console", origins))

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
 from ttmark.shared.schemas.extraction import FILE_KINDS
 
-Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml"]
+Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml", "mbox", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
     {
@@ -24,8 +24,12 @@ FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
         ".pdf": "pdf",
         ".epub": "epub",
         ".eml": "eml",
+        ".mbox": "mbox",
+        ".csv": "csv",
     }
 )
+OF_SEVERAL: frozenset[Format] = frozenset({"mbox", "csv"})
+"""Formats of files that hold several texts."""
 
 _ENDING = re.compile(r"[^/](\.[A-Za-z]+)\Z")
 

@@ -1,12 +1,14 @@
 """The readers, by format. Untrusted files belong into a worker process (`workers.py`), not here directly."""
 
+from ttmark.detect_service.extraction.csv_text import csv_text
 from ttmark.detect_service.extraction.docx_text import docx_text
 from ttmark.detect_service.extraction.eml_text import eml_text
 from ttmark.detect_service.extraction.epub_text import epub_text
-from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.extraction import Extraction, Part
 from ttmark.detect_service.extraction.formats import format_of
 from ttmark.detect_service.extraction.html_text import html_text
 from ttmark.detect_service.extraction.manifests import MANIFEST, answer_manifest
+from ttmark.detect_service.extraction.mbox_text import mbox_text
 from ttmark.detect_service.extraction.odt_text import odt_text
 from ttmark.detect_service.extraction.pdf_text import pdf_text
 from ttmark.detect_service.extraction.plain_text import plain_text
@@ -21,6 +23,8 @@ _READERS = {
     "pdf": pdf_text,
     "epub": epub_text,
     "eml": eml_text,
+    "mbox": mbox_text,
+    "csv": csv_text,
 }
 
 
@@ -38,5 +42,10 @@ def extract_text(filename: str, content: bytes) -> Extraction:
         found = answer_manifest(content)
     else:
         found = _READERS[format_of(filename) if content.strip() else "text"](content)
-    # A lone surrogate has no UTF-8 form, so an answer that holds one could not be sent.
-    return Extraction(found.text.encode("utf-8", "replace").decode("utf-8"), found.encoding)
+    parts = tuple(Part(_sendable(part.name), _sendable(part.text), part.problem) for part in found.parts)
+    return Extraction(_sendable(found.text), found.encoding, parts)
+
+
+def _sendable(text: str) -> str:
+    """A lone surrogate has no UTF-8 form, so an answer that holds one could not be sent."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from ttmark.detect_service.extraction.limits import ExtractionLimits
-from ttmark.detect_service.extraction.messages import LONGEST_LINE, AnswerHead, file_head, line
+from ttmark.detect_service.extraction.messages import LONGEST_LINE, AnswerHead, file_head, line, parts_bytes
 from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
 
 _LESS_URGENT_THAN_THE_SERVICE = 5
@@ -46,7 +46,7 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
     _limit(resource.RLIMIT_CPU, max(1, math.floor(time.process_time() + limits.cpu_seconds)))
     try:
         found = extract_text(filename, content)
-        text = found.text.encode("utf-8")
+        text = parts_bytes(found.parts) if found.parts else found.text.encode("utf-8")
     except UnreadableFile as error:
         limit = isinstance(error, LimitExceeded)
         return AnswerHead(reason=error.reason, limit=limit, message=str(error)), b""
@@ -59,7 +59,7 @@ def _read(filename: str, content: bytes, limits: ExtractionLimits) -> tuple[Answ
     if len(text) > limits.text_bytes:
         message = f"The text of the file is larger than the limit of {limits.text_bytes} bytes."
         return AnswerHead(reason="text", limit=True, message=message), b""
-    return AnswerHead(size=len(text), encoding=found.encoding), text
+    return AnswerHead(size=len(text), several=bool(found.parts), encoding=found.encoding), text
 
 
 def _limit(kind: int, most: int) -> None:

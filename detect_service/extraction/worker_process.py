@@ -12,7 +12,7 @@ from typing import Self, cast
 
 from ttmark.detect_service.extraction.extraction import Extraction
 from ttmark.detect_service.extraction.limits import ExtractionLimits
-from ttmark.detect_service.extraction.messages import LONGEST_LINE, FileHead, answer_head, line
+from ttmark.detect_service.extraction.messages import LONGEST_LINE, FileHead, answer_head, line, read_parts
 from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
 
 _MODULE = "ttmark.detect_service.extraction.worker"
@@ -87,6 +87,8 @@ class WorkerProcess:
         if answer.size > self._limits.text_bytes:
             raise ValueError
         text = await self._source.readexactly(answer.size)
+        if answer.several:
+            return Extraction("", answer.encoding, read_parts(text))
         return Extraction(text.decode("utf-8"), answer.encoding)
 
     def _death(self, status: int) -> UnreadableFile:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from ttmark.detect_service.manifests.examiner import Found
 from ttmark.detect_service.manifests.parting import PartedRequest
+from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.manifest_words import with_manifests
 from ttmark.shared.schemas.detected import Basis
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
@@ -11,7 +12,11 @@ from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
 
 
 def with_manifests_of(
-    index: int, result: DetectionResult, parts: PartedRequest[DetectionRequest], found: Found
+    index: int,
+    result: DetectionResult,
+    parts: PartedRequest[DetectionRequest],
+    found: Found,
+    words: Words = ENGLISH,
 ) -> DetectionResult:
     """The result of document number `index` with its manifests, and places in its text as it was sent.
 
@@ -24,14 +29,18 @@ def with_manifests_of(
         raise failure
     if isinstance(manifests, BaseException):
         raise manifests
-    return result if manifests is None else _with(parts.placed(index, result), manifests)
+    return result if manifests is None else _with(parts.placed(index, result), manifests, words)
 
 
-def _with(result: DetectionResult, manifests: Sequence[FoundManifest]) -> DetectionResult:
+def _with(result: DetectionResult, manifests: Sequence[FoundManifest], words: Words) -> DetectionResult:
     if not manifests:
         return result
     alone = result.verdict != "watermarked" and any(_says_generated(one) for one in manifests)
-    message = None if result.message is None else with_manifests(result.message, manifests, alone=alone)
+    message = (
+        None
+        if result.message is None
+        else with_manifests(result.message, manifests, alone=alone, words=words)
+    )
     changed: dict[str, object] = {"metadata": list(manifests), "message": message}
     if alone:
         changed["basis"] = Basis.METADATA

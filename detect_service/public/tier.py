@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ttmark.shared.access.scopes import Scope
-from ttmark.shared.detection_words import CHANGED_SINCE, NEITHER, PROVES_NOTHING
+from ttmark.shared.languages.words import ENGLISH, LANGUAGES
 from ttmark.shared.limits.public_allowance import PublicAllowance
 from ttmark.shared.schemas.public import PublicLimits, PublicPromises, TextProvenance
 
@@ -45,7 +45,7 @@ class PublicTier:
             token_required=self.guest_words_per_day is None,
             false_alarm_rate=self.rate,
             bases=[*MARKS, *["metadata"] * verifies_manifests],
-            languages=["en"],
+            languages=list(LANGUAGES),
             limits=PublicLimits(
                 characters=self.characters,
                 words_per_day=self.words_per_day or None,
@@ -53,9 +53,10 @@ class PublicTier:
                 questions_per_passage=self.questions,
             ),
             promises=PublicPromises(
-                found=f"The text contains passages that carry a mark. {CHANGED_SINCE}",
-                not_found=f"No mark was found. {PROVES_NOTHING}",
-                too_short=f"Nothing was found, and marked texts of that length often show nothing. {NEITHER}",
+                found=f"The text contains passages that carry a mark. {ENGLISH.say('found.caution')}",
+                not_found=f"No mark was found. {ENGLISH.say('none.caution')}",
+                too_short="Nothing was found, and marked texts of that length often show nothing. "
+                + ENGLISH.say("short.caution"),
             ),
             case_key=case_key_path,
             description="/openapi.json",

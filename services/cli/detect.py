@@ -185,10 +185,10 @@ def _conversation(
 def _outcomes(
     files: list[str], options: "DetectionOptions", url: str, token: str | None
 ) -> tuple[list["Outcome"], int]:
-    with one_line_errors(), Client(url, access_token(token)) as client:
-        # Has settings, which other commands start without.
-        from ttmark.services.cli.detect_files import detect_files
+    # Has settings, which other commands start without.
+    from ttmark.services.cli.detect_files import detect_files, say_wait
 
+    with one_line_errors(), Client(url, access_token(token), on_wait=say_wait) as client:
         return detect_files(files, options, client)
 
 

@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import typer
+
+from ttmark.detect_service.refusal_words import duration
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 from ttmark.services.cli.input_text import shown
 from ttmark.shared.client import Client
@@ -80,6 +83,10 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
             results = client.detect(options.request(documents)).results
             return [*answered, *map(_outcome, results)]
         except Client.Refused as error:
+            if error.retry_after is not None:
+                say_wait(error.retry_after, error, waits=False)
+                reason = f"the service takes no more for {duration(error.retry_after)}"
+                return [*answered, *(NotExamined(document.id or "", reason) for document in documents)]
             named = CULPRIT.match(error.param or "")
             if named is None and error.status != _TOO_LARGE:
                 raise
@@ -93,6 +100,12 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
             answered.append(NotExamined(documents[culprit].id or "", str(error)))
             documents = documents[culprit + 1 :]
     return answered
+
+
+def say_wait(seconds: float, error: Client.Error, *, waits: bool = True) -> None:
+    """Says at once that the service takes no more, for how long, and whether that is waited for."""
+    rest = "waiting" if waits else "the rest is not examined"
+    typer.echo(f"ttmark: {error} Again in {duration(seconds)}: {rest}.", err=True)
 
 
 def _outcome(result: DetectionResult) -> Outcome:

@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
-from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING
+from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING, OF_SEVERAL
 from ttmark.services.cli.input_text import STANDARD_INPUT, bytes_of, shown
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_extraction import ExtractionSettings
 from ttmark.shared.schemas.extraction import FILE_KINDS
 
+_ENDINGS = {ending for ending, kind in FORMAT_OF_ENDING.items() if kind not in OF_SEVERAL}
+_SEVERAL = {
+    "csv": "it holds rows: `ttmark detect --bulk` and `ttmark jobs submit` read them, and the console does",
+    "mbox": "it holds several mails: the console reads them, or save each as an eml file",
+}
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -39,7 +44,7 @@ def named_files(names: Sequence[str]) -> tuple[list[str | NotExamined], int]:
             found.append(name)
             continue
         files = sorted(_inside(Path(name)))
-        readable = [str(path) for path in files if path.suffix.lower() in FORMAT_OF_ENDING]
+        readable = [str(path) for path in files if path.suffix.lower() in _ENDINGS]
         skipped += len(files) - len(readable)
         found += readable or [NotExamined(name, f"the folder holds no {FILE_KINDS} file")]
     return found, skipped
@@ -86,9 +91,12 @@ async def _read(file: str | NotExamined, workers: ExtractionWorkers) -> str | No
     if isinstance(file, NotExamined):
         return file
     filename = file if Path(file).suffix.lower() in FORMAT_OF_ENDING else f"{file}.txt"
+    kind = FORMAT_OF_ENDING[Path(filename).suffix.lower()]
+    if kind in OF_SEVERAL:
+        return NotExamined(shown(file), _SEVERAL[kind])
     try:
         content = await asyncio.to_thread(bytes_of, file)
-        if FORMAT_OF_ENDING[Path(filename).suffix.lower()] == "text":
+        if kind == "text":
             try:
                 return content.decode("utf-8").removeprefix(_BYTE_ORDER_MARK)  # needs no library
             except UnicodeDecodeError:

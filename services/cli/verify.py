@@ -9,7 +9,7 @@ from ttmark.services.cli.generate import only_model
 from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.shared.client import Client
 from ttmark.shared.counted import counted
-from ttmark.shared.detection_words import CHANGED_SINCE
+from ttmark.shared.languages.words import ENGLISH
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.verification import VerificationResponse
 
@@ -106,4 +106,4 @@ def summary(answer: VerificationResponse) -> str:
         f"{answer.verdict}{made_with}: p-value {answer.p_value:.2g}, log10 E {answer.log10_e:.1f}, "
         f"{counted(answer.tokens, 'token')}"
     )
-    return "\n".join([line, FOUND, CHANGED_SINCE] if answer.key else [line])
+    return "\n".join([line, FOUND, ENGLISH.say("found.caution")] if answer.key else [line])

@@ -21,7 +21,7 @@ from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _EVERY_SECONDS = 5.0
-_IDENTIFIERS = frozenset({"request_id", "job_id", "case_id", "token_id", "commitment"})
+_IDENTIFIERS = frozenset({"request_id", "job_id", "case_id", "item_id", "token_id", "commitment"})
 _NAMES = tuple(field.name for field in fields(AuditEvent))
 
 

@@ -14,7 +14,7 @@ from ttmark.shared.observability.redaction import redact
 from ttmark.shared.observability.tracing import add_trace_ids
 
 _KEPT_AS_THEY_ARE = frozenset(
-    {"timestamp", "level", "logger", "request_id", "trace_id", "span_id", "job_id", "case_id"}
+    {"timestamp", "level", "logger", "request_id", "trace_id", "span_id", "job_id", "case_id", "item_id"}
 )
 
 

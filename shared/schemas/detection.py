@@ -170,6 +170,11 @@ class Message(AnswerModel):
     headline: str
     explanation: str
     caution: str = Field(description="What the answer does not say.")
+    language: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Of these words (BCP 47), as `Accept-Language` asked for it. Left out: English.",
+    )
 
 
 class DocumentError(AnswerModel):

@@ -48,3 +48,6 @@ class DetectionKeys(AnswerModel):
     case_days: float | None = Field(
         default=None, description="How long a case is kept that is stored here; null: none can be."
     )
+    queue_days: float | None = Field(
+        default=None, description="How long an item of the queue is kept unchanged; null: there is no queue."
+    )

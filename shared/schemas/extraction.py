@@ -7,8 +7,23 @@ from pydantic import BeforeValidator, Field
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 
-ENDINGS = ("txt", "text", "md", "markdown", "html", "htm", "docx", "odt", "rtf", "pdf", "epub", "eml")
-FILE_KINDS = "txt, md, html, docx, odt, rtf, pdf, epub or eml"
+ENDINGS = (
+    "txt",
+    "text",
+    "md",
+    "markdown",
+    "html",
+    "htm",
+    "docx",
+    "odt",
+    "rtf",
+    "pdf",
+    "epub",
+    "eml",
+    "mbox",
+    "csv",
+)
+FILE_KINDS = "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv"
 """For people."""
 _ANY_CASE = "|".join("".join(f"[{letter}{letter.upper()}]" for letter in ending) for ending in ENDINGS)
 _FILENAME = rf"[^/]\.({_ANY_CASE})$"
@@ -42,11 +57,24 @@ class ExtractionRequest(StrictModel):
     )
 
 
-class ExtractionResponse(AnswerModel):
-    """The text of a file."""
+class ExtractedPart(AnswerModel):
+    """One of several texts of a file."""
 
+    name: str = Field(description="Number and subject of a mail, or the id or number of a row.")
     text: str
+    problem: str | None = Field(default=None, description="Why there is no text, where there is none.")
+
+
+class ExtractionResponse(AnswerModel):
+    """The text of a file, or its texts."""
+
+    text: str = Field(description="Empty where there are `parts`.")
     encoding: str | None = Field(
         default=None,
         description="Of the file's characters; left out where the format says it.",
+    )
+    parts: list[ExtractedPart] | None = Field(
+        default=None,
+        description="The mails of an mbox file, or the rows of a csv file with a column `text`; left out of "
+        "other kinds.",
     )

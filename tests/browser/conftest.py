@@ -24,6 +24,8 @@ from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.queue.desk import KeptQueue
+from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.access.scopes import Scope
@@ -153,11 +155,13 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     tokens = {
         name: (await registry.create(tenant="a", scopes=granted))[0] for name, granted in scopes.items()
     }
+    tokens["second"], _ = await registry.create(tenant="a", scopes=scopes["full"])
     tokens["partners"], _ = await registry.create(tenant="b", scopes=scopes["full"])
     cache = KeyCache(ring)
     await cache.start()
     guests = Guests(PUBLIC_PATH, tokens["public"], bytes(16), _admit)
     workers, cases = ExtractionWorkers(), SqliteCases(folder / "cases.db")
+    queue = SqliteQueue(folder / "queue.db")
     authority = credential()
     app = create_detection_app(
         DetectionBackend(cache, TokenizerSet([tokenizer]), max_document_tokens=30_000),
@@ -166,6 +170,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
         workers=workers,
         case_key=CaseKey.generate(),
         kept_cases=KeptCases(cases, kek, 30, CaseRoom(2**20, 2**20), 2**18),
+        queue=KeptQueue(queue, kek, bytes(32), 30, 100),
         examiner=ManifestExaminer(workers, authority.root.decode()),
         public=PublicTier(1e-5, 20_000, "https://example.org/tokens", 100_000, 10_000, 4, None),
     )
@@ -182,6 +187,7 @@ async def _serve(folder: Path, started: list[Site], ready: threading.Event, stop
     await serving
     await workers.close()
     await cases.close()
+    await queue.close()
     await cache.stop()
     await store.close()
 

@@ -18,7 +18,7 @@ def test_messages_of_a_conversation_are_one_question_whose_evidence_grows(connec
     expect(connected.locator("#batch-title")).to_have_text("3 files, one conversation")
     grown = connected.locator("#growth-list li")
     expect(grown).to_have_count(3)
-    expect(grown.nth(0)).to_contain_text("0.txt (40 tokens)")
+    expect(grown.nth(0)).to_contain_text("0.txt (about 30 English words)")
     expect(grown.nth(0)).to_contain_text("E = 10^")
     expect(grown.nth(2)).to_contain_text("help-desk")
     expect(connected.locator("#where")).to_be_hidden()

@@ -12,7 +12,7 @@ def file(name: str, content: bytes | str) -> dict[str, object]:
 
 
 def row(page: Page, name: str):
-    return page.locator("#batch-list li").filter(has_text=name)
+    return page.locator("#batch-list tr").filter(has_text=name)
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def five(connected: Page, site) -> Page:
 
 
 def test_each_file_gets_an_answer_with_its_name_and_one_that_fails_stops_none(five: Page) -> None:
-    expect(five.locator("#batch-list li")).to_have_count(5)
+    expect(five.locator("#batch-list tr")).to_have_count(5)
     expect(five.locator("#check")).to_be_focused()  # the keyboard goes on from here
     five.keyboard.press("Enter")
     expect(five.locator("#batch-title")).to_have_text("5 of 5 files")
     expect(row(five, "found.txt")).to_contain_text("Watermark found")
     expect(row(five, "picture.png")).to_contain_text(
-        "Not read. Files can be txt, md, html, docx, odt, rtf, pdf, epub or eml."
+        "Not read. Files can be txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv."
     )
     expect(row(five, "broken.docx")).to_contain_text("Not read. ")
     expect(row(five, "page.html")).to_contain_text("No watermark found")
@@ -45,7 +45,7 @@ def test_each_file_gets_an_answer_with_its_name_and_one_that_fails_stops_none(fi
     expect(five.locator("#announce")).to_have_text(
         "Finished. Watermark found in 1 of 5 files; 2 without an answer."
     )
-    expect(five.locator("#history .excerpt")).to_have_text(["empty.md", "page.html", "found.txt"])
+    expect(five.locator("#history .excerpt")).to_have_count(0)  # the list itself remembers them
 
 
 def test_an_answer_opens_from_the_list_and_the_list_stays(five: Page) -> None:
@@ -56,7 +56,7 @@ def test_an_answer_opens_from_the_list_and_the_list_stays(five: Page) -> None:
         expect(five.locator("#headline")).to_have_text(headline)
         expect(five.locator("#source")).to_have_text(name)
     expect(row(five, "picture.png").get_by_role("button")).to_have_count(0)
-    expect(five.locator("#batch-list li")).to_have_count(5)
+    expect(five.locator("#batch-list tr")).to_have_count(5)
 
 
 def test_a_run_can_be_stopped_and_keeps_its_answers(five: Page) -> None:
@@ -70,6 +70,7 @@ def test_a_run_can_be_stopped_and_keeps_its_answers(five: Page) -> None:
     five.route("**/v1/detect", answer)
     five.locator("#check").click()
     expect(row(five, "page.html")).to_contain_text("Checking")
+    expect(row(five, "found.txt")).to_contain_text("Watermark found")
     expect(five.get_by_label("Text to check")).not_to_be_editable()
     five.locator("#check").click()
     expect(row(five, "found.txt")).to_contain_text("Watermark found")
@@ -80,11 +81,10 @@ def test_a_run_can_be_stopped_and_keeps_its_answers(five: Page) -> None:
 def test_a_service_that_refuses_one_file_is_asked_about_the_others(connected: Page, site) -> None:
     files = [file(f"{name}.txt", site.human(150, seed)) for seed, name in enumerate(["a", "b", "c"])]
     connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
-    asked: list[Route] = []
+    second = site.human(150, 1)
 
     def answer(route: Route) -> None:
-        asked.append(route)
-        if len(asked) == 2:
+        if second in (route.request.post_data or ""):
             route.fulfill(status=500, json={"detail": "It broke."})
         else:
             route.continue_()
@@ -113,9 +113,9 @@ def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site)
 
 
 def test_too_many_and_too_large_files_are_refused_in_words(connected: Page) -> None:
-    connected.locator("#file").set_input_files([file(f"{n}.txt", "x") for n in range(51)])  # type: ignore[arg-type]
+    connected.locator("#file").set_input_files([file(f"{n}.txt", "x") for n in range(1_001)])  # type: ignore[arg-type]
     expect(connected.locator("#text-problem")).to_have_text(
-        "51 files were not read. Up to 50 are checked at once."
+        "1,001 files were not read. Up to 1,000 are checked at once."
     )
     expect(connected.locator("#batch")).to_be_hidden()
     large = [file("large.txt", b"a" * 6_000_000), file("small.txt", "bade bor")]

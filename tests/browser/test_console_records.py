@@ -55,7 +55,7 @@ def test_a_rejected_file_leaves_nothing_that_could_be_taken_for_it(connected: Pa
     open_file(connected, "picture.png", b"x")
     expect(connected.get_by_label("Text to check")).to_have_value("")
     expect(connected.locator("#text-problem")).to_have_text(
-        "picture.png was not read. Files can be txt, md, html, docx, odt, rtf, pdf, epub or eml."
+        "picture.png was not read. Files can be txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv."
     )
     expect(connected.locator("#text-problem")).to_be_in_viewport(ratio=1)
     expect(connected.locator("#result")).to_be_hidden()

@@ -2,7 +2,9 @@
 
 import { fetchKeys } from "/console/api.js";
 import { announce, byId } from "/console/dom.js";
-import { count, failureWords } from "/console/words.js";
+import { say, t } from "/console/language.js";
+import { leaveToSignIn, signInOffer, tokenOfReturn } from "/console/sign_in.js";
+import { failureWords } from "/console/words.js";
 
 const STORED = "ttmark-token";
 const EVIDENCE = "detect:evidence";
@@ -22,21 +24,21 @@ export function setUpAccess(onChange, goOn) {
   const here = () => form.contains(document.activeElement) || document.activeElement === document.body;
 
   async function connect(candidate) {
-    problem.textContent = "";
+    say(problem, () => "");
     form.setAttribute("aria-busy", "true");
     try {
-      const { keys, scopes, rates, limits, case_days: caseDays } = await fetchKeys(candidate);
+      const { keys, scopes, rates, limits, case_days: caseDays, queue_days: queueDays } = await fetchKeys(candidate);
       token = candidate;
       sessionStorage.setItem(STORED, token);
       const goes = here();
-      show({ token, keys, rates, limits, caseDays, evidence: scopes.includes(EVIDENCE) });
+      show({ token, keys, rates, limits, caseDays, queueDays, evidence: scopes.includes(EVIDENCE) });
       if (goes) goOn();
     } catch (error) {
       // A service that is away for a moment ends nothing.
       const refused = error.status === 401 || error.status === 403;
       if (refused) sessionStorage.removeItem(STORED);
       show(null, refused);
-      problem.textContent = failureWords(error).join(". ").replace(" Sign out and connect with another.", "");
+      say(problem, () => (error.status === 401 ? [t("failure.token"), t("failure.token_why")] : failureWords(error)).join(". "));
       if (here()) field.focus();
     } finally {
       form.removeAttribute("aria-busy");
@@ -48,9 +50,9 @@ export function setUpAccess(onChange, goOn) {
     byId("sign-out").hidden = allowed === null;
     byId("connection").hidden = allowed === null;
     if (allowed) {
-      const keys = `${count(allowed.keys.length)} ${allowed.keys.length === 1 ? "key" : "keys"}`;
-      byId("connection").textContent = `Connected · ${keys} · ${allowed.evidence ? "with evidence" : "verdict only"}`;
-      announce("Connected.");
+      const scope = allowed.evidence ? "access.connection_evidence" : "access.connection_verdict";
+      say(byId("connection"), () => t(scope, { count: allowed.keys.length }));
+      announce(t("access.connected"));
       field.value = "";
     }
     onChange(allowed, forgotten);
@@ -60,7 +62,7 @@ export function setUpAccess(onChange, goOn) {
     event.preventDefault();
     const candidate = field.value.trim();
     if (candidate) connect(candidate);
-    else askForToken("Enter an access token first.");
+    else askForToken();
   });
   byId("sign-out").addEventListener("click", () => {
     token = "";
@@ -69,11 +71,26 @@ export function setUpAccess(onChange, goOn) {
     field.focus();
   });
 
-  function askForToken(reason) {
-    problem.textContent = reason;
+  function askForToken() {
+    say(problem, () => t("access.needed"));
     field.focus();
   }
 
+  const notSignedIn = (error) => say(problem, () => [t("access.not_signed_in"), error.message].filter((part) => part).join(". "));
+
+  /** Where people sign in at a provider, a button leads there, and whoever comes back is connected. */
+  async function offerSignIn() {
+    // A service that is away offers nothing; connecting says so.
+    const offer = await signInOffer().catch(() => null);
+    if (offer === null) return;
+    const button = byId("sign-in");
+    button.hidden = false;
+    button.addEventListener("click", () => leaveToSignIn(offer).catch(notSignedIn));
+    const returned = await tokenOfReturn(offer).catch(notSignedIn);
+    if (typeof returned === "string") await connect(returned);
+  }
+
+  offerSignIn();
   const kept = sessionStorage.getItem(STORED);
   if (kept) connect(kept);
   else field.focus();

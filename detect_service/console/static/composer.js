@@ -3,8 +3,10 @@
 import { MOST_FILES } from "/console/batch.js";
 import { codePointCount } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
-import { Unreadable, readFile } from "/console/read_file.js";
-import { count, rate } from "/console/words.js";
+import { chosenFiles, droppedFiles } from "/console/folder.js";
+import { say, t } from "/console/language.js";
+import { Unreadable, holdsSeveral, readFile } from "/console/read_file.js";
+import { rate } from "/console/words.js";
 
 export class Composer {
   /**
@@ -32,6 +34,8 @@ export class Composer {
     this.#setUpFiles();
     this.#setUpPicker();
     this.#textChanged();
+    this.#sayChosen();
+    this.showRates(null);
   }
 
   /** @param {string} name of the file that the text is from, if it is from one. */
@@ -42,16 +46,17 @@ export class Composer {
     this.#textChanged();
   }
 
+  /** @param {(() => string) | null} reason null: there is nothing to complain about. */
   complain(reason) {
-    byId("text-problem").textContent = reason;
-    byId("drop").classList.toggle("invalid", reason !== "");
-    this.text.setAttribute("aria-invalid", String(reason !== ""));
+    say(byId("text-problem"), reason ?? (() => ""));
+    byId("drop").classList.toggle("invalid", reason !== null);
+    this.text.setAttribute("aria-invalid", String(reason !== null));
   }
 
   /** The file that the text is from, or an empty string. */
   get #name() {
     const { name, text } = this.source;
-    return name === "" || this.text.value === text ? name : `${name}, edited`;
+    return name === "" || this.text.value === text ? name : t("composer.edited", { name });
   }
 
   get #busy() {
@@ -62,7 +67,7 @@ export class Composer {
   options() {
     const allowed = this.allowed();
     if (!allowed) {
-      this.askForToken("Enter an access token first.");
+      this.askForToken();
       return null;
     }
     const body = {
@@ -82,13 +87,13 @@ export class Composer {
     if (!options) return null;
     const text = this.text.value.toWellFormed();
     if (text.trim() === "" && this.source.name === "") {
-      this.complain("Paste a text or open a file first.");
+      this.complain(() => t("composer.empty"));
       this.text.focus();
       return null;
     }
     const most = this.allowed().limits.body_bytes;
     if (new Blob([text]).size > most * 0.9) {
-      this.complain(`The text is longer than the service takes (${count(most)} bytes).`);
+      this.complain(() => t("composer.too_long", { count: most }));
       return null;
     }
     return { options, text, name: this.#name };
@@ -99,7 +104,7 @@ export class Composer {
     const values = rates ? rates.map((one) => one.toExponential()) : this.rates;
     const chosen = values.includes("1e-5") ? "1e-5" : values.at(-1);
     byId("fpr").replaceChildren(
-      ...values.map((value) => element("option", { value, textContent: `${rate(value)} texts`, selected: value === chosen })),
+      ...values.map((value) => say(element("option", { value, selected: value === chosen }), () => t("rate.texts", { chance: rate(value) }))),
     );
   }
 
@@ -107,7 +112,7 @@ export class Composer {
   showKeys(keys) {
     const list = byId("key-list");
     list.replaceChildren(...keys.map(keyChoice));
-    if (keys.length === 0) list.append(element("p", { className: "muted small", textContent: "No keys." }));
+    if (keys.length === 0) list.append(say(element("p", { className: "muted small" }), () => t("keys.none")));
     this.#sayChosen();
   }
 
@@ -119,19 +124,19 @@ export class Composer {
 
   #sayChosen() {
     const chosen = this.#chosenKeys();
-    byId("keys-chosen").textContent = chosen === null ? "All" : chosen.length === 1 ? chosen[0] : `${chosen.length} chosen`;
+    say(byId("keys-chosen"), () => (chosen === null ? t("keys.all") : chosen.length === 1 ? chosen[0] : t("keys.chosen", { count: chosen.length })));
   }
 
   #textChanged() {
     const { value } = this.text;
     const size = codePointCount(value);
     const empty = value === "" && this.source.name !== "";
-    byId("text-size").textContent = empty ? `${this.source.name} is empty` : `${count(size)} ${size === 1 ? "character" : "characters"}`;
+    say(byId("text-size"), () => (empty ? t("composer.empty_file", { name: this.source.name }) : t("composer.characters", { count: size })));
     byId("clear").hidden = value === "";
-    this.complain("");
+    this.complain(null);
     if (this.#busy) return;
-    byId("check-label").textContent = "Check the text";
-    if (this.batch.size) this.batch.set([]);
+    say(byId("check-label"), () => t("composer.check"));
+    this.batch.putAway();
   }
 
   #setUpPicker() {
@@ -151,8 +156,14 @@ export class Composer {
     const drop = byId("drop");
     const input = byId("file");
     input.addEventListener("change", () => {
-      this.#take([...input.files]);
+      this.#take([...input.files].map((file) => ({ file, name: file.name })));
       input.value = "";
+    });
+    const folder = byId("folder");
+    folder.addEventListener("change", () => {
+      const { files, skipped } = chosenFiles([...folder.files]);
+      folder.value = "";
+      this.#take(files, skipped);
     });
     drop.addEventListener("dragover", (event) => {
       if (![...event.dataTransfer.types].includes("Files")) return;
@@ -162,28 +173,32 @@ export class Composer {
     drop.addEventListener("dragleave", (event) => {
       if (!drop.contains(event.relatedTarget)) drop.classList.remove("over");
     });
-    drop.addEventListener("drop", (event) => {
+    drop.addEventListener("drop", async (event) => {
       drop.classList.remove("over");
-      const files = [...event.dataTransfer.files];
-      if (files.length) event.preventDefault();
-      this.#take(files);
+      if (event.dataTransfer.files.length) event.preventDefault();
+      const { files, skipped } = await droppedFiles(event.dataTransfer);
+      this.#take(files, skipped);
     });
   }
 
   /** One file goes into the text field, several into a list. */
-  #take(files) {
-    if (files.length === 0 || this.#busy) return;
+  #take(files, skipped = 0) {
+    if (this.#busy) return;
+    if (files.length === 0) {
+      if (skipped) this.#reject(() => t("composer.no_file"));
+      return;
+    }
     this.setText("");
     this.onFile();
-    if (files.length > MOST_FILES) this.#reject(`${count(files.length)} files were not read. Up to ${count(MOST_FILES)} are checked at once.`);
-    else if (files.length > 1) this.#list(files);
-    else this.#read(files[0]);
+    if (files.length > MOST_FILES) this.#reject(() => t("composer.too_many_files", { files: files.length, count: MOST_FILES }));
+    else if (files.length > 1 || skipped || holdsSeveral(files[0].name)) this.#list(files, skipped);
+    else this.#read(files[0].file);
   }
 
-  #list(files) {
-    this.batch.set(files);
+  #list(files, skipped) {
+    this.batch.set(files, skipped);
     byId("clear").hidden = false;
-    byId("check-label").textContent = `Check the ${count(files.length)} files`;
+    say(byId("check-label"), () => t("composer.check_files", { count: files.length }));
     byId("check").focus();
   }
 
@@ -192,8 +207,8 @@ export class Composer {
       this.setText(await readFile(file, this.allowed()), file.name);
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
-      this.#reject(`${file.name} was not read. ${error.message}`);
-      if (!this.allowed()) this.askForToken("Enter an access token first.");
+      this.#reject(() => t("composer.not_read", { name: file.name, reason: error.reason() }));
+      if (!this.allowed()) this.askForToken();
     }
   }
 
@@ -205,12 +220,13 @@ export class Composer {
 
 function keyChoice(key) {
   const usable = key.tokenizer_available && key.versions.length > 0;
-  const versions = `${key.versions.length} ${key.versions.length === 1 ? "version" : "versions"}`;
   return element(
     "label",
     {},
     element("input", { type: "checkbox", value: key.key_id, checked: usable, disabled: !usable }),
     element("span", { textContent: key.key_id }),
-    element("span", { className: "key-about", textContent: usable ? `${versions} · ${key.profile}` : "cannot be used here" }),
+    say(element("span", { className: "key-about" }), () =>
+      usable ? t("keys.about", { count: key.versions.length, profile: key.profile }) : t("keys.unusable"),
+    ),
   );
 }

@@ -2,6 +2,7 @@
 
 import { countBelow } from "/console/code_points.js";
 import { element, shape } from "/console/dom.js";
+import { decimal, t } from "/console/language.js";
 
 const WIDTH = 1000;
 const BASE = 48;
@@ -41,9 +42,9 @@ export function evidenceMap({ length, blocks, segments }, goTo) {
   }
   const ends = element("div", { className: "overview-ends", "aria-hidden": "true" });
   ends.append(
-    element("span", { textContent: "start of the text" }),
-    element("span", { textContent: `each bar: ${Math.min(WINDOW, blocks.length)} steps around it, taken together` }),
-    element("span", { textContent: "end" }),
+    element("span", { textContent: t("where.map_start") }),
+    element("span", { textContent: t("where.map_bars", { count: Math.min(WINDOW, blocks.length) }) }),
+    element("span", { textContent: t("where.map_end") }),
   );
   return [drawing, ends];
 }
@@ -68,19 +69,17 @@ function around(blocks, middles, position) {
 
 /** What the chart does not say. */
 export function mapNote({ verdict, segments }, mode) {
-  if (verdict !== "watermarked") return "Chance alone makes such ups and downs. They say nothing about who wrote a part.";
-  const parts = segments?.length ? "" : "High parts need not be the model's, nor low ones a person's: the evidence is of the whole. ";
-  const low = `${parts}A low part is not a sign of a human author: predictable words carry no signal, and heavy editing wears it off.`;
-  if (mode !== "direct") return low;
-  return `${low} This check reads the whole text in one rhythm: one word added or removed hides the signal of all that follows. “Any” follows the text.`;
+  if (verdict !== "watermarked") return t("where.note_chance");
+  const notes = [...(segments?.length ? [] : ["whole"]), "low", ...(mode === "direct" ? ["direct"] : [])];
+  return notes.map((note) => t(`where.note_${note}`)).join(" ");
 }
 
 function describe(passages, segments) {
   const quarters = ["first", "second", "third", "last"].map((name, quarter) => {
     const from = Math.floor((quarter * passages.length) / 4);
     const some = passages.slice(from, Math.max(from + 1, Math.floor(((quarter + 1) * passages.length) / 4)));
-    return `${name} quarter ${(some.reduce((sum, { z }) => sum + z, 0) / some.length).toFixed(1)}`;
+    return t(`where.map_${name}`, { strength: decimal(some.reduce((sum, { z }) => sum + z, 0) / some.length, 1) });
   });
-  const found = segments.length === 1 ? " One passage found." : segments.length ? ` ${segments.length} passages found.` : "";
-  return `Strength along the text in standard deviations: ${quarters.join(", ")}.${found}`;
+  const found = segments.length ? [t("where.map_passages", { count: segments.length })] : [];
+  return [t("where.map_summary", { quarters: quarters.join(", ") }), ...found].join(" ");
 }

@@ -2,12 +2,12 @@
 
 import { byId, element } from "/console/dom.js";
 import { csv } from "/console/history_csv.js";
+import { say, timeOfDay } from "/console/language.js";
 import { save, stamp } from "/console/saved_file.js";
 import { askedAs, verdictWords } from "/console/words.js";
 
 const STORED = "ttmark-history";
 const LONGEST = 50;
-const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 
 export class History {
   /** @param {(check: object) => void} onChoose called with a check that is to be shown again. */
@@ -63,7 +63,7 @@ export class History {
       { type: "button", "aria-current": String(isCurrent) },
       element("span", { className: `dot ${check.result.verdict}` }),
       element("span", { className: "excerpt", textContent: check.name || check.text.trim().slice(0, 90) }),
-      element("span", { className: "about", textContent: `${verdictWords(check).headline} · ${askedAs(check)} · ${time.format(check.at)}` }),
+      say(element("span", { className: "about" }), () => [verdictWords(check).headline, askedAs(check), timeOfDay(check.at)].join(" · ")),
     );
     button.addEventListener("click", () => {
       this.#show(check);

@@ -5,7 +5,12 @@ import { keyName, verdictWords } from "/console/words.js";
 const COLUMNS = ["checked_at", "file", "text_begins", "verdict", "headline", "key", "log10_p", "log10_e", "reader", "passages", "tokens", "fpr", "mode", "request_id"];
 
 export function csv(checks) {
-  const rows = checks.map((check) => [
+  const rows = checks.map((check) => (check.problem === undefined ? answered(check) : unanswered(check)));
+  return [COLUMNS, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+}
+
+function answered(check) {
+  return [
     check.at.toISOString(),
     check.name,
     check.text.trim().slice(0, 60),
@@ -20,9 +25,10 @@ export function csv(checks) {
     check.fpr,
     check.options.conversation ? "conversation" : check.mode,
     check.requestId,
-  ]);
-  return [COLUMNS, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+  ];
 }
+
+const unanswered = ({ name, problem }) => COLUMNS.map((column) => ({ file: name, headline: problem })[column] ?? "");
 
 /** A text that begins like a formula would be one in a spreadsheet; numbers stay numbers. */
 function cell(value) {

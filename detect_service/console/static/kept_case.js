@@ -2,6 +2,7 @@
 
 import { casePage, storeCase, storedCase } from "/console/api.js";
 import { announce, byId } from "/console/dom.js";
+import { say, t } from "/console/language.js";
 import { flash, write } from "/console/report.js";
 import { save } from "/console/saved_file.js";
 
@@ -12,11 +13,11 @@ export function setUpKeeping(current, allowed) {
     try {
       const id = await storeCase(allowed().token, current().result.case);
       const link = `${location.origin}${location.pathname}#case=${id}`;
-      const days = `Kept for ${allowed().caseDays} days`;
-      if (await write(link)) flash(button, `${days}, link copied`);
-      else prompt(days, link);
+      const kept = t("keep.days", { count: allowed().caseDays });
+      if (await write(link)) flash(button, t("keep.copied", { kept }));
+      else prompt(kept, link);
     } catch (error) {
-      flash(button, error.status === 429 ? "No room for more cases" : "The service did not keep it");
+      flash(button, error.status === 429 ? t("keep.no_room") : t("keep.failed"));
     }
   });
 }
@@ -33,9 +34,8 @@ export async function openLinked(token) {
   globalThis.history.replaceState(null, "", location.pathname);
   try {
     save(await casePage(token, await storedCase(token, id)), "text/html", `watermark-case-${id}.html`);
-    announce("The case was saved as a page.");
+    announce(t("keep.opened"));
   } catch (error) {
-    byId("text-problem").textContent =
-      error.status === 404 ? "The link names no case that this token may see." : "The case of this link cannot be read.";
+    say(byId("text-problem"), () => (error.status === 404 ? t("keep.unknown") : t("keep.unreadable")));
   }
 }

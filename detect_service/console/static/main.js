@@ -7,7 +7,9 @@ import { Composer } from "/console/composer.js";
 import { announce, byId } from "/console/dom.js";
 import { History } from "/console/history.js";
 import { offerKeeping, openLinked, setUpKeeping } from "/console/kept_case.js";
-import { readFile } from "/console/read_file.js";
+import { onLanguage, say, t } from "/console/language.js";
+import { setUpQueue } from "/console/queue.js";
+import { readTexts } from "/console/read_file.js";
 import { setUpReport } from "/console/report.js";
 import { ResultView } from "/console/result.js";
 import { setUpTheme } from "/console/theme.js";
@@ -25,26 +27,34 @@ const history = new History((check) => {
 const batch = new Batch((check) => show(check));
 const composer = new Composer(
   () => allowed,
-  (reason) => access.askForToken(reason),
+  () => access.askForToken(),
   batch,
   () => {
     view.hide();
     byId("failure").hidden = true;
   },
 );
+const queue = setUpQueue(
+  () => shown,
+  () => allowed,
+  () => batch.answered,
+);
 const connected = (now, forgotten) => {
   allowed = now;
   if (now !== null) openLinked(now.token);
   composer.showKeys(now?.keys ?? []);
   composer.showRates(now?.rates);
-  if (now !== null) history.restore();
-  else {
+  queue.connected();
+  if (now !== null) {
+    history.restore();
+    batch.restore();
+  } else {
     running?.abort();
     view.hide();
   }
   if (forgotten) {
     history.clear();
-    if (batch.size) batch.set([]);
+    batch.forget();
   }
 };
 const access = setUpAccess(connected, () => byId(batch.size ? "check" : "text").focus());
@@ -59,10 +69,9 @@ function show(check) {
 }
 
 function showFailure(problem) {
-  const [title, text] = failureWords(problem);
   view.hide();
-  byId("failure-title").textContent = title;
-  byId("failure-text").textContent = text;
+  say(byId("failure-title"), () => failureWords(problem)[0]);
+  say(byId("failure-text"), () => failureWords(problem)[1]);
   byId("failure").hidden = false;
   reveal("failure");
 }
@@ -77,24 +86,31 @@ function busy(on) {
   byId("check").setAttribute("aria-busy", String(on));
   byId("composer").setAttribute("aria-busy", String(on));
   byId("text").readOnly = on && batch.size > 0;
-  const what = batch.size ? `Check the ${batch.size} files` : "Check the text";
-  byId("check-label").textContent = on ? "Checking – press to stop" : what;
+  const what = on ? "composer.stop" : batch.size ? "composer.check_files" : "composer.check";
+  const count = batch.size;
+  say(byId("check-label"), () => t(what, { count }));
 }
 
 /** Asks about one text, and keeps the answer. */
-const examine = (options, text, name) => ask(options, [{ text }], name);
+async function examine(options, text, name) {
+  const check = await ask(options, [{ text }], name);
+  history.add(check);
+  return check;
+}
 
 /** Asks about messages as one conversation, and keeps the answer. */
-function examineTogether({ fpr, body }, messages) {
+async function examineTogether({ fpr, body }, messages) {
   const options = { mode: "combined", fpr, body: { ...body, evidence: "none", case: false, conversation: true } };
-  return ask(options, messages, `Conversation of ${messages.length} texts`);
+  const check = await ask(options, messages, t("batch.conversation_name", { count: messages.length }));
+  history.add(check);
+  return check;
 }
 
 async function ask(options, inputs, name) {
   running.signal.throwIfAborted();
   const answer = await detect(options.mode, allowed.token, { ...options.body, inputs }, running.signal);
   const text = inputs.map((one) => one.text).join("\n\n");
-  const check = {
+  return {
     mode: options.mode,
     fpr: options.fpr,
     name,
@@ -105,8 +121,6 @@ async function ask(options, inputs, name) {
     skippedKeys: answer.skipped_keys,
     at: new Date(),
   };
-  history.add(check);
-  return check;
 }
 
 async function checkText() {
@@ -120,12 +134,15 @@ async function checkFiles() {
   if (!options) return;
   view.hide();
   byId("failure").hidden = true;
-  const read = async (file) => (await readFile(file, allowed)).toWellFormed();
   await whileBusy(async (signal) => {
+    const read = async (file, name) => {
+      const texts = await readTexts(file, name, allowed, signal);
+      return texts.map((one) => ({ ...one, text: one.text.toWellFormed() }));
+    };
     if (byId("conversation").checked) {
       const check = await batch.runTogether(read, (messages) => examineTogether(options, messages));
       if (check) show(check);
-    } else await batch.run(async (file) => examine(options, await read(file), file.name), signal);
+    } else await batch.run(read, (text, name) => ask(options, [{ text }], name), signal, JSON.stringify(options));
   });
 }
 
@@ -135,7 +152,7 @@ async function whileBusy(work) {
   try {
     await work(running.signal);
   } catch (error) {
-    if (error.name === "AbortError") announce("Stopped.");
+    if (error.name === "AbortError") announce(t("composer.stopped"));
     else if (error.status === undefined) throw error;
     else showFailure(error);
   } finally {
@@ -158,7 +175,8 @@ setUpKeeping(
   () => shown,
   () => allowed,
 );
-setUpTheme();
+onLanguage(setUpTheme((theme) => t(`theme.${theme}`)));
+onLanguage(() => view.sayAgain());
 
 // Another page can hand over a text behind the `#`, which no server sees. It is shown, and not checked by itself.
 const handed = new URLSearchParams(location.hash.slice(1)).get("text");

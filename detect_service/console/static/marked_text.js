@@ -5,6 +5,7 @@
 
 import { codePointIndex, countBelow } from "/console/code_points.js";
 import { byId, element } from "/console/dom.js";
+import { decimal, t } from "/console/language.js";
 import { keyName, strength } from "/console/words.js";
 
 const LEVELS = ["none", "1", "2", "3", "4"];
@@ -149,10 +150,10 @@ export class MarkedText {
       if (segment.start >= start) {
         mark.setAttribute("data-number", segment.number);
         mark.id = `passage-${segment.number}`;
-        mark.append(element("span", { className: "sr-only", textContent: ` Passage ${segment.number}, ${segment.name}, begins. ` }));
+        mark.append(element("span", { className: "sr-only", textContent: ` ${t("where.passage_begins", { number: segment.number, name: segment.name })} ` }));
       }
       plainUntil(Math.min(end, segment.end), mark);
-      if (segment.end <= end) mark.append(element("span", { className: "sr-only", textContent: ` Passage ${segment.number} ends. ` }));
+      if (segment.end <= end) mark.append(element("span", { className: "sr-only", textContent: ` ${t("where.passage_ends", { number: segment.number })} ` }));
       paragraph.append(mark);
     }
     plainUntil(end, paragraph);
@@ -187,7 +188,7 @@ export class MarkedText {
     const block = this.blocks[index];
     globalThis.CSS?.highlights?.set("current", new Highlight(this.#range(block)));
     this.goTo(block.start);
-    byId("step").textContent = `Step ${index + 1} of ${this.blocks.length}: ${this.#describe(block)}`;
+    byId("step").textContent = t("where.step", { number: index + 1, steps: this.blocks.length, about: this.#describe(block) });
   }
 
   #onPointer(event) {
@@ -209,9 +210,9 @@ export class MarkedText {
   }
 
   #describe(block) {
-    const words = this.text.slice(block.start, block.end).trim() || "white space";
+    const words = this.text.slice(block.start, block.end).trim() || t("where.white_space");
     const sign = block.score < 0 ? "−" : "+";
-    return `“${words}” ${sign}${Math.abs(block.score).toFixed(1)}, ${strength(block.score)}`;
+    return t("where.step_about", { words, score: `${sign}${decimal(Math.abs(block.score), 1)}`, strength: strength(block.score) });
   }
 
   #hideTip() {

@@ -1,28 +1,55 @@
 // The text of a file: plain text in Unicode is read here, other encodings and documents by the service.
 
 import { extract } from "/console/api.js";
-import { count, failureWords } from "/console/words.js";
+import { t } from "/console/language.js";
+import { failureWords } from "/console/words.js";
 
-const READ_BY_THE_SERVICE = /\.(docx|odt|rtf|html?|pdf|epub|eml|txt|text|md|markdown)$/i;
+const READ_BY_THE_SERVICE = /\.(docx|odt|rtf|html?|pdf|epub|eml|mbox|csv|txt|text|md|markdown)$/i;
 const READ_HERE = /\.(txt|text|md|markdown)$/i;
 const SHARE_OF_A_BODY = 0.7; // base64 makes four bytes of three
 
-/** A file without a text to check; the message says why. */
-export class Unreadable extends Error {}
+const HOLDS_SEVERAL = /\.(mbox|csv)$/i;
 
-/** @param {object | null} allowed what the token allows; null without one. */
+/** Whether the console or the service reads files of such a name. */
+export const readable = (name) => READ_BY_THE_SERVICE.test(name);
+
+/** Whether such a file holds several texts. */
+export const holdsSeveral = (name) => HOLDS_SEVERAL.test(name);
+
+/** A file without a text to check; `reason` says why. `problem` is the service's, where it is. */
+export class Unreadable extends Error {
+  constructor(reason, problem = null) {
+    super(reason());
+    this.reason = reason;
+    this.problem = problem;
+  }
+}
+
+/** The text of a file. */
 export async function readFile(file, allowed) {
+  const [{ text }] = await readTexts(file, file.name, allowed);
+  return text;
+}
+
+/**
+ * The texts of a file, each with a name and perhaps with a `problem` in its place, which says why.
+ *
+ * @param {object | null} allowed what the token allows; null without one.
+ * @param {AbortSignal} signal ends the reading by the service.
+ */
+export async function readTexts(file, name, allowed, signal) {
   const most = allowed ? Math.floor(allowed.limits.body_bytes * SHARE_OF_A_BODY) : Infinity;
-  if (file.size > most) throw new Unreadable(`It is larger than the service takes (${count(most)} bytes).`);
+  if (file.size > most) throw new Unreadable(() => t("file.too_large", { count: most }));
   const here = READ_HERE.test(file.name) ? await plainText(file) : null;
-  if (here !== null) return here;
-  if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable("Files can be txt, md, html, docx, odt, rtf, pdf, epub or eml.");
-  if (!allowed) throw new Unreadable("The service reads such files: connect first.");
+  if (here !== null) return [{ name, text: here }];
+  if (!READ_BY_THE_SERVICE.test(file.name)) throw new Unreadable(() => t("file.kinds"));
+  if (!allowed) throw new Unreadable(() => t("file.connect"));
   try {
-    return await extract(allowed.token, file);
+    const { text, parts } = await extract(allowed.token, file, signal);
+    return parts?.map((one) => ({ ...one, problem: one.problem && (() => one.problem) })) ?? [{ name, text }];
   } catch (error) {
     if (error.status === undefined) throw error;
-    throw new Unreadable(failureWords(error).join(". "));
+    throw new Unreadable(() => failureWords(error).join(". "), error);
   }
 }
 

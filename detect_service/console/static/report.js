@@ -2,14 +2,15 @@
 
 import { casePage } from "/console/api.js";
 import { announce, byId } from "/console/dom.js";
+import { t } from "/console/language.js";
 import { save, stamp } from "/console/saved_file.js";
-import { askedAs, eValue, hiddenNote, keyName, oneIn, rate, route, verdictWords } from "/console/words.js";
+import { aboutWords, askedAs, eValue, heldTo, hiddenNote, keyName, oneIn, route, verdictWords } from "/console/words.js";
 
 /** Connects the buttons to the check that `current` gives, and to the access token of now. */
 export function setUpReport(current, token) {
   byId("copy").addEventListener("click", async () => {
     const copied = await write(summary(current()));
-    flash(byId("copy"), copied ? "Copied" : "Not allowed here");
+    flash(byId("copy"), t(copied ? "save.copied" : "save.not_allowed"));
   });
   byId("download").addEventListener("click", () => {
     save(JSON.stringify(report(current()), null, 2), "application/json", `watermark-check-${stamp(current().at)}.json`);
@@ -20,9 +21,9 @@ export function setUpReport(current, token) {
   byId("save-page").addEventListener("click", async () => {
     const { result, text, at } = current();
     try {
-      save(await casePage(token(), result.case, text), "text/html", `watermark-case-${stamp(at)}.html`);
+      save(await casePage(token(), result.case, text || undefined), "text/html", `watermark-case-${stamp(at)}.html`);
     } catch {
-      flash(byId("save-page"), "The service did not write it");
+      flash(byId("save-page"), t("save.no_page"));
     }
   });
   byId("print").addEventListener("click", () => {
@@ -41,32 +42,30 @@ export async function write(text) {
 }
 
 export function flash(button, text) {
-  const label = button.dataset.label ?? button.textContent;
-  button.dataset.label = label;
   button.textContent = text;
   announce(text);
   setTimeout(() => {
-    button.textContent = label;
+    button.textContent = t(button.dataset.t);
   }, 1600);
 }
 
 /** A check in a few lines of plain text. */
 export function summary(check) {
-  const { result, fpr, at, requestId } = check;
+  const { result, at, requestId } = check;
   const words = verdictWords(check);
   const lines = [...(check.name ? [check.name] : []), words.headline, words.explanation, words.caution];
   for (const [index, segment] of (result.segments ?? []).entries()) {
-    lines.push(`Passage ${index + 1}: ${keyName(segment.key)}, characters ${segment.start_char} to ${segment.end_char}`);
+    lines.push(t("summary.passage", { number: index + 1, key: keyName(segment.key), start: segment.start_char, end: segment.end_char }));
   }
-  if (result.log10_p !== null) lines.push(`Unmarked texts that show as much: ${oneIn(result.log10_p)}`);
-  if (result.log10_e != null) lines.push(`Evidence: ${eValue(result.log10_e)}`);
+  if (result.log10_p !== null) lines.push(t("summary.chance", { chance: oneIn(result.log10_p) }));
+  if (result.log10_e != null) lines.push(t("summary.evidence", { evidence: eValue(result.log10_e) }));
   for (const { id, log10_e, error } of result.messages ?? []) {
-    if (error || log10_e !== null) lines.push(`Up to ${id}: ${error ? "left out" : eValue(log10_e)}`);
+    if (error || log10_e !== null) lines.push(t("summary.message", { id, evidence: error ? t("summary.left_out") : eValue(log10_e) }));
   }
   const note = hiddenNote(result.normalization);
   if (note) lines.push(note);
-  lines.push(`Checked as: ${askedAs(check)}. Held to: ${rate(fpr)} texts. ${result.tokens} tokens.`);
-  lines.push(`${at.toISOString()}, request ${requestId}`);
+  lines.push(t("summary.asked", { asked: askedAs(check), held: heldTo(check), length: aboutWords(result.tokens) }));
+  lines.push(t("summary.request", { time: at.toISOString(), request: requestId }));
   return lines.join("\n");
 }
 

@@ -2,13 +2,15 @@
 
 import { byId, definition, element } from "/console/dom.js";
 import { evidenceMap, mapNote } from "/console/evidence_map.js";
+import { count, decimal, t } from "/console/language.js";
 import { MarkedText, place } from "/console/marked_text.js";
-import { READERS, READER_DOWN, askedAs, count, eValue, hiddenNote, keyName, oneIn, rate, verdictWords } from "/console/words.js";
+import { aboutWords, askedAs, eValue, heldTo, hiddenNote, keyName, oneIn, verdictWords } from "/console/words.js";
 
 const STRONGEST = 12;
 
 export class ResultView {
   constructor() {
+    this.check = null;
     this.markedText = new MarkedText(byId("document"));
     byId("heat").addEventListener("change", () => {
       byId("legend").hidden = !byId("heat").checked;
@@ -20,19 +22,26 @@ export class ResultView {
     byId("result").hidden = true;
   }
 
+  /** Shows what is shown in the language that was chosen now; the service's own words stay as it wrote them. */
+  sayAgain() {
+    if (!byId("result").hidden) this.show(this.check);
+  }
+
   show(check) {
-    const { result, text } = check;
+    this.check = check;
+    const { result } = check;
     const words = verdictWords(check);
     byId("verdict").dataset.verdict = result.verdict;
     byId("source").textContent = check.name;
     byId("source").hidden = !check.name;
-    byId("headline").textContent = words.headline;
-    byId("explanation").textContent = words.explanation;
-    byId("caution").textContent = words.caution;
+    for (const part of ["headline", "explanation", "caution"]) {
+      byId(part).textContent = words[part];
+      byId(part).lang = words.language;
+    }
     const note = hiddenNote(result.normalization);
     byId("hidden-note").textContent = note;
     byId("hidden-note").hidden = note === "";
-    byId("reader-note").textContent = result.reader === "down" ? READER_DOWN : "";
+    byId("reader-note").textContent = result.reader === "down" ? t("reader.note") : "";
     byId("reader-note").hidden = result.reader !== "down";
     byId("facts").replaceChildren(...facts(check).map(([term, value]) => definition(term, value)));
     for (const id of ["save-case", "save-page"]) byId(id).hidden = !result.case;
@@ -52,11 +61,12 @@ export class ResultView {
     const { text, result } = check;
     const placed = place(text, result);
     const hasEvidence = placed.blocks.length > 0;
-    byId("where").hidden = !hasEvidence && placed.segments.length === 0;
+    // Without a text, which was not kept, there is no place to show.
+    byId("where").hidden = text === "" || (!hasEvidence && placed.segments.length === 0);
     if (byId("where").hidden) return;
     byId("where").dataset.verdict = result.verdict;
     byId("where-note").textContent = hasEvidence ? mapNote(result, check.mode) : "";
-    byId("where-title").textContent = placed.segments.length ? "Where the signal is" : "Strength along the text";
+    byId("where-title").textContent = t(placed.segments.length ? "where.title_passages" : "where.title");
     byId("heat-switch").hidden = !hasEvidence;
     byId("legend").hidden = !hasEvidence || !byId("heat").checked;
     byId("outside-passages").hidden = placed.segments.length === 0;
@@ -71,7 +81,7 @@ export class ResultView {
       "button",
       { type: "button" },
       element("span", { className: `badge key-${segment.color}`, textContent: segment.number }),
-      element("span", { textContent: `${segment.name} · about ${count(words)} words` }),
+      element("span", { textContent: t("where.passage", { name: segment.name, count: words }) }),
     );
     button.addEventListener("click", () => this.markedText.goTo(segment.start));
     return element("li", {}, button);
@@ -83,16 +93,16 @@ export class ResultView {
     if (!known) return;
     byId("number-list").replaceChildren(
       ...[
-        ["p-value (corrected)", scientific(result.log10_p)],
-        ["log₁₀ p", result.log10_p.toFixed(3)],
-        ...(result.log10_e == null ? [] : [["Evidence", eValue(result.log10_e)]]),
-        ...(result.reader ? [["Language model", READERS[result.reader]]] : []),
-        ...(result.z === null ? [] : [["z", result.z.toFixed(3)]]),
-        ...(result.scored_blocks === null ? [] : [["Blocks scored", count(result.scored_blocks)]]),
-        ["Tokens", count(result.tokens)],
-        ["Hypotheses tried", count(result.hypotheses)],
-        ...(result.key ? [["Profile", result.key.profile]] : []),
-        ["Request", requestId],
+        [t("numbers.p_value"), scientific(result.log10_p)],
+        [t("numbers.log10_p"), decimal(result.log10_p, 3)],
+        ...(result.log10_e == null ? [] : [[t("numbers.evidence"), eValue(result.log10_e)]]),
+        ...(result.reader ? [[t("numbers.reader"), t(`reader.${result.reader}`)]] : []),
+        ...(result.z === null ? [] : [[t("numbers.z"), decimal(result.z, 3)]]),
+        ...(result.scored_blocks === null ? [] : [[t("numbers.blocks"), count(result.scored_blocks)]]),
+        [t("numbers.tokens"), count(result.tokens)],
+        [t("numbers.hypotheses"), count(result.hypotheses)],
+        ...(result.key ? [[t("numbers.profile"), result.key.profile]] : []),
+        [t("numbers.request"), requestId],
       ].map(([term, value]) => definition(term, value)),
     );
     byId("strongest").replaceChildren(...tables(place(text, result), text));
@@ -100,32 +110,30 @@ export class ResultView {
 }
 
 function growthRow({ id, tokens, error, log10_e, key }) {
-  const about = error ? `left out. ${error.message}` : [eValue(log10_e), ...(key ? [keyName(key)] : [])].join(" · ");
-  const length = tokens === 1 ? "1 token" : `${count(tokens)} tokens`;
-  return [element("span", { className: "excerpt", textContent: `${id} (${length})` }), element("span", { textContent: about })];
+  const about = error ? t("growth.left_out", { reason: error.message }) : [eValue(log10_e), ...(key ? [keyName(key)] : [])].join(" · ");
+  return [element("span", { className: "excerpt", textContent: `${id} (${aboutWords(tokens)})` }), element("span", { textContent: about })];
 }
 
 function facts(check) {
-  const { result, fpr } = check;
+  const { result } = check;
   const list = [];
-  if (result.key && !(result.segments?.length > 1)) list.push(["Key", keyName(result.key)]);
-  if (result.log10_p !== null && result.verdict === "watermarked") list.push(["Unmarked texts that show as much", oneIn(result.log10_p)]);
-  const texts = check.options.conversation ? "conversations" : "texts";
-  list.push(["Held to", `${rate(fpr)} ${texts}`], ["Checked as", askedAs(check)], ["Length", result.tokens === 1 ? "1 token" : `${count(result.tokens)} tokens`]);
+  if (result.key && !(result.segments?.length > 1)) list.push([t("facts.key"), keyName(result.key)]);
+  if (result.log10_p !== null && result.verdict === "watermarked") list.push([t("facts.chance"), oneIn(result.log10_p)]);
+  list.push([t("facts.held_to"), heldTo(check)], [t("facts.asked"), askedAs(check)], [t("facts.length"), aboutWords(result.tokens)]);
   return list;
 }
 
 function scientific(log10) {
   const power = Math.floor(log10);
   const lead = 10 ** (log10 - power);
-  return power > -4 ? (10 ** log10).toPrecision(3) : `${lead.toFixed(2)}e${power}`;
+  return power > -4 ? decimal(10 ** log10, 2 - power) : `${decimal(lead, 2)}e${power}`;
 }
 
 function tables({ blocks, segments }, text) {
   const made = [];
   if (segments.length) {
     made.push(
-      table("Passages", ["No.", "Key", "Tokens", "Characters", "E-value"], segments.map((segment) => [
+      table(t("table.passages"), heads("number", "key", "tokens", "characters", "e_value"), segments.map((segment) => [
         segment.number,
         segment.name,
         `${count(segment.start_token)} – ${count(segment.end_token)}`,
@@ -137,18 +145,20 @@ function tables({ blocks, segments }, text) {
   if (blocks.length) {
     const strongest = blocks.toSorted((a, b) => b.score - a.score).slice(0, STRONGEST);
     made.push(
-      table("Strongest steps", ["Words", "Token", "Strength"], strongest.map((block) => [
+      table(t("table.steps"), heads("words", "token", "strength"), strongest.map((block) => [
         text.slice(block.start, block.end).trim(),
         count(block.token),
-        block.score.toFixed(2),
+        decimal(block.score, 2),
       ])),
     );
   }
   return made;
 }
 
-function table(caption, heads, rows) {
-  const head = element("tr", {}, ...heads.map((name) => element("th", { scope: "col", textContent: name })));
+const heads = (...names) => names.map((name) => t(`table.${name}`));
+
+function table(caption, columns, rows) {
+  const head = element("tr", {}, ...columns.map((name) => element("th", { scope: "col", textContent: name })));
   const body = rows.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", { textContent: cell }))));
   return element("table", {}, element("caption", { textContent: caption }), element("thead", {}, head), element("tbody", {}, ...body));
 }

@@ -1,6 +1,7 @@
 // Files that the page hands to the browser to save.
 
 import { announce } from "/console/dom.js";
+import { t } from "/console/language.js";
 
 /** Saves `content` as a file; nothing is sent anywhere. */
 export function save(content, type, name) {
@@ -9,7 +10,7 @@ export function save(content, type, name) {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  announce(`${name} saved.`);
+  announce(t("file.saved", { name }));
 }
 
 /** A time as part of a file name. */

@@ -1,77 +1,61 @@
 // Verdicts, rates and errors in the words of a moderator.
 
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+import { decimal, list, t } from "/console/language.js";
+
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
-
-export const count = (number) => whole.format(number);
-
-export const MODES = {
-  combined: "Any kind of text",
-  direct: "Unedited text",
-  aligned: "Edited text",
-  localized: "Mixed text",
-};
+// As the service rounds: ties go to the even digit.
+const twoDigits = new Intl.NumberFormat("en", { maximumSignificantDigits: 2, roundingMode: "halfEven", useGrouping: false });
 
 /** What a check asked. */
-export const askedAs = (check) => (check.options.conversation ? "Messages of one conversation" : MODES[check.mode]);
+export const askedAs = (check) => t(`asked.${check.options.conversation ? "conversation" : check.mode}`);
 
 /** An E-value, given its decimal logarithm. */
-export const eValue = (log10) => `E = 10^${log10.toFixed(1)}`;
+export const eValue = (log10) => `E = 10^${decimal(log10, 1)}`;
 
-export const READERS = {
-  read: "Read along",
-  not_needed: "Not needed",
-  none: "None read along",
-  down: "Does not answer",
-};
-
-export const READER_DOWN =
-  "The language model that reads along does not answer. The text was checked without it, which finds less; the false alarm rate is the same.";
+/** A length as people count, as the service's sentences put it: an English word is some 1.3 tokens. */
+export function aboutWords(tokens) {
+  const words = tokens && Math.max(1, Math.floor((tokens * 3) / 4));
+  return t("length.about", { count: words > 20 ? Number(twoDigits.format(words)) : words });
+}
 
 /** A probability as "1 in 100,000", given its decimal logarithm; as the service's sentences put it. */
 export function oneIn(log10) {
-  if (log10 > -0.3) return "at least 1 in 2";
-  if (log10 > -7) return `1 in ${whole.format(Number((10 ** -log10).toPrecision(2)))}`;
-  return `1 in 10${superscript(Math.floor(-log10 + 1e-9))}`;
+  if (log10 > -0.3) return t("chance.half");
+  if (log10 > -7) return t("chance.one_in", { number: Number((10 ** -log10).toPrecision(2)) });
+  return t("chance.power", { power: superscript(Math.floor(-log10 + 1e-9)) });
 }
 
 function superscript(power) {
   return [...String(power)].map((digit) => SUPERSCRIPTS[Number(digit)]).join("");
 }
 
-export const keyName = (key) =>
-  `${key.key_id}, version ${key.version}${poolNumber(key)}${key.scheme ? ` (${key.scheme})` : ""}`;
+/** A key version by its name. A number that a request chose is a payload; else the service drew it. */
+export function keyName(key) {
+  let name = t("key.name", { key: key.key_id, version: String(key.version) });
+  if (key.payload != null) name = t("key.payload", { name, number: String(key.payload) });
+  else if (key.pool_key != null) name = t("key.pool_key", { name, number: String(key.pool_key) });
+  return key.scheme ? t("key.scheme", { name, scheme: key.scheme }) : name;
+}
 
-/** A number that a request chose is a payload; else the service drew it. */
-const poolNumber = (key) =>
-  key.payload != null ? `, payload ${key.payload}` : key.pool_key != null ? `, pool key ${key.pool_key}` : "";
+export const rate = (fpr) => (Number(fpr) === 1e-7 ? t("chance.ten_million") : oneIn(Math.log10(Number(fpr))));
 
-const RATES = { "1e-3": "1 in 1,000", "1e-5": "1 in 100,000", "1e-7": "1 in 10 million" };
+/** The rate of a check, and what it counts. */
+export const heldTo = ({ fpr, options }) => t(options.conversation ? "rate.conversations" : "rate.texts", { chance: rate(fpr) });
 
-export const rate = (fpr) => RATES[fpr] ?? oneIn(Math.log10(Number(fpr)));
-
-/** Headline, explanation and what it does not say, in the service's words. */
+/** Headline, explanation and what it does not say, in the service's words, and the language that they are in. */
 export function verdictWords({ result }) {
-  const { headline, explanation, caution } = result.message;
-  return { headline, explanation, caution };
+  const { headline, explanation, caution, language } = result.message;
+  return { headline, explanation, caution, language: language ?? "en" };
 }
 
 /** What the normalisation found, or an empty string. */
 export function hiddenNote(normalization) {
   if (!normalization) return "";
-  const parts = [
-    [normalization.invisible, "invisible character", "invisible characters"],
-    [normalization.look_alikes, "look-alike letter", "look-alike letters"],
-    [normalization.marks ?? 0, "stray mark", "stray marks"],
-    [normalization.white_space, "odd space or line break", "odd spaces or line breaks"],
-  ]
-    .filter(([number]) => number > 0)
-    .map(([number, one, many]) => `${count(number)} ${number === 1 ? one : many}`);
+  const parts = ["invisible", "look_alikes", "marks", "white_space"]
+    .filter((kind) => normalization[kind] > 0)
+    .map((kind) => t(`hidden.${kind}`, { count: normalization[kind] }));
   if (parts.length === 0) return "";
-  const listed = new Intl.ListFormat("en").format(parts);
-  return normalization.undone
-    ? `The text holds ${listed}. It was checked as it is and without them.`
-    : `The text holds ${listed}, which can hide a watermark. They were left as they are.`;
+  return t(normalization.undone ? "hidden.undone" : "hidden.left", { list: list(parts) });
 }
 
 /** The route of a mode. */
@@ -79,34 +63,36 @@ export const route = (mode) => (mode === "combined" ? "/v1/detect" : `/v1/detect
 
 /** How strong one step of the text is. */
 export function strength(score) {
-  if (score < 1) return "none to weak";
-  if (score < 2) return "weak";
-  return score < 3 ? "clear" : "strong";
+  const names = ["none", "weak", "clear", "strong"];
+  return t(`strength.${names[Math.max(0, Math.min(3, Math.floor(score)))]}`);
 }
 
 /** As the service writes it: seconds, minutes or hours, rounded up. */
-function duration(seconds) {
-  if (seconds <= 120) return `${count(seconds)} seconds`;
-  if (seconds <= 7200) return `${Math.ceil(seconds / 60)} minutes`;
-  return `${Math.ceil(seconds / 3600)} hours`;
+export function duration(seconds) {
+  if (seconds <= 120) return t("duration.seconds", { count: seconds });
+  if (seconds <= 7200) return t("duration.minutes", { count: Math.ceil(seconds / 60) });
+  return t("duration.hours", { count: Math.ceil(seconds / 3600) });
 }
 
 /** Title and text for a check that did not go through. */
 export function failureWords(problem) {
   switch (problem.status) {
     case 0:
-      return ["The service cannot be reached", "Check your connection and try again."];
+      return [t("failure.away"), t("failure.away_advice")];
     case 401:
-      return ["This access token is not accepted", "It is wrong, revoked or expired. Sign out and connect with another."];
+      return [t("failure.token"), t("failure.token_advice")];
     case 403:
-      return ["This access token does not allow that", problem.message];
+      return [t("failure.scope"), problem.message];
     case 413:
-      return ["The text is too long", problem.message];
+      return [t("failure.too_long"), problem.message];
     case 429:
-      return ["Too many checks at once", problem.retryAfter ? `Try again in ${duration(problem.retryAfter)}.` : "Try again in a moment."];
+      return [
+        t("failure.busy"),
+        problem.retryAfter ? t("failure.busy_wait", { duration: duration(problem.retryAfter) }) : t("failure.busy_moment"),
+      ];
     case 503:
-      return ["The service is not ready", problem.message];
+      return [t("failure.not_ready"), problem.message];
     default:
-      return ["The check did not go through", problem.message];
+      return [t("failure.other"), problem.message];
   }
 }

@@ -6,15 +6,21 @@ const STORED = "ttmark-theme";
 const ORDER = ["system", "light", "dark"];
 const LABELS = { system: "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
 
-export function setUpTheme() {
+/**
+ * Connects the button.
+ *
+ * @param {(theme: string) => string} label what the button is called while a theme is chosen.
+ * @returns {() => void} writes the label again.
+ */
+export function setUpTheme(label = (theme) => LABELS[theme]) {
   const button = byId("theme");
   let theme = ORDER.includes(localStorage.getItem(STORED)) ? localStorage.getItem(STORED) : "system";
 
   function apply() {
     if (theme === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
-    button.setAttribute("aria-label", LABELS[theme]);
-    button.title = LABELS[theme];
+    button.setAttribute("aria-label", label(theme));
+    button.title = label(theme);
   }
 
   button.addEventListener("click", () => {
@@ -23,4 +29,5 @@ export function setUpTheme() {
     apply();
   });
   apply();
+  return apply;
 }

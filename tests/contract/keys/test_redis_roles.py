@@ -112,6 +112,7 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
         "jobs:x",
         "case:x",
         "cases:x",
+        "queue:x",
         "other",
     ],
 )
@@ -123,12 +124,12 @@ def test_a_role_reaches_only_its_own_records(
     reads = {
         "operator": records | {"volume"} | cases,
         "gen": records | {"volume", "count:x"},
-        "detect": records | {"count:x", "job:x", "jobs:x"} | cases,
+        "detect": records | {"count:x", "job:x", "jobs:x", "queue:x"} | cases,
     }
     writes = {
         "operator": {"key", "token", "audit"} | cases,
         "gen": {"replica", "audit", "volume", "count:x"},
-        "detect": {"replica", "audit", "count:x", "job:x", "jobs:x"} | cases,
+        "detect": {"replica", "audit", "count:x", "job:x", "jobs:x", "queue:x"} | cases,
     }
     rights = (reads if access == "read" else writes)[role]
     command = (

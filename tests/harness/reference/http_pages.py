@@ -15,6 +15,8 @@ from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
+from ttmark.detect_service.queue.desk import KeptQueue
+from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
@@ -214,4 +216,5 @@ def _detection() -> FastAPI:
         jobs=Jobs(SqliteJobs(unopened, lease_seconds=1), kek, nothing),
         case_key=CaseKey.generate(),
         kept_cases=KeptCases(SqliteCases(unopened), kek, 1, CaseRoom(1, 1), 1),
+        queue=KeptQueue(SqliteQueue(unopened), kek, bytes(32), 1, 1),
     )

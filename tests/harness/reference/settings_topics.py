@@ -31,6 +31,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
     ("Evidence that is spent", r"answers_.*|chance_findings"),
     ("Jobs and webhooks", r"jobs?_.*|webhook_.*"),
     ("Cases", r"cases?_.*"),
+    ("Queue", r"queue_.*"),
     ("Public page", r"public.*"),
     ("Sign-in by an OpenID provider", r"oidc_.*"),
     ("Audit, logs, traces", r"audit_.*|log_level|traces_endpoint"),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -25,6 +26,7 @@ class Played:
     def __init__(self) -> None:
         self.requests: list[list[str]] = []
         self.most_documents = 256
+        self.busy = 1
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         texts = [document["text"] for document in json.loads(request.content)["inputs"]]
@@ -32,6 +34,10 @@ class Played:
         self.requests.append(texts)
         if len(texts) > self.most_documents:
             return httpx.Response(413, json={"title": "too large", "detail": "The body is too large."})
+        if (waits := next((text for text in texts if text.startswith("wait ")), None)) and self.busy:
+            self.busy -= 1
+            answer = {"title": "Too many", "detail": "The token's limit is reached."}
+            return httpx.Response(429, json=answer, headers={"Retry-After": waits[5:]})
         if "forbidden" in texts:
             return httpx.Response(403, json={"title": "Forbidden", "detail": "The token lacks a scope."})
         if TOO_LONG in texts:
@@ -59,8 +65,8 @@ def service() -> Played:
 
 @pytest.fixture
 def run(service: Played, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    def client(url: str, token: str) -> Client:
-        return Client(url, token, transport=httpx.MockTransport(service.answer))
+    def client(url: str, token: str, **options: Any) -> Client:
+        return Client(url, token, transport=httpx.MockTransport(service.answer), **options)
 
     monkeypatch.setattr(command, "Client", client)
     monkeypatch.chdir(tmp_path)
@@ -129,6 +135,38 @@ def test_a_request_that_is_too_large_is_sent_in_parts(run: Run, service: Played)
     assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["a.txt", "b.txt", "c.txt"]
     service.most_documents = 0
     assert run("a.txt").exit_code == 1
+
+
+def test_a_service_that_takes_no_more_is_said_at_once_and_costs_no_answer(run: Run, service: Played) -> None:
+    service.most_documents = 1
+    write(a=MARKED, b="wait 10000", c="3")
+    result = run("--json", "a.txt", "b.txt", "c.txt")
+    assert result.exit_code == 1
+    said = "ttmark: The token's limit is reached. Again in 3 hours: the rest is not examined."
+    assert result.stderr.splitlines()[0] == said
+    assert [json.loads(line).get("verdict") for line in result.stdout.splitlines()] == [
+        "watermarked",
+        "not_detected",
+        None,
+    ]
+    assert "ttmark: b.txt: the service takes no more for 3 hours" in result.stderr
+    service.busy = 1
+    write(b="wait 1")
+    result = run("b.txt")
+    assert result.exit_code == 0
+    assert (
+        result.stderr.splitlines()[0] == "ttmark: The token's limit is reached. Again in 1 second: waiting."
+    )
+
+
+def test_a_mailbox_and_a_table_say_what_reads_them(run: Run) -> None:
+    Path("in").mkdir()
+    for name in ("in/a.csv", "in/b.mbox", "in/c.txt"):
+        Path(name).write_text("text\nx\n")
+    result = run("in", "in/a.csv", "in/b.mbox")
+    assert "in/a.csv: it holds rows: `ttmark detect --bulk`" in result.stderr
+    assert "in/b.mbox: it holds several mails" in result.stderr
+    assert "passed over in folders: 2 of other kinds" in result.stderr
 
 
 def test_what_is_no_files_fault_ends_the_command_in_one_line(run: Run, service: Played) -> None:

@@ -86,10 +86,41 @@ async def test_the_text_of_a_file_is_given(service) -> None:
         assert response.json()["text"] == text
 
 
+MAILBOX = (
+    b"From a@b.c Mon\r\n" + MAIL + b"\r\nFrom d@e.f Tue\r\nSubject: =?utf-8?q?caf=C3=A9?=\r\n\r\n"
+    b"One\r\n>From now on\r\nFrom the middle\r\n\r\nFrom x Wed\r\nContent-Type: image/png\r\n\r\nx\r\n"
+)
+
+
+async def test_each_mail_of_a_mailbox_and_each_row_of_a_table_is_a_text_of_its_own(service) -> None:
+    no_text = "The mail has no text in its body."
+    for name, content, parts in (
+        (
+            "a.mbox",
+            MAILBOX,
+            [
+                ("1: no", "caf\u00e9\n\n", None),
+                ("2: caf\u00e9", "One\nFrom now on\nFrom the middle\n\n", None),
+                ("3", "", no_text),
+            ],
+        ),
+        (
+            "a.csv",
+            b'id,Text,n\nx,"a, ""b""\nc",1\n,d,2\nshort\n',
+            [("x", 'a, "b"\nc', None), ("2", "d", None)],
+        ),
+        ("a.CSV", "text;id\r\ncaf\u00e9,;7\r\n".encode("utf-16"), [("7", "caf\u00e9,", None)]),
+    ):
+        body = {"filename": name, "content": base64.b64encode(content).decode()}
+        answer = (await service.post("/v1/extract", body, "verdict")).json()
+        assert answer["text"] == ""
+        assert [(part["name"], part["text"], part.get("problem")) for part in answer["parts"]] == parts
+
+
 async def test_a_file_that_cannot_be_read_is_a_problem(service) -> None:
     for name, content, reason in (
-        ("a.odp", b"PK", "txt, md, html, docx, odt, rtf, pdf, epub or eml"),
-        ("a", b"text", "txt, md, html, docx, odt, rtf, pdf, epub or eml"),
+        ("a.odp", b"PK", "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv"),
+        ("a", b"text", "txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv"),
         ("a.pdf", b"%PDF", "not a PDF"),
         ("a.docx", b"not a zip", "not a Word document"),
         ("a.html", b"<!-- -->", "not a web page"),
@@ -102,6 +133,10 @@ async def test_a_file_that_cannot_be_read_is_a_problem(service) -> None:
         ("a.rtf", b"rtf", "not a document in Rich Text Format"),
         ("a.eml", b"no mail", "not a mail"),
         ("a.eml", b"Content-Type: image/png\n\nx", "no text in its body"),
+        ("a.mbox", b"Subject: a\n\nno mailbox", "not a mailbox"),
+        ("a.csv", b"body,id\nx,1\n", "no column that its first line calls text"),
+        ("a.csv", b"text\n", "no row with a text"),
+        ("a.csv", b'text\n"open', "not a table"),
         ("a.txt", b"\xff\x00\xff", "UTF-8"),
     ):
         body = {"filename": name, "content": base64.b64encode(content).decode()}

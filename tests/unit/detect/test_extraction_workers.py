@@ -157,7 +157,7 @@ async def test_one_owner_leaves_half_of_the_places_to_others(workers: Extraction
 
 
 async def test_an_unknown_format_is_refused_without_a_process(workers: ExtractionWorkers) -> None:
-    with pytest.raises(UnreadableFile, match="txt, md, html, docx, odt, rtf, pdf, epub or eml"):
+    with pytest.raises(UnreadableFile, match="txt, md, html, docx, odt, rtf, pdf, epub, eml, mbox or csv"):
         await workers.extract("a.exe", b"")
     assert children() == []
 

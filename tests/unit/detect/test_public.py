@@ -13,7 +13,7 @@ from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PUBLIC_PATH
 from ttmark.shared.access.scopes import Scope
-from ttmark.shared.detection_words import CHANGED_SINCE, NEITHER, PROVES_NOTHING, PUBLIC_TOO_SHORT
+from ttmark.shared.languages.words import ENGLISH
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.schemas.public import TextProvenance
 
@@ -36,9 +36,9 @@ async def test_each_verdict_is_answered_with_its_words_and_nothing_else(
     service: Any, public: PublicService
 ) -> None:
     for text, verdict, caution in (
-        (service.marked("a-one", 400), "found", CHANGED_SINCE),
-        (HUMAN, "not_found", PROVES_NOTHING),
-        ("a line", "too_short", NEITHER),
+        (service.marked("a-one", 400), "found", ENGLISH.say("found.caution")),
+        (HUMAN, "not_found", ENGLISH.say("none.caution")),
+        ("a line", "too_short", ENGLISH.say("short.caution")),
     ):
         response = await public.ask(text)
         assert response.status_code == 200, response.text
@@ -61,7 +61,7 @@ async def test_two_texts_with_one_verdict_get_the_same_bytes(service: Any, publi
         assert {answer.json()["verdict"] for answer in answers} == {verdict}
         assert answers[0].content == answers[1].content
         assert answers[0].headers.keys() == answers[1].headers.keys()
-    assert PUBLIC_TOO_SHORT in answers[0].text
+    assert ENGLISH.say("short.public") in answers[0].text
 
 
 async def test_the_verdict_is_that_of_one_question_at_the_tier_s_rate(service: Any) -> None:

@@ -1,0 +1,96 @@
+"""`/v1/queue`: what a team of moderators looks at."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from starlette.responses import JSONResponse
+
+from ttmark.detect_service.api.body_route import body_route
+from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
+from ttmark.detect_service.queue.desk import ChangedMeanwhile, QueueDesk
+from ttmark.shared.access.scopes import Principal, Scope
+from ttmark.shared.http.auth import require
+from ttmark.shared.http.error_format import INSTANCE_PREFIX, PROBLEM_MEDIA_TYPE, problem_document
+from ttmark.shared.http.json_body import RunLong
+from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.service_errors import NotFound
+from ttmark.shared.schemas.queue import (
+    MOST_ITEMS,
+    QueueChange,
+    QueueConflict,
+    QueueEntry,
+    QueueItem,
+    QueuePage,
+    QueueState,
+)
+
+QUEUE_PATH = "/v1/queue"
+Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
+Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+_PROBLEMS = (401, 403, 404, 422, 429, 503)
+
+
+def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRouter]:
+    """The queue; without a `desk` each route is 404. `run_long` does what is long off the event loop."""
+    writing = APIRouter(prefix=QUEUE_PATH, tags=["queue"], route_class=body_route(Scope.DETECT, run_long))
+    reading = APIRouter(prefix=QUEUE_PATH, tags=["queue"], responses=problems(*_PROBLEMS))
+
+    @writing.post(
+        "",
+        status_code=201,
+        response_model=QueueItem,
+        responses={200: {"model": QueueItem, "description": "It was there."}}
+        | problems(404, 409, *BODY_PROBLEMS),
+    )
+    async def add(body: QueueEntry, caller: Caller, request: Request) -> Response:
+        """Adds a document; one that is in the queue stays as it is. What is said is not checked."""
+        item, new = await _existing(desk).add(body, caller, request_id(request.scope))
+        return Response(
+            item.model_dump_json(), status_code=201 if new else 200, media_type="application/json"
+        )
+
+    @writing.post(
+        "/changes",
+        response_model=QueueItem,
+        responses=problems(404, *BODY_PROBLEMS)
+        | {409: {"model": QueueConflict, "description": "Somebody else changed it; `present` is how it is."}},
+    )
+    async def change(body: QueueChange, caller: Caller, request: Request) -> Response:
+        """Brings an item into a state, if nobody changed it since it was read."""
+        identifier = request_id(request.scope)
+        try:
+            item = await _existing(desk).change(body, caller, identifier)
+        except ChangedMeanwhile as error:
+            document = problem_document(error, INSTANCE_PREFIX + identifier)
+            document["present"] = error.present.model_dump(mode="json")
+            return JSONResponse(document, error.status, media_type=PROBLEM_MEDIA_TYPE)
+        return Response(item.model_dump_json(), media_type="application/json")
+
+    @reading.get("")
+    async def page(
+        caller: Caller,
+        state: Annotated[QueueState | None, Query(description="Of the items; left out: any.")] = None,
+        offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+        limit: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = MOST_ITEMS,
+    ) -> QueuePage:
+        """Items of the tenant, the newest first: to tokens with `detect:evidence`."""
+        return await _existing(desk).page(caller, state, offset, limit)
+
+    @reading.get("/{item_id}")
+    async def read(item_id: Identifier, caller: Caller) -> QueueItem:
+        """An item: to the token that added it, and to its tenant's with `detect:evidence`."""
+        return await _existing(desk).read(item_id, caller)
+
+    @reading.delete("/{item_id}", status_code=204)
+    async def delete(item_id: Identifier, caller: Caller, request: Request) -> None:
+        """Forgets an item, at the request of the token that added it."""
+        await _existing(desk).delete(item_id, caller, request_id(request.scope))
+
+    return writing, reading
+
+
+def _existing(desk: QueueDesk | None) -> QueueDesk:
+    if desk is None:
+        raise NotFound("This service keeps no queue: it was started without TTMARK_QUEUE_KEEP_DAYS.")
+    return desk

@@ -1,0 +1,181 @@
+"""Folders and hundreds of files in the console: a table that is sorted, filtered, saved and remembered."""
+
+import csv
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+MAILS = "From a Mon\nSubject: first\n\n{}\n\nFrom b Tue\nSubject: second\n\n{}\n"
+FRAMES = """() => {
+    window.longest = 0;
+    let last = performance.now();
+    const frame = (now) => {
+        window.longest = Math.max(window.longest, now - last);
+        last = now;
+        requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+}"""
+
+
+def names(page: Page) -> list[str]:
+    return page.locator("#batch-list tr:visible .batch-file").all_text_contents()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, site) -> Path:
+    """Two files with a mark among seven, one of a kind that is not read, and one that is hidden."""
+    files = {
+        "in/deep/letter10.txt": site.marked("press-room", 160),
+        "in/letter9.txt": site.human(150, 9),
+        "in/short.md": "bade bor",
+        "in/picture.png": "x",
+        "in/.hidden.txt": "x",
+        "in/post.mbox": MAILS.format(site.human(150, 5), site.marked("help-desk", 160)),
+        "in/rows.csv": f"id,text\nx,{site.human(150, 6)}\n,{site.human(150, 7)}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def checked(connected: Page, folder: Path) -> Page:
+    """The console after the folder was checked."""
+    connected.locator("#folder").set_input_files(str(folder))
+    expect(connected.locator("#batch-title")).to_have_text("5 files")
+    expect(connected.locator("#batch-note")).to_have_text("1 of another kind was passed over.")
+    connected.locator("#check").click()
+    expect(connected.locator("#batch-title")).to_have_text("7 of 7 files", timeout=60_000)
+    expect(connected.locator("#check")).to_have_attribute("aria-busy", "false")
+    return connected
+
+
+def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_saved(checked: Page) -> None:
+    assert names(checked) == [
+        "in/deep/letter10.txt",
+        "in/letter9.txt",
+        "in/post.mbox · 1: first",
+        "in/post.mbox · 2: second",
+        "in/rows.csv · x",
+        "in/rows.csv · 2",
+        "in/short.md",
+    ]
+    strength = checked.get_by_role("button", name="log₁₀ p")
+    strength.click()
+    found = names(checked)[:2]
+    assert sorted(found) == ["in/deep/letter10.txt", "in/post.mbox · 2: second"]
+    strength.click()
+    assert names(checked)[-2:] == found[::-1]
+    checked.get_by_label("Show").select_option("watermark found")
+    assert len(names(checked)) == 2
+    checked.get_by_label("Name has").fill("MBOX")
+    assert names(checked) == ["in/post.mbox · 2: second"]
+    checked.get_by_role("button", name="in/post.mbox · 2: second").click()
+    expect(checked.locator("#headline")).to_have_text("Watermark found")
+    expect(checked.locator("#document")).to_be_visible()
+    checked.get_by_label("Name has").fill("")
+    with checked.expect_download() as download:
+        checked.get_by_role("button", name="Save list as CSV").click()
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+    assert [(row["file"], row["verdict"]) for row in rows] == [(name, "watermarked") for name in found[::-1]]
+
+
+def test_answers_outlive_a_reload_without_a_text_until_they_are_forgotten(checked: Page, site) -> None:
+    checked.reload()
+    expect(checked.locator("#batch-title")).to_have_text("7 of 7 files", timeout=60_000)
+    expect(checked.locator("#batch-kept")).to_contain_text("until you forget the list, sign out")
+    checked.get_by_role("button", name="in/deep/letter10.txt").click()
+    expect(checked.locator("#headline")).to_have_text("Watermark found")
+    expect(checked.locator("#where")).to_be_hidden()
+    expect(checked.locator("#batch-note")).to_contain_text("The text was not kept")
+    everything = """() => new Promise((done) => {
+        const opened = indexedDB.open("ttmark-files");
+        opened.onsuccess = () => {
+            const all = opened.result.transaction("rows").objectStore("rows").getAll();
+            all.onsuccess = () => done(JSON.stringify(all.result));
+        };
+    })"""
+    kept = checked.evaluate(everything)
+    assert len(json.loads(kept)) == 7
+    assert site.marked("press-room", 160)[:30] not in kept
+    assert '"evidence"' not in kept.replace('"evidence":"blocks"', "")
+    checked.get_by_label("Text to check").fill("another text")  # costs no answer
+    expect(checked.locator("#batch-list tr")).to_have_count(7)
+    checked.get_by_role("button", name="Forget this list").click()
+    expect(checked.locator("#batch")).to_be_hidden()
+    checked.wait_for_function(f"async () => (await ({everything})()) === '[]'")
+    checked.reload()
+    expect(checked.locator("#connection")).to_be_visible()
+    expect(checked.locator("#batch")).to_be_hidden()
+
+
+def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(connected: Page, site) -> None:
+    files = [
+        {"name": f"{seed}.txt", "mimeType": "text/plain", "buffer": site.human(150, seed).encode()}
+        for seed in range(12)
+    ]
+    answered: list[Route] = []
+    busy = {"Retry-After": "10000"}
+
+    def answer(route: Route) -> None:
+        if len(answered) < 5:
+            answered.append(route)
+            route.continue_()
+        else:
+            route.fulfill(status=429, headers=busy, json={"detail": "Too many."})
+
+    connected.route("**/v1/detect", answer)
+    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#check").click()
+    expect(connected.locator("#batch-wait")).to_have_text(
+        "Too many checks at once: the service takes more in 3 hours. 7 files wait for it."
+    )
+    expect(connected.locator("#batch-list tr.failed")).to_have_count(0)
+    connected.locator("#check").click()  # stops
+    expect(connected.locator("#batch-wait")).to_be_hidden()
+    busy["Retry-After"] = "1"
+    connected.locator("#check").click()  # goes on with what has no answer
+    expect(connected.locator("#batch-wait")).to_be_visible()
+    connected.unroute("**/v1/detect")
+    expect(connected.locator("#batch-title")).to_have_text("12 of 12 files", timeout=60_000)
+    expect(connected.locator("#batch-list tr.not_detected")).to_have_count(12)
+
+
+# Frames are late on a busy machine, too: the one that is measured says so alone.
+@pytest.mark.parametrize(
+    "size", [50, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_500)])]
+)
+def test_many_files_hold_up_no_frame(
+    connected: Page, site, tmp_path: Path, size: int, record_property
+) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(size):
+        (folder / f"{number}.txt").write_text(site.human(120, number))
+    connected.locator("#folder").set_input_files(str(folder))
+    expect(connected.locator("#batch-title")).to_have_text(f"{size:,} files")
+    connected.evaluate(FRAMES)
+    started = time.monotonic()
+    connected.locator("#check").click()
+    expect(connected.locator("#batch-title")).to_have_text(f"{size:,} of {size:,} files", timeout=1_200_000)
+    seconds = time.monotonic() - started
+    for column in ("log₁₀ p", "File"):
+        connected.locator("#batch-table th").get_by_role("button", name=column).click()
+        connected.wait_for_timeout(300)
+    connected.get_by_label("Name has").fill("7")
+    connected.wait_for_timeout(300)
+    longest = connected.evaluate("window.longest")
+    session = connected.context.new_cdp_session(connected)
+    session.send("HeapProfiler.collectGarbage")
+    mebibytes = connected.evaluate("performance.memory.usedJSHeapSize") / 2**20
+    print(f"{size} files: {seconds:.0f} s, longest frame {longest:.0f} ms, {mebibytes:.0f} MiB of JavaScript")
+    for name, value in (("seconds", seconds), ("longest_frame_ms", longest), ("mebibytes", mebibytes)):
+        record_property(name, value)
+    assert connected.locator("#batch-list tr").count() == size
+    assert size == 50 or longest < 100

@@ -1,0 +1,202 @@
+"""Answers in words, in the language that is asked for: what they hold is the same in each."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from babel import Locale
+from babel.numbers import format_decimal
+
+from ttmark.shared.cases.case_file import verified_case
+from ttmark.shared.conversation_words import conversation_message
+from ttmark.shared.detection_words import message, public_message
+from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
+from ttmark.shared.manifest_words import with_manifests
+from ttmark.shared.schemas.detected import DetectedKey, Segment
+from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, Message
+from ttmark.shared.schemas.detection_combined import CombinedResult, ConversationMessage, MarkedShare
+from ttmark.shared.schemas.manifests import FoundManifest
+
+OTHERS = [language for language in LANGUAGES if language != "en"]
+HEADLINES = {
+    "de": "Wasserzeichen gefunden",
+    "es": "Marca de agua encontrada",
+    "fr": "Filigrane trouvé",
+    "pt": "Marca d’água encontrada",
+}
+Sentence = str | dict[str, str]
+
+
+def catalogue(language: str) -> dict[str, Sentence]:
+    file = files("ttmark.shared.languages").joinpath(f"{language}.json")
+    content: dict[str, Sentence] = json.loads(file.read_text(encoding="utf-8"))
+    return content
+
+
+ENGLISH = catalogue("en")
+
+
+def forms(sentence: Sentence) -> dict[str, str]:
+    return {"": sentence} if isinstance(sentence, str) else sentence
+
+
+def placeholders(sentence: str) -> set[str]:
+    return set(re.findall(r"\{(\w+)", sentence))
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_catalogue_has_the_sentences_and_placeholders_of_the_english_one(language: str) -> None:
+    translated = catalogue(language)
+    assert list(translated) == list(ENGLISH)
+    for name, sentence in ENGLISH.items():
+        wanted = set().union(*map(placeholders, forms(sentence).values()))
+        for form, words in forms(translated[name]).items():
+            spelt = {"count"} & wanted if form == "one" else set()  # "in one passage"
+            assert placeholders(words) | spelt == wanted, (name, form)
+            assert words not in forms(sentence).values() or len(words.split()) < 4, (name, form)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_counted_sentence_has_the_plural_forms_of_its_language_and_each_number_the_right_one(
+    language: str,
+) -> None:
+    rule = Locale(language).plural_form
+    for name, sentence in catalogue(language).items():
+        assert isinstance(sentence, dict) == isinstance(ENGLISH[name], dict), name
+        assert set(forms(sentence)) in ({""}, {*rule.tags, "other"}), name
+    lengths = catalogue(language)["length"]
+    assert isinstance(lengths, dict)
+    words = words_of(language)
+    for number in (*range(1, 1100), 10_000, 99_999, 1_000_000, 1_000_001, 2_000_000, 3_500_000):
+        said = words.say("length", count=number)
+        assert said == lengths[rule(number)].format(count=words.number(number)), number
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_numbers_are_grouped_as_the_language_does(language: str) -> None:
+    for number in (7, 999, 10_000, 1_234_567):
+        assert words_of(language).number(number) == format_decimal(number, locale=language)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [
+        (None, "en"),
+        ("", "en"),
+        ("*", "en"),
+        ("ja, zh;q=0.5", "en"),
+        ("de", "de"),
+        ("DE-at", "de"),
+        ("fr-CA, fr;q=0.9, en;q=0.8", "fr"),
+        ("en-GB, de;q=0.9", "en"),
+        ("ja, pt;q=0.5, es;q=0.7", "es"),
+        ("de;q=0, fr;q=0.1", "fr"),
+        ("de; q = 0.2, es;q=nan, fr;q=2, pt;q=", "de"),
+        ("x," * 5_000 + "de", "en"),
+    ],
+)
+def test_the_language_is_the_client_s_first_that_there_is(accepted: str | None, language: str) -> None:
+    assert preferred_words(accepted).language == language
+
+
+def results() -> Iterator[DetectionResult]:
+    """Results whose words take every way through the catalogue."""
+    key = DetectedKey(key_id="press", version=3, profile="p", pool_key=2)
+    other = DetectedKey(key_id="desk", version=4, profile="p", payload=17)
+    passage = Segment(start_token=0, end_token=40, log10_e_value=-9.0, key=key)
+    fields: dict[str, Any] = {"id": "a", "tokens": 20_000, "hypotheses": 1}
+    for segments in ([], [passage], [passage, passage.model_copy(update={"key": other})]):
+        for low, high in ((0.31, 0.76), (0.31, 1.0), (0.01, 0.4), (0.0, 1.0), (0.96, 1.0)):
+            for log10_p in (None, -5.5, -41.0):
+                yield CombinedResult(
+                    verdict="watermarked",
+                    key=key,
+                    segments=segments,
+                    log10_p=log10_p,
+                    pool_keys_found=2,
+                    marked_share=MarkedShare(estimate=low, low=low, high=high),
+                    **fields,
+                )
+    before = AskedBefore(
+        verdict="watermarked", at=datetime(2026, 3, 4, 5, 6, tzinfo=UTC).timestamp(), tokens=40
+    )
+    yield CombinedResult(verdict="not_detected", weak=True, log10_p=-3.4, asked_before=before, **fields)
+    yield DetectionResult(verdict="not_detected", **fields)
+    yield DetectionResult(verdict="too_short", tokens_typical=300, **fields)
+    yield DetectionResult(verdict="too_short", tokens_typical=30_000, **fields)
+    yield DetectionResult(verdict="not_examined", **fields)
+    yield DetectionResult(verdict="no_verdict", **fields)
+
+
+def facts(said: Message) -> list[str]:
+    """What each language has to name: numbers, and names of keys. How they are written is the language's."""
+    text = said.explanation.replace("\u202f", "").replace("\u00a0", "")
+    text = re.sub(r"(\d\d)[./](\d\d)[./](\d{4})", r"\3-\2-\1", text)
+    text = re.sub(r"(?<=\d)[.,](?=\d{3})", "", text)
+    return sorted(re.findall(r"\d+(?:-\d+-\d+)?[⁰¹²³⁴⁵⁶⁷⁸⁹]*|press|desk", text))
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_each_language_names_the_same_numbers_and_keys_as_english(language: str) -> None:
+    words = words_of(language)
+    for result in results():
+        for say in (message, public_message):
+            said, english = say(result, 1e-5, words), say(result, 1e-5)
+            assert (said.language, english.language) == (language, None)
+            assert facts(said) == facts(english)
+            assert said.headline != english.headline
+            assert said.caution != english.caution
+        if isinstance(result, CombinedResult):
+            several = [ConversationMessage(id="m", tokens=3)] * 12
+            talk = result.model_copy(update={"asked_before": None, "messages": several})
+            together = conversation_message(talk, 1e-5, words)
+            assert facts(together) == facts(conversation_message(talk, 1e-5))
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_manifest_is_told_in_the_language(language: str) -> None:
+    words = words_of(language)
+    result = DetectionResult(id="a", verdict="not_detected", tokens=9, hypotheses=1)
+    changed = FoundManifest(status="does_not_verify", reason="assertion.dataHash.mismatch")
+    said = with_manifests(message(result, 1e-5, words), [changed], alone=True, words=words)
+    assert said.language == language
+    assert said.headline == words.say("manifest.headline")
+    assert "assertion.dataHash.mismatch" in said.explanation
+    assert words.say("none.headline") in said.explanation
+
+
+async def detected(service: Any, body: dict[str, Any], accepted: str | None, path: str = "") -> Any:
+    headers = service.headers() | ({} if accepted is None else {"Accept-Language": accepted})
+    response = await service.client.post(f"/v1/detect{path}", json=body, headers=headers)
+    assert response.status_code == 200, response.text
+    return response.json()["results"]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+async def test_a_request_is_answered_in_its_language_and_so_is_its_case(service: Any, language: str) -> None:
+    body = {"inputs": [{"text": service.marked("a-one", 400)}], "case": True}
+    [result] = await detected(service, body, f"{language}-XX, en;q=0.5", "/direct")
+    assert result["message"]["headline"].startswith(HEADLINES[language])
+    assert result["message"]["language"] == language
+    case = verified_case(result["case"].encode(), service.case_key.public)
+    assert case["result"]["message"] == result["message"]
+    page = await service.client.post(
+        "/v1/cases/page", json={"case": result["case"]}, headers=service.headers()
+    )
+    assert f'<div lang="{language}"><h1>{HEADLINES[language]}' in page.json()["page"]
+    talk = {"inputs": [{"text": "a b"}, {"text": "c d"}], "conversation": True}
+    [together] = await detected(service, talk, language)
+    assert together["message"]["headline"] == words_of(language).say("short.headline")
+
+
+async def test_without_a_language_that_there_is_the_answer_is_in_english_as_ever(service: Any) -> None:
+    body = {"inputs": [{"text": "a line"}, {"text": service.marked("a-one", 400)}]}
+    usual = await detected(service, body, None)
+    assert usual[1]["message"]["headline"].startswith("Watermark found")
+    assert set(usual[1]["message"]) == {"headline", "explanation", "caution"}
+    for accepted in ("ja", "*", "en-GB, de;q=0.9"):
+        assert await detected(service, body, accepted) == usual
