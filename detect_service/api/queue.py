@@ -40,8 +40,8 @@ def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRout
         "",
         status_code=201,
         response_model=QueueItem,
-        responses={200: {"model": QueueItem, "description": "It was there."}}
-        | problems(404, 409, *BODY_PROBLEMS),
+        responses=problems(404, 409, *BODY_PROBLEMS)
+        | {200: {"model": QueueItem, "description": "It was there."}},
     )
     async def add(body: QueueEntry, caller: Caller, request: Request) -> Response:
         """Adds a document; one that is in the queue stays as it is. What is said is not checked."""

@@ -34,7 +34,7 @@ def console_router(sign_in: SignIn | None = None) -> APIRouter:
 
     @router.get("/console/sign-in.json")
     async def provider() -> dict[str, str] | None:
-        return sign_in and asdict(sign_in)
+        return None if sign_in is None else asdict(sign_in)
 
     origins = () if sign_in is None else (sign_in.origin,)
     router.include_router(page_router("/", "console", "ttmark.detect_service.console", origins))

@@ -9,7 +9,7 @@ import typer
 from ttmark.detect_service.refusal_words import duration
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 from ttmark.services.cli.input_text import shown
-from ttmark.shared.client import Client
+from ttmark.shared.client import Client, ClientError
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionResult, Document
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
     return answered
 
 
-def say_wait(seconds: float, error: Client.Error, *, waits: bool = True) -> None:
+def say_wait(seconds: float, error: ClientError, *, waits: bool = True) -> None:
     """Says at once that the service takes no more, for how long, and whether that is waited for."""
     rest = "waiting" if waits else "the rest is not examined"
     typer.echo(f"ttmark: {error} Again in {duration(seconds)}: {rest}.", err=True)
