@@ -7,18 +7,17 @@ from pydantic import Field
 from ttmark.detect_service.console import SignIn
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_reading import Settings
-from ttmark.services.settings_values import Separated
+from ttmark.services.settings_values import Separated, WebAddress
 from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
+from ttmark.shared.vault.names import Name
 
 
 class OidcSettings(Settings):
     """Whether tokens of an OpenID provider are taken beside ours, and what they open."""
 
-    oidc_issuer: str | None = Field(
+    oidc_issuer: WebAddress | None = Field(
         default=None,
-        pattern="^https?://",
-        max_length=2000,
         description="OpenID provider whose JWT access tokens are taken beside ours, exactly as `iss` in "
         "them. Left out: none are.",
     )
@@ -34,7 +33,7 @@ class OidcSettings(Settings):
         description="Public client (authorization code with PKCE) that the console signs people in with. "
         "Left out: the console takes tokens alone.",
     )
-    oidc_tenant: str = Field(default="local", description="Tenant whose keys such tokens look for.")
+    oidc_tenant: Name = Field(default="local", description="Tenant whose keys such tokens look for.")
     oidc_scopes: Annotated[tuple[Scope, ...], *Separated] = Field(
         default=(Scope.DETECT,),
         description="What such tokens open, separated by commas: `detect`, `detect:evidence` or "

@@ -9,7 +9,7 @@ import typer
 from ttmark.detect_service.refusal_words import duration
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
 from ttmark.services.cli.input_text import shown
-from ttmark.shared.client import Client, ClientError
+from ttmark.shared.client import Client, ClientError, ServiceRefused
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionResult, Document
 
 if TYPE_CHECKING:
@@ -103,7 +103,12 @@ def _answers(documents: list[Document], options: "DetectionOptions", client: Cli
 
 
 def say_wait(seconds: float, error: ClientError, *, waits: bool = True) -> None:
-    """Says at once that the service takes no more, for how long, and whether that is waited for."""
+    """Says at once that the service takes no more, for how long, and whether that is waited for.
+
+    Of other errors nothing: they are told if they stay.
+    """
+    if not isinstance(error, ServiceRefused):
+        return
     rest = "waiting" if waits else "the rest is not examined"
     typer.echo(f"ttmark: {error} Again in {duration(seconds)}: {rest}.", err=True)
 

@@ -48,7 +48,7 @@ def test_every_wrong_kind_of_every_setting_is_one_line_that_names_it(
             if (found.ended, clear, silent, len(found.said) < 400) != (expected, True, True, True):
                 wrong.append(f"{cls.__name__} {name} {kind}: {found.ended} {found.said[:300]}")
     print(f"\n{sum(counts.values())} values: {dict(counts)}")
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)
     assert counts["refused"] > 900
 
 

@@ -19,6 +19,9 @@ LEGAL: dict[str, frozenset[str]] = {
     "TTMARK_LABEL": FREE_TEXT,
     "TTMARK_READER_MODEL": FREE_TEXT | {"huge"},
     "TTMARK_REPLICA_ID": FREE_TEXT,
+    "TTMARK_OIDC_AUDIENCE": FREE_TEXT | {"huge"},
+    "TTMARK_OIDC_CLIENT_ID": FREE_TEXT | {"huge"},
+    "TTMARK_OIDC_EVIDENCE_GROUP": FREE_TEXT | {"huge"},
     # Tokens of other systems look as they like.
     "TTMARK_READER_TOKEN": FREE_TEXT | {"huge"},
     # Without the file nothing is read along, until an operator puts a token there.
@@ -26,6 +29,7 @@ LEGAL: dict[str, frozenset[str]] = {
     # Hosts may be called so; where there is none, listening or calling says it.
     "TTMARK_HOST": NAMES,
     "TTMARK_WEBHOOK_HOSTS": NAMES,
+    "TTMARK_OIDC_TENANT": NAMES - {"unit"},
     # Keys may be called so; /readyz says that there is none.
     "TTMARK_DEFAULT_KEY": frozenset({"vast", "infinite", "nan"}),
     # A file that is made when it is needed, in the folder where the process runs.
