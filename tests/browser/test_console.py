@@ -280,6 +280,7 @@ def test_the_keyboard_is_enough(page: Page, site) -> None:
 
 
 def test_focus_goes_where_the_next_step_is(page: Page, site) -> None:
+    expect(page.get_by_label("Access token")).to_be_focused()
     for _ in ("colours", "language", "skip"):
         page.keyboard.press("Shift+Tab")
     expect(page.get_by_role("link", name="Skip to the text field")).to_be_focused()
