@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.console import SignIn
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
@@ -130,8 +131,15 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
         examiner=settings.manifest_examiner(workers),
         public=public,
         reader=reader,
-        sign_in=settings.console_sign_in(),
+        sign_in=_sign_in(settings),
     )
+
+
+def _sign_in(settings: DetectionSettings) -> SignIn | None:
+    rules = settings.oidc_rules()
+    if rules is None or settings.oidc_client_id is None:
+        return None
+    return SignIn(rules.issuer, settings.oidc_client_id, rules.audience)
 
 
 def _allowance(settings: DetectionSettings, access: KeyAccess, metrics: LimitMetrics) -> DocumentAllowance:

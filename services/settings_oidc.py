@@ -4,7 +4,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ttmark.detect_service.console import SignIn
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_reading import Settings
 from ttmark.services.settings_values import Separated, WebAddress
@@ -72,9 +71,3 @@ class OidcSettings(Settings):
             frozenset(self.oidc_scopes),
             self.oidc_evidence_group,
         )
-
-    def console_sign_in(self) -> SignIn | None:
-        """At which provider the console signs people in, if at any."""
-        if self.oidc_issuer is None or self.oidc_client_id is None or self.oidc_audience is None:
-            return None
-        return SignIn(self.oidc_issuer, self.oidc_client_id, self.oidc_audience)

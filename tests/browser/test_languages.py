@@ -12,6 +12,11 @@ ANSWERS = {
     "pt": ("Marca d’água", "nossa chave press-room, versão 1", "1 em cada 100.000 textos"),
 }
 
+BEYOND = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+  [...document.querySelectorAll("body *")]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 90))"""
+"""What makes the page wider than its window."""
+
 
 @pytest.mark.parametrize("language", ANSWERS)
 def test_console_and_answer_are_in_the_language_that_was_chosen(page: Page, site, language: str) -> None:
@@ -31,6 +36,8 @@ def test_console_and_answer_are_in_the_language_that_was_chosen(page: Page, site
     expect(page.locator("#facts")).to_contain_text(rate)
     page.locator("#numbers").evaluate("(numbers) => { numbers.open = true; }")
     faultless(page, language)
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate(BEYOND) == []
     page.locator("#language").select_option("en")
     expect(page.locator("#check-label")).to_have_text("Check the text")
     expect(page.locator("#facts")).to_contain_text("1 in 100,000 texts")

@@ -116,7 +116,10 @@ def languages_router() -> APIRouter:
     return router
 ''',
     "detect_service/api/app.py": [
-        ("        console_router(),\n", "        console_router(),\n        languages_router(),\n"),
+        (
+            "        console_router(sign_in),\n",
+            "        console_router(sign_in),\n        languages_router(),\n",
+        ),
         (
             "from ttmark.detect_service.api.keys import keys_router\n",
             "from ttmark.detect_service.api.keys import keys_router\n"

@@ -24,6 +24,7 @@ MAY_IMPORT = {
 # From the ground up: a folder of shared/ imports those before it, never one behind it.
 SHARED_FLOORS = (
     "watermark",
+    "languages",
     "schemas",
     "cases",
     "manifests",
