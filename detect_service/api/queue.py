@@ -77,12 +77,12 @@ def queue_routers(desk: QueueDesk | None, run_long: RunLong) -> Sequence[APIRout
         """Items of the tenant, the newest first: to tokens with `detect:evidence`."""
         return await _existing(desk).page(caller, state, offset, limit)
 
-    @reading.get("/{item_id}")
+    @reading.get("/{item_id:case_id}")
     async def read(item_id: Identifier, caller: Caller) -> QueueItem:
         """An item: to the token that added it, and to its tenant's with `detect:evidence`."""
         return await _existing(desk).read(item_id, caller)
 
-    @reading.delete("/{item_id}", status_code=204)
+    @reading.delete("/{item_id:case_id}", status_code=204)
     async def delete(item_id: Identifier, caller: Caller, request: Request) -> None:
         """Forgets an item, at the request of the token that added it."""
         await _existing(desk).delete(item_id, caller, request_id(request.scope))

@@ -17,6 +17,7 @@ OPEN = {
     "/openapi.json",
     "/",
     "/console/{name}",
+    "/console/sign-in.json",
     "/.well-known/ttmark-case-key",
     "/.well-known/text-provenance.json",
     "/check",
@@ -38,12 +39,15 @@ BODIES = {
     "/v1/detect/jobs": {"mode": "direct", "inputs": [{"text": "a"}]},
     "/v1/cases": {"case": "{}"},
     "/v1/cases/page": {"case": "{}"},
+    "/v1/queue": {"name": "a", "document": {"content": "text", "sha256": "0" * 64}, "verdict": "too_short"},
+    "/v1/queue/changes": {"id": "0" * 32, "version": 1, "state": "decided"},
     "/v1/extract": {"filename": "a.txt", "content": "YQ=="},
 }
 # The tiny model has no chat template, and three tokens are too few to verify: 400 to whoever gets in.
 REFUSED_INSIDE = {"/v1/chat/completions", "/v1/responses", "/v1/watermark/verify"}
 NO_ID = "0" * 32
-CASES = "/v1/cases"  # 404 to whoever gets in: these replicas sign and keep no cases
+# 404 to whoever gets in: these replicas sign and keep no cases, and have no queue.
+KEPT = ("/v1/cases", "/v1/queue")
 NEEDED = {"gen": Scope.GENERATE, "detect": Scope.DETECT}
 NEEDED_BY = {
     "/v1/watermark/verify": Scope.DETECT_EVIDENCE,
@@ -92,7 +96,8 @@ def protected(replica: Any) -> list[tuple[str, str]]:
             method,
             path.replace("{model_id:path}", "tiny-model")
             .replace("{job_id}", NO_ID)
-            .replace("{case_id:case_id}", NO_ID),
+            .replace("{case_id:case_id}", NO_ID)
+            .replace("{item_id:case_id}", NO_ID),
         )
         for method, path in routes_of(replica)
         if path not in OPEN
@@ -170,6 +175,7 @@ def test_every_route_is_open_on_purpose_or_protected(replica: Any) -> None:
         f"/v1/detect/jobs/{NO_ID}",
         f"/v1/detect/jobs/{NO_ID}/results",
         f"/v1/cases/{NO_ID}",
+        f"/v1/queue/{NO_ID}",
     }
 
 
@@ -201,7 +207,7 @@ def test_a_good_token_opens_every_route(replica: Any, tokens: dict[str, str]) ->
             {200, 400}
             if path in REFUSED_INSIDE
             else {404}
-            if NO_ID in path or path.startswith(CASES)
+            if NO_ID in path or path.startswith(KEPT)
             else {200, 202}
         )
         assert response.status_code in expected, path
