@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.error_bodies import ProblemDocument
+from ttmark.shared.schemas.fields import WholeNumber
 
 QueueState = Literal["new", "looked_at", "decided", "appealed"]
 QUEUE_STATES: tuple[QueueState, ...] = get_args(QueueState)
@@ -40,7 +41,9 @@ class QueueChange(StrictModel):
     """Another state of an item, or a note on the one that it has."""
 
     id: ItemId
-    version: int = Field(ge=1, description="Of the item as it was read; one that was changed since is a 409.")
+    version: Annotated[int, Field(ge=1), WholeNumber] = Field(
+        description="Of the item as it was read; one that was changed since is a 409."
+    )
     state: QueueState
     note: Note = ""
 
