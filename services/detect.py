@@ -4,7 +4,7 @@ import gc
 import math
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import httpx
 from fastapi import FastAPI
@@ -73,21 +73,22 @@ def build_detection_service(settings: DetectionSettings) -> FastAPI:
     watch_trail(access.trail, registry)
     limit_metrics = LimitMetrics(registry)
     allowance = _allowance(settings, access, limit_metrics)
-    provider = httpx.AsyncClient(timeout=_PROVIDER_SECONDS, follow_redirects=False)
     public, guests = open_public_tier(settings, access, limit_metrics)
     workers = ExtractionWorkers(settings.extraction_limits())
     jobs, kept_cases = open_jobs(settings, access), open_kept_cases(settings, access)
     queue = open_queue(settings, access)
     authenticate: Authenticate = access.tokens.authenticate
     rules, budget = settings.oidc_rules(), None
+    provider = None
     if rules is not None:
+        provider = httpx.AsyncClient(timeout=_PROVIDER_SECONDS, follow_redirects=False)
         authenticate = OidcTokens(rules, provider).beside(access.tokens.authenticate)
     if settings.blocks_per_minute:
         budget = WorkBudget("detect", access.counters, per_minute=settings.blocks_per_minute)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with access, workers, provider:
+        async with access, workers, provider or nullcontext():
             await workers.warm()
             try:
                 yield

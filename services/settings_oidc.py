@@ -1,6 +1,7 @@
 """Settings of sign-in by a company's OpenID provider."""
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -10,6 +11,8 @@ from ttmark.services.settings_values import Separated, WebAddress
 from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.vault.names import Name
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class OidcSettings(Settings):
@@ -56,6 +59,9 @@ class OidcSettings(Settings):
             raise StartupError(
                 "TTMARK_OIDC_ISSUER needs TTMARK_OIDC_AUDIENCE: else tokens for others open this"
             )
+        address = urlsplit(self.oidc_issuer)
+        if address.scheme != "https" and address.hostname not in _LOOPBACK:
+            raise StartupError("TTMARK_OIDC_ISSUER: https, or whoever is on the way can sign people in")
         if self.oidc_audience == self.oidc_client_id:
             raise StartupError(
                 "TTMARK_OIDC_AUDIENCE is the client's id: that is the audience of ID tokens, which open "

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import structlog
@@ -149,6 +150,8 @@ class OidcTokens:
         return KeySet.import_key_set({"keys": signing})
 
     async def _document(self, url: str) -> Any:
+        if urlsplit(url).scheme != urlsplit(self._rules.issuer).scheme:
+            raise ValueError("the provider's keys are not read over http where it is https itself")
         response = (await self._client.get(url)).raise_for_status()
         if len(response.content) > _MOST_BYTES:
             raise ValueError("the provider's answer is too large")

@@ -171,8 +171,16 @@ async def test_while_the_provider_is_away_known_keys_last_for_an_hour(provider: 
         ({}, {"padding": "x" * (1 << 21)}),
         ({}, {"keys": [{**KEY.as_dict(private=False), "use": "enc"}]}),
         ({"jwks_uri": f"{ISSUER}/moved"}, {}),
+        ({"jwks_uri": f"{ISSUER.replace('https', 'http')}/keys"}, {}),
     ],
-    ids=["another issuer", "a long description", "many keys", "a key to encrypt with", "moved"],
+    ids=[
+        "another issuer",
+        "a long description",
+        "many keys",
+        "a key to encrypt with",
+        "moved",
+        "in the clear",
+    ],
 )
 async def test_a_provider_that_says_something_else_is_not_believed(about: Any, keys: Any) -> None:
     said = {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/keys"} | about
@@ -212,6 +220,7 @@ async def test_tokens_of_ours_never_go_to_the_provider(provider: Provider) -> No
     ("settings", "said"),
     [
         ({"oidc_issuer": ISSUER}, "needs TTMARK_OIDC_AUDIENCE"),
+        ({"oidc_issuer": ISSUER.replace("https", "http"), "oidc_audience": AUDIENCE}, "on the way"),
         ({"oidc_issuer": ISSUER, "oidc_audience": "console", "oidc_client_id": "console"}, "ID tokens"),
         (
             {"oidc_issuer": ISSUER, "oidc_audience": AUDIENCE, "oidc_scopes": ("detect", "generate")},
