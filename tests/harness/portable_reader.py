@@ -1,4 +1,4 @@
-"""Finds marks of `vllm-gumbel` as docs/portable-marks.md says; it was written from that page alone.
+"""Finds marks of `vllm-gumbel` as docs/portable-marks.md says, with nothing of this project.
 
 `python portable_reader.py MARK SECRET TOKENIZER.JSON < text`
 """
