@@ -1,0 +1,167 @@
+"""`python -m tests.harness.walk [chat|detect] [--list]`: the files that a request crosses.
+
+The services run in this process, on the demo model, with metrics and limits as they ship. Counted is what
+a warm service does until the first pair of a streamed chat, or a verdict on 400 tokens with 16 keys, goes
+out. A *change* is a call into another file of ours than the one that was called last, in the thread that
+calls. `--list` prints each file with its calls.
+"""
+
+import argparse
+import asyncio
+import os
+import re
+import sys
+import tempfile
+import threading
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from starlette.types import Message, Receive, Scope, Send
+
+from ttmark.services.detect import build_detection_service
+from ttmark.services.gen import build_generation_service
+from ttmark.services.local.provision import TENANT, LocalSetup, provision
+from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.shared.keys.keyring import KeyRing
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = tuple(
+    f"{ROOT / 'ttmark' / name}/" for name in ("shared", "gen_service", "detect_service", "services")
+)
+DOCUMENT_TOKENS, KEYS = 400, 16
+
+
+class Walk:
+    """Counts calls into files of ours while it is on, in every thread."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.changes = 0
+        self.on = False
+        self._last: dict[int, str] = {}
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or not self.on:
+            return
+        file = frame.f_code.co_filename
+        if not file.startswith(FOLDERS):
+            return
+        thread = threading.get_ident()
+        self.calls[file] += 1
+        self.changes += self._last.get(thread) != file
+        self._last[thread] = file
+
+    def start(self) -> None:
+        """Forgets what was counted, and counts."""
+        self.calls.clear()
+        self._last.clear()
+        self.changes, self.on = 0, True
+
+
+def chat(setup: LocalSetup) -> dict[str, Any]:
+    """A streamed chat."""
+    messages = [{"role": "user", "content": "What is a watermark?"}]
+    return {"model": setup.model_id, "messages": messages, "max_tokens": 8, "stream": True}
+
+
+def detect(factor: int) -> dict[str, Any]:
+    """A document of token ids, to be read with every key of the tenant."""
+    ids = [(factor * at * at + at) % 500 for at in range(DOCUMENT_TOKENS)]
+    return {"inputs": [{"token_ids": ids}], "fpr": 1e-5}
+
+
+class Counted:
+    """An application whose answers are walked until their first words are out."""
+
+    def __init__(self, app: FastAPI, walk: Walk, words: re.Pattern[bytes]) -> None:
+        self._app, self._walk, self._words = app, walk, words
+        self.counts = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def watched(message: Message) -> None:
+            if self._words.search(message.get("body", b"")):
+                self._walk.on = False
+            await send(message)
+
+        if self.counts:
+            self._walk.start()
+        await self._app(scope, receive, watched)
+
+
+async def _ask(client: httpx.AsyncClient, path: str, body: dict[str, Any]) -> None:
+    answer = await client.post(path, json=body)
+    if answer.is_error:
+        raise SystemExit(answer.text)
+
+
+async def _more_keys(setup: LocalSetup) -> None:
+    settings = KeyStoreSettings()
+    store = settings.open_store()
+    ring = KeyRing(store, settings.load_kek(), ledger=settings.open_ledger())
+    profile = (await ring.open(setup.key_id)).profile
+    for number in range(KEYS - 2):
+        await ring.create(f"walk-{number}", tenant=TENANT, profile=profile)
+    await store.close()
+
+
+async def _walk(name: str, setup: LocalSetup, walk: Walk) -> None:
+    if name == "chat":
+        app, path = build_generation_service(GenerationSettings()), "/v1/chat/completions"
+        bodies, words = (chat(setup), chat(setup)), re.compile(rb'"content":"[^"]')
+    else:
+        app, path = build_detection_service(DetectionSettings()), "/v1/detect"
+        bodies, words = (detect(7), detect(11)), re.compile(rb'"verdict"')
+    counted = Counted(app, walk, words)
+    headers = {"Authorization": f"Bearer {setup.token}"}
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(
+            transport=httpx.ASGITransport(counted), base_url="http://walk", headers=headers, timeout=120
+        ) as client,
+    ):
+        while (await client.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        await _ask(client, path, bodies[0])
+        counted.counts = True
+        await _ask(client, path, bodies[1])
+    if walk.on:
+        raise SystemExit("the answer had no words")
+
+
+def main() -> None:
+    """Prints a line per walk, and the files where asked."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("walks", nargs="*", default=["chat", "detect"])
+    parser.add_argument("--list", action="store_true")
+    asked = parser.parse_args()
+    for name in asked.walks:
+        with tempfile.TemporaryDirectory() as state:
+            setup = provision("demo", None, Path(state))
+            os.environ |= {
+                "TTMARK_STATE": str(setup.state),
+                "TTMARK_MODEL": setup.model,
+                "TTMARK_TOKENIZERS": str(setup.tokenizer_folder),
+                "TTMARK_STORE_URL": setup.store_url,
+                "TTMARK_KEK_FILE": str(setup.kek_file),
+                "TTMARK_DEFAULT_KEY": setup.key_id,
+            }
+            asyncio.run(_more_keys(setup))
+            walk = Walk()
+            threading.setprofile(walk)
+            sys.setprofile(walk)
+            asyncio.run(_walk(name, setup, walk))
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
+        print(f"{name}: {len(walk.calls)} files, {walk.changes} changes of file")
+        if asked.list:
+            for file, calls in walk.calls.most_common():
+                print(f"  {calls:5} {Path(file).relative_to(ROOT / 'ttmark')}")
+
+
+if __name__ == "__main__":
+    main()
