@@ -156,7 +156,7 @@ def main() -> None:
             sys.setprofile(walk)
             asyncio.run(_walk(name, setup, walk))
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
         print(f"{name}: {len(walk.calls)} files, {walk.changes} changes of file")
         if asked.list:
             for file, calls in walk.calls.most_common():
