@@ -17,9 +17,29 @@ DARK = {
     "#4338ca": "#a8a1ff",
     "#e8e6fb": "#332d66",
     "#0f766e": "#5ccfbd",
+    "#b45309": "#f2b45c",
 }
 BY_HAND = ("pair", "way")
-FIRST, SECOND = "#4338ca", "#0f766e"
+SERIES = ("#4338ca", "#0f766e", "#b45309")
+ATTACKED = {
+    "TTMark, pairs, a pool of 4 keys": "attacks",
+    "transformers' SynthID-Text": "attacks-synthid",
+    "vLLM's Gumbel": "attacks-gumbel",
+}
+ATTACKS = {
+    "as written": "as written",
+    "words exchanged for synonyms, 10% of the words": "one word in ten a synonym",
+    "words exchanged for synonyms, 25% of the words": "one word in four a synonym",
+    "words deleted, 10% of the words": "one word in ten deleted",
+    "words deleted, 25% of the words": "one word in four deleted",
+    "typing errors, 10% of the words": "typing errors in one word in ten",
+    "sentences in another order, 100% of the sentences": "all sentences in another order",
+    "end cut off, 50% of the words": "half cut off",
+    "put into a text by people, 80% of the whole is theirs": "among four times as much by people",
+    "look-alike letters, 100% of the words": "look-alike letters in all words",
+    "small letters, 100% of the words": "small letters alone",
+    "printed to PDF and copied, lines of 40 letters": "copied out of a PDF, 40 letters a line",
+}
 LEFT, RIGHT = 12, 330
 EDITED = {
     "10% of the words edited": "one word in ten edited",
@@ -77,7 +97,7 @@ def dark(drawing: str) -> str:
 
 
 def plots() -> list[Plot]:
-    """The plots of docs/results/index.md."""
+    """The plots of docs/results/index.md and docs/results/attacks.md."""
     profile, _, answers = _tables("frontier-defaults")[:3]
     blocks = _tables("measured/blocks-three")[0]
     few, many = "At most 1 false alarm in 100,000 texts", "At most 1 in 100"
@@ -105,6 +125,7 @@ def plots() -> list[Plot]:
     return [
         Plot("results-found", "Answers of 150 tokens that are found", found, 100, " %"),
         Plot("results-pairs", "Evidence in 200 tokens, standard deviations", gain, 10),
+        Plot("results-attacks", "Found after an attack", {few: _attacked(1e-5)}, 100, " %", tuple(ATTACKED)),
         Plot("results-systems", "Texts of 100 tokens that are found", {few: systems}, 100, " %"),
         Plot(
             "results-pools",
@@ -124,10 +145,25 @@ def _found(*changes: str, column: str) -> list[Row]:
     return [_row(EDITED.get(change, change), rows[change][column]) for change in changes]
 
 
+def _attacked(rate: float) -> list[Row]:
+    """Rows of the reports of `ttmark conformance attacks`, a mark for each system."""
+    shares = [_shares(name, rate) for name in ATTACKED.values()]
+    return [Row(label, tuple(share[attack] for share in shares)) for attack, label in ATTACKS.items()]
+
+
+def _shares(name: str, rate: float) -> dict[str, Mark]:
+    figures = json.loads((DOCS / f"results/{name}.json").read_text())["report"]["figures"]
+    return {
+        one["name"]: Mark(*(round(100 * one[key]) for key in ("share", "low", "high")))
+        for one in figures
+        if one["rate"] == rate
+    }
+
+
 def svg(plot: Plot) -> str:
     """The plot as a drawing 400 wide."""
     parts, y = [f'<text x="{LEFT}" y="22" font-weight="600">{plot.title}</text>'], 22
-    for name, colour in zip(plot.series, (FIRST, SECOND), strict=False):
+    for name, colour in zip(plot.series, SERIES, strict=False):
         y += 22
         parts.append(f'<circle cx="{LEFT + 5}" cy="{y - 5}" r="5" fill="{colour}"/>')
         parts.append(f'<text x="{LEFT + 18}" y="{y}" fill="#59636e">{name}</text>')
@@ -138,7 +174,7 @@ def svg(plot: Plot) -> str:
         for row in rows:
             y += 22
             parts.append(f'<text x="{LEFT}" y="{y}">{row.label}</text>')
-            for mark, colour in zip(row.marks, (FIRST, SECOND), strict=False):
+            for mark, colour in zip(row.marks, SERIES, strict=False):
                 y += 17
                 parts += _drawn(mark, colour, y, plot)
     lines = [
