@@ -8,8 +8,7 @@ from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.tool_grammar import answer_source
 from ttmark.gen_service.api.tools import ToolUse
-from ttmark.gen_service.decoding.grammar import Grammar
-from ttmark.gen_service.decoding.grammar_source import GrammarSource
+from ttmark.gen_service.decoding.grammar import Grammar, GrammarSource
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, SchemaRefused, TokenizerUnsuitable
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
 from ttmark.shared.schemas.chat import (

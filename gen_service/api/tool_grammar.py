@@ -6,7 +6,7 @@ from typing import Any
 
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.tool_formats import MOST_CALLS, ToolFormat
-from ttmark.gen_service.decoding.grammar_source import GrammarSource
+from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import check_schemas, guided
 from ttmark.shared.schemas.tools import Function
 

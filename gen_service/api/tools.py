@@ -10,7 +10,7 @@ from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.api.reasoning import Reasoning
 from ttmark.gen_service.api.tool_formats import ToolFormat
 from ttmark.gen_service.api.tool_grammar import tool_source
-from ttmark.gen_service.decoding.grammar_source import GrammarSource
+from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import SchemaRefused
 from ttmark.shared.http.service_errors import BadRequest, UnsupportedFeature
 from ttmark.shared.schemas.tools import Function, NamedTool, Tool, ToolChoice

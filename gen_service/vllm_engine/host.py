@@ -16,11 +16,9 @@ import zmq
 import zmq.asyncio
 from vllm.v1.engine.exceptions import EngineDeadError
 
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import Delta
-from ttmark.gen_service.engine.drain_rate import DrainRate
+from ttmark.gen_service.decoding.request import Delta, SequenceFailed
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
-from ttmark.gen_service.engine.places import check_place, reading_places
+from ttmark.gen_service.engine.places import DrainRate, check_place, reading_places
 from ttmark.gen_service.engine.stream import Outbox
 from ttmark.gen_service.vllm_engine.job import Job
 from ttmark.gen_service.vllm_engine.levels import Levels

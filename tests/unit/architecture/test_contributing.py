@@ -57,7 +57,7 @@ PARAMETER: Edits = {
     "gen_service/decoding/sequence.py": [
         ("params.repetition_penalty\n", "params.repetition_penalty, params.seen_bonus\n")
     ],
-    "gen_service/decoding/penalties.py": [
+    "gen_service/decoding/logit_processors.py": [
         ("    repetition: float = 1.0\n", "    repetition: float = 1.0\n    seen: float = 0.0\n"),
         ("return self.presence != 0.0", "return self.seen != 0.0 or self.presence != 0.0"),
         ("self.presence * times", "(self.presence - self.seen) * times"),

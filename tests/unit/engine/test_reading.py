@@ -10,9 +10,9 @@ import torch
 from transformers import RepetitionPenaltyLogitsProcessor
 
 from ttmark.evaluation.language_model import CausalModel
-from ttmark.gen_service.decoding import text_logprobs
-from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding import logprobs as logprobs_module
 from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     ContextTooLong,
     Engine,
@@ -160,7 +160,7 @@ async def test_logits_that_are_not_finite_fail_the_reading_alone(
     def broken(logits: torch.Tensor, params: list[FilterParams]) -> list[None]:
         return [None] * len(params)
 
-    monkeypatch.setattr(text_logprobs, "filter_rows", broken)
+    monkeypatch.setattr(logprobs_module, "filter_rows", broken)
     with pytest.raises(SequenceFailed, match="not finite"):
         await engine.read(reading(50, filters=CHAT))
     monkeypatch.undo()
@@ -177,7 +177,7 @@ def test_a_text_without_a_token_that_the_model_speaks_of_is_no_request() -> None
 def test_a_logit_that_is_not_finite_anywhere_in_a_row_fails_a_plain_reading(spoilt: float) -> None:
     logits = torch.zeros(3, 10)
     logits[1, 7] = spoilt
-    logprobs = text_logprobs.TextLogprobs(ReadingRequest("id", (1,), (2, 3, 4), OPEN))
+    logprobs = logprobs_module.TextLogprobs(ReadingRequest("id", (1,), (2, 3, 4), OPEN))
     with pytest.raises(SequenceFailed, match="not finite"):
         logprobs.take(0, logits)
 
@@ -185,7 +185,7 @@ def test_a_logit_that_is_not_finite_anywhere_in_a_row_fails_a_plain_reading(spoi
 def test_what_is_too_unlikely_for_a_probability_has_a_log_probability() -> None:
     logits = torch.zeros(1, 4)
     logits[0, 1] = -2000.0
-    logprobs = text_logprobs.TextLogprobs(ReadingRequest("id", (3,), (1,), OPEN))
+    logprobs = logprobs_module.TextLogprobs(ReadingRequest("id", (3,), (1,), OPEN))
     logprobs.take(0, logits)
     assert logprobs.values[0] == pytest.approx(-2000 - np.log(3), abs=1e-9)
 
