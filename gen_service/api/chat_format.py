@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ttmark.gen_service.api.account import Answer, Outcome
 from ttmark.gen_service.api.format import ChoicesFormat
-from ttmark.gen_service.api.merge import IndexedDelta
-from ttmark.gen_service.api.outcome import Ending, Outcome
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.token_text import finite
 from ttmark.gen_service.api.tool_calls import Calls
@@ -36,19 +35,18 @@ class ChatFormat(ChoicesFormat):
         self._calls = [Calls(plan.tools) for _ in plan.requests] if plan.tools else None
         self._reasoning = ""  # of the delta at hand
 
-    def delta(self, indexed: IndexedDelta, ending: Ending | None) -> Iterator[bytes]:
+    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
         """A chunk, if there is anything to say; what may become a call is held back until it is seen."""
-        self._reasoning = indexed.reasoning
+        self._reasoning = delta.reasoning
         if self._calls is not None:
-            delta, calls = indexed.delta, self._calls[indexed.index]
-            text = calls.read(delta.text, final=delta.finish_reason is not None)
+            text = self._calls[delta.index].read(delta.text, final=delta.finish_reason is not None)
             # A piece of a call alone makes a chunk too.
-            indexed = replace(indexed, delta=replace(delta, text=text))
-        yield from super().delta(indexed, ending)
+            delta = replace(delta, text=text)
+        yield from super().delta(delta, answer)
 
-    def _says_something(self, index: int, delta: Delta) -> bool:
-        pending = self._calls is not None and self._calls[index].pending
-        return bool(pending or self._reasoning) or super()._says_something(index, delta)
+    def _says_something(self, delta: Delta) -> bool:
+        pending = self._calls is not None and self._calls[delta.index].pending
+        return bool(pending or delta.reasoning) or super()._says_something(delta)
 
     def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> ChatChunkChoice:
         calls = None

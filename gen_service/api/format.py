@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from ttmark.gen_service.api.account import Answer, Outcome
 from ttmark.gen_service.api.event_stream import DONE, event
-from ttmark.gen_service.api.merge import IndexedDelta
-from ttmark.gen_service.api.outcome import Ending, Outcome
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.http.error_format import openai_envelope
@@ -18,22 +17,22 @@ from ttmark.shared.schemas.error_bodies import ErrorEnvelope
 from ttmark.shared.schemas.sampling import Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
-Answer = TypeVar("Answer", bound=BaseModel)
+Body = TypeVar("Body", bound=BaseModel)
 
 
 class Format(Protocol):
     """The shape of one API's responses; events are bytes as they are sent."""
 
-    def whole(self, ending: Ending) -> BaseModel:
+    def whole(self, answer: Answer) -> BaseModel:
         """The response that is not streamed."""
 
     def opening(self) -> Iterator[bytes]:
         """Events before the first delta."""
 
-    def delta(self, indexed: IndexedDelta, ending: Ending | None) -> Iterator[bytes]:
-        """Events of a delta; with the last of all comes the ending."""
+    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
+        """Events of a delta; with the last of all comes the answer."""
 
-    def closing(self, ending: Ending) -> Iterator[bytes]:
+    def closing(self, answer: Answer) -> Iterator[bytes]:
         """Events after the last delta."""
 
     def failed(self, error: ServiceError) -> Iterator[bytes]:
@@ -65,32 +64,32 @@ class ChoicesFormat(ABC):
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob], /) -> BaseModel:
         """Log probabilities of the tokens that completion number `index` goes on with."""
 
-    def whole(self, ending: Ending) -> BaseModel:
+    def whole(self, answer: Answer) -> BaseModel:
         choices = [
             self._whole_choice(outcome, self._common(index, outcome, first=True))
-            for index, outcome in enumerate(ending.completions)
+            for index, outcome in enumerate(answer.completions)
         ]
-        return self._envelope(self.whole_schema, choices, ending.usage, ending.watermark)
+        return self._envelope(self.whole_schema, choices, answer.usage, answer.watermark)
 
     def opening(self) -> Iterator[bytes]:
         """Nothing: the first chunk is that of a delta."""
         yield from ()
 
-    def delta(self, indexed: IndexedDelta, ending: Ending | None) -> Iterator[bytes]:
+    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
         """A chunk, if there is anything to say."""
-        watermark = None if ending is None or self._plan.include_usage else ending.watermark
-        if watermark is None and not self._says_something(indexed.index, indexed.delta):
+        watermark = None if answer is None or self._plan.include_usage else answer.watermark
+        if watermark is None and not self._says_something(delta):
             return
-        first = indexed.index not in self._begun
-        self._begun.add(indexed.index)
-        common = self._common(indexed.index, indexed.delta, first=first)
-        common["watermarked"] = indexed.delta.watermarked if self._plan.show_blocks else None
-        yield self._chunk([self._choice(indexed.delta.text, common, first=first)], None, watermark)
+        first = delta.index not in self._begun
+        self._begun.add(delta.index)
+        common = self._common(delta.index, delta, first=first)
+        common["watermarked"] = delta.watermarked if self._plan.show_blocks else None
+        yield self._chunk([self._choice(delta.text, common, first=first)], None, watermark)
 
-    def closing(self, ending: Ending) -> Iterator[bytes]:
+    def closing(self, answer: Answer) -> Iterator[bytes]:
         """The token counts if asked for, and the end."""
         if self._plan.include_usage:
-            yield self._chunk([], ending.usage, ending.watermark)
+            yield self._chunk([], answer.usage, answer.watermark)
         yield DONE
 
     def failed(self, error: ServiceError) -> Iterator[bytes]:
@@ -112,11 +111,11 @@ class ChoicesFormat(ABC):
 
     def _envelope(
         self,
-        schema: type[Answer],
+        schema: type[Body],
         choices: Sequence[BaseModel],
         usage: Usage | None,
         watermark: WatermarkBlock | None,
-    ) -> Answer:
+    ) -> Body:
         fields: dict[str, Any] = {
             "id": self._plan.response_id,
             "created": self._created,
@@ -134,6 +133,6 @@ class ChoicesFormat(ABC):
         # Who asks for token counts gets null in the chunks before them, who does not gets no field.
         return event(chunk, without=() if self._plan.include_usage else ("usage",))
 
-    def _says_something(self, _: int, delta: Delta) -> bool:
+    def _says_something(self, delta: Delta) -> bool:
         token_ids = self._plan.return_token_ids and delta.token_ids
         return bool(delta.text or delta.finish_reason or delta.logprobs or token_ids)

@@ -78,11 +78,11 @@ def check_carried(options: WatermarkOptions | None, choice: MarkingChoice) -> No
 def usable_keys(tenant: str, backend: GenerationBackend, generator: Generator) -> list[UnlockedKey]:
     """The tenant's keys that new text of this model can be watermarked with."""
     fingerprint = generator.tokenizer.fingerprint
-    return [
-        key
-        for key in own_keys(backend.keys.for_tenant(tenant))
-        if key.primary is not None and key.profile.tokenizer_fingerprint == fingerprint
-    ]
+    return [key for key in own_keys(backend.keys.for_tenant(tenant)) if _is_usable(key, fingerprint)]
+
+
+def _is_usable(key: UnlockedKey, fingerprint: str) -> bool:
+    return key.primary is not None and key.profile.tokenizer_fingerprint == fingerprint
 
 
 def _named(key_id: str, caller: Principal, backend: GenerationBackend, generator: Generator) -> UnlockedKey:
@@ -106,6 +106,16 @@ def _implied(
     with_payload: bool, caller: Principal, backend: GenerationBackend, generator: Generator
 ) -> UnlockedKey:
     """The key of a request that names none: with a payload one that takes payloads, without it another."""
+    fingerprint = generator.tokenizer.fingerprint
+    for key_id in backend.default_keys:  # most requests need no look at the others
+        key = backend.keys.get(key_id)
+        if (
+            isinstance(key, UnlockedKey)
+            and key.tenant == caller.tenant
+            and _is_usable(key, fingerprint)
+            and key.profile.payloads == with_payload
+        ):
+            return key
     usable = usable_keys(caller.tenant, backend, generator)
     usable = [key for key in usable if key.profile.payloads == with_payload] or usable
     by_id = {key.key_id: key for key in usable}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ttmark.gen_service.api.merge import IndexedDelta
+from ttmark.gen_service.engine import Delta
 from ttmark.shared.labels import Label
 from ttmark.shared.schemas.watermark_block import LabelNote
 
@@ -32,20 +32,20 @@ class LabelRule:
         """Characters before a labelled text."""
         return len(self.label.characters) if self.label and self.label.place == "start" else 0
 
-    def put(self, indexed: IndexedDelta, sent: str) -> IndexedDelta:
+    def put(self, delta: Delta, sent: str) -> Delta:
         """A delta of a labelled completion with the label, where it begins or ends the text.
 
         Args:
             sent: the completion's text before this delta.
         """
-        delta, label = indexed.delta, self.label
+        label = self.label
         begins = bool(delta.text) and not sent
         ends = delta.finish_reason is not None and bool(delta.text or sent)
         if label is not None and label.place == "start" and begins:
-            return replace(indexed, delta=replace(delta, text=label.characters + delta.text))
+            return replace(delta, text=label.characters + delta.text)
         if label is not None and label.place == "end" and ends:
-            return replace(indexed, delta=replace(delta, text=delta.text + label.characters))
-        return indexed
+            return replace(delta, text=delta.text + label.characters)
+        return delta
 
     def aigc(self, response_id: str) -> dict[str, str] | None:
         """The metadata of a response, by the standard's names."""

@@ -1,13 +1,11 @@
 """Whether completions end in a signed manifest, and putting it there."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 
 from ttmark.gen_service.api.marking_choice import ManifestDemand
-from ttmark.gen_service.api.merge import IndexedDelta
-from ttmark.gen_service.api.outcome import Outcome
 from ttmark.shared.http.service_errors import BadRequest, NotReady
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkOptions
@@ -53,19 +51,16 @@ class ManifestRule:
             return None
         return "structured_output" if structured else "embedded"
 
-    async def end(self, indexed: IndexedDelta, outcome: Outcome, model: str) -> IndexedDelta:
-        """The last delta of a completion with its manifest, which `outcome` takes as well.
+    async def wrapper(self, text: str, model: str) -> str:
+        """The manifest that stands behind a completion's `text`; empty where there is none.
 
         Raises:
             NotReady: it cannot be signed any more; without it the text would not be what was asked for.
         """
-        if self.signer is None or not outcome.text:
-            return indexed
+        if self.signer is None or not text:
+            return ""
         try:
-            wrapper = await asyncio.to_thread(self.signer.wrapper, outcome.text, model=model)
+            return await asyncio.to_thread(self.signer.wrapper, text, model=model)
         except UnusableCredential as error:
             structlog.get_logger("ttmark.generation").error("manifest_not_signed", reason=str(error))
             raise NotReady("The manifest cannot be signed.", retry_after=60) from error
-        outcome.text += wrapper
-        outcome.manifest = True
-        return replace(indexed, delta=replace(indexed.delta, text=indexed.delta.text + wrapper))

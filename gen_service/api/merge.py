@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import cast
 
 from ttmark.gen_service.engine import Delta
@@ -11,26 +11,18 @@ from ttmark.gen_service.engine import Delta
 _EVENTS_AHEAD = 4
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedDelta:
-    """A delta of completion number `index`, and the `reasoning` that its text leaves out."""
-
-    index: int
-    delta: Delta
-    reasoning: str = ""
-
-
 class _End:
     """A completion is over."""
 
 
-Event = IndexedDelta | _End | Exception | None
+Event = Delta | _End | Exception | None
 
 
 async def merge(
     streams: Sequence[AsyncIterator[Delta]], *, idle_seconds: float
-) -> AsyncGenerator[IndexedDelta | None, None]:
-    """Deltas of all streams as they come, and None after each period of `idle_seconds` without any.
+) -> AsyncGenerator[Delta | None, None]:
+    """Deltas of all streams as they come, each with its stream's number, and None after each period of
+    `idle_seconds` without any.
 
     The first error of a stream ends all of them and is raised here; so does closing this generator.
     """
@@ -79,7 +71,7 @@ async def _pump(index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[E
         # The engine's streams are async generators: closing one frees its place in the batch at once.
         async with aclosing(cast(AsyncGenerator[Delta, None], stream)):
             async for delta in stream:
-                await queue.put(IndexedDelta(index, delta))
+                await queue.put(replace(delta, index=index) if index else delta)
     except Exception as error:
         await queue.put(error)
     else:

@@ -8,14 +8,13 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ttmark.gen_service.api.account import Accounting, Progress
+from ttmark.gen_service.api.account import Accounting, Answer, Step
 from ttmark.gen_service.api.answer_headers import stream_headers, whole_headers
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.event_stream import KEEP_ALIVE, EventStream
 from ttmark.gen_service.api.format import Format
 from ttmark.gen_service.api.merge import merge
 from ttmark.gen_service.api.observer import Observer
-from ttmark.gen_service.api.outcome import Ending
 from ttmark.gen_service.api.plan import Plan
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.disconnect import unless_disconnected
@@ -25,7 +24,7 @@ from ttmark.shared.schemas.sampling import SamplingFields
 Body = TypeVar("Body", bound=SamplingFields)
 MakePlan = Callable[[Body, Principal, GenerationBackend], Awaitable[Plan]]
 MakeFormat = Callable[[Plan, Body], Format]
-Steps = AsyncGenerator[Progress | None, None]
+Steps = AsyncGenerator[Step | None, None]
 
 
 class Pipeline:
@@ -68,30 +67,30 @@ class Pipeline:
             first = await unless_disconnected(request.receive, _next(steps))
             headers = stream_headers(plan.marking)
             return EventStream(_events(plan, form, first, steps), source=steps, headers=headers)
-        ending = await unless_disconnected(request.receive, _last(steps))
+        answer = await unless_disconnected(request.receive, _last(steps))
         return Response(
-            form.whole(ending).model_dump_json(),
-            headers=whole_headers(ending.watermark),
+            form.whole(answer).model_dump_json(),
+            headers=whole_headers(answer.watermark),
             media_type="application/json",
         )
 
 
-async def _next(steps: Steps) -> Progress | None:
+async def _next(steps: Steps) -> Step | None:
     return await anext(steps)
 
 
-async def _last(steps: Steps) -> Ending:
-    """The ending, once every completion has come to it."""
-    ending = None
+async def _last(steps: Steps) -> Answer:
+    """The answer, once every completion has ended."""
+    answer = None
     async with aclosing(steps):
         async for step in steps:
-            ending = step.ending if step else ending
-    return _known(ending)
+            answer = step[1] if step else answer
+    return _known(answer)
 
 
-async def _events(plan: Plan, form: Format, first: Progress | None, steps: Steps) -> AsyncGenerator[bytes]:
+async def _events(plan: Plan, form: Format, first: Step | None, steps: Steps) -> AsyncGenerator[bytes]:
     """The stream; what goes wrong after its beginning is an event of its own."""
-    ending = None
+    answer = None
     try:
         for data in form.opening():
             yield data
@@ -100,10 +99,10 @@ async def _events(plan: Plan, form: Format, first: Progress | None, steps: Steps
                 if step is None:
                     yield KEEP_ALIVE
                     continue
-                ending = step.ending
-                for data in form.delta(step.delta, ending):
+                delta, answer = step
+                for data in form.delta(delta, answer):
                     yield data
-        for data in form.closing(_known(ending)):
+        for data in form.closing(_known(answer)):
             yield data
     except ServiceError as error:
         for data in form.failed(error):
@@ -114,13 +113,13 @@ async def _events(plan: Plan, form: Format, first: Progress | None, steps: Steps
             yield data
 
 
-async def _resume(first: Progress | None, steps: Steps) -> Steps:
+async def _resume(first: Step | None, steps: Steps) -> Steps:
     yield first
     async for step in steps:
         yield step
 
 
-def _known(ending: Ending | None) -> Ending:
-    if ending is None:
+def _known(answer: Answer | None) -> Answer:
+    if answer is None:
         raise InternalError("The state of the watermark is unknown.")
-    return ending
+    return answer

@@ -6,7 +6,6 @@ from typing import Any
 from ttmark.gen_service.engine import SamplingParams
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.sampling import SamplingFields
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 
 _SEEDS = 2**63
 _SAME_NAME = ("presence_penalty", "frequency_penalty", "ignore_eos")
@@ -14,7 +13,7 @@ _SAME_NAME = ("presence_penalty", "frequency_penalty", "ignore_eos")
 
 def sampling_params(
     body: SamplingFields,
-    defaults: SamplingDefaults,
+    resolved: Mapping[str, Any],
     *,
     max_tokens: int,
     logprobs: int | None,
@@ -22,9 +21,10 @@ def sampling_params(
     ends: Collection[int] = (),
     bad_words: tuple[tuple[int, ...], ...] = (),
 ) -> SamplingParams:
-    """Sampling parameters of the first completion; fields that are null keep the defaults.
+    """Sampling parameters of the first completion.
 
     Args:
+        resolved: what `SamplingDefaults.under` makes of the body.
         ends: tokens that end a text of the model.
         bad_words: the request's, as token ids.
 
@@ -46,7 +46,7 @@ def sampling_params(
             bad_words=bad_words,
             seed=None if body.seed is None else body.seed % _SEEDS,
             logit_bias=_logit_bias(body.logit_bias or {}, vocab_size),
-            **defaults.under(body),
+            **resolved,
             **given,
         )
     except ValueError as error:

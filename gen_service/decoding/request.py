@@ -199,6 +199,8 @@ class Delta:
         finish_reason: set in the last piece only, as `report` is.
         reused_tokens: prompt tokens that an engine found in its cache; in the last piece. It tells of what
             was asked before, not of the completion, so equal completions may differ in it.
+        index: the number of the completion in its answer; an engine leaves it at 0.
+        reasoning: what the `text` of an answer leaves out; an engine tells no reasoning from text.
     """
 
     token_ids: tuple[int, ...]
@@ -208,6 +210,8 @@ class Delta:
     report: MarkReport | None = None
     watermarked: bool = False
     reused_tokens: int = field(default=0, compare=False)
+    index: int = 0
+    reasoning: str = ""
 
 
 def _require(condition: bool, message: str) -> None:
