@@ -9,9 +9,8 @@ import structlog
 from starlette.requests import Request
 
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.labels import LabelRule
-from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import ReasoningReader
 from ttmark.gen_service.api.receipt import ReceiptRule, scored
 from ttmark.gen_service.api.watermark_block import watermark_block

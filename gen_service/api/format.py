@@ -1,21 +1,51 @@
-"""What a response looks like: one per API, and what the two that answer with choices have in common."""
+"""What responses look like: events, and the answers with choices of two APIs."""
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer, Outcome
-from ttmark.gen_service.api.event_stream import DONE, event
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.token_text import finite, text_offsets
+from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.http.error_format import openai_envelope
 from ttmark.shared.http.service_errors import ServiceError
+from ttmark.shared.schemas.chat import (
+    AssistantMessage,
+    ChatChoice,
+    ChatChunk,
+    ChatChunkChoice,
+    ChatDelta,
+    ChatLogprobs,
+    ChatRequest,
+    ChatResponse,
+    ChatTokenLogprob,
+    ChatTopLogprob,
+)
+from ttmark.shared.schemas.completions import (
+    CompletionChoice,
+    CompletionLogprobs,
+    CompletionRequest,
+    CompletionResponse,
+)
 from ttmark.shared.schemas.error_bodies import ErrorEnvelope
 from ttmark.shared.schemas.sampling import Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
+
+DONE = b"data: [DONE]\n\n"
+
+
+def event(data: BaseModel, *, name: str = "", without: Collection[str] = ()) -> bytes:
+    """One event, of the type `name` if there is one; fields in `without` are left out of its data."""
+    head = b"event: " + name.encode() + b"\n" if name else b""
+    return head + b"data: " + data.model_dump_json(exclude=set(without)).encode() + b"\n\n"
+
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -136,3 +166,105 @@ class ChoicesFormat(ABC):
     def _says_something(self, delta: Delta) -> bool:
         token_ids = self._plan.return_token_ids and delta.token_ids
         return bool(delta.text or delta.finish_reason or delta.logprobs or token_ids)
+
+
+class CompletionFormat(ChoicesFormat):
+    """Writes one response; `echo` puts the prompt in front of each completion."""
+
+    whole_schema = CompletionResponse
+    chunk_schema = CompletionResponse
+
+    def __init__(self, plan: Plan, body: CompletionRequest) -> None:
+        super().__init__(plan)
+        self._echo = bool(body.echo)
+        self._offsets = Counter(dict.fromkeys(range(len(plan.requests)), plan.text_start))
+
+    def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> CompletionChoice:
+        echoed = self._plan.prompt_of(common["index"]).text if first and self._echo else ""
+        return CompletionChoice(text=echoed + text, **common)
+
+    def _logprobs(self, index: int, entries: Sequence[TokenLogprob]) -> CompletionLogprobs:
+        texts = [self._tokens.text(entry.token_id) for entry in entries]
+        offset = self._offsets[index]
+        self._offsets[index] += sum(map(len, texts))
+        return CompletionLogprobs(
+            tokens=texts,
+            token_logprobs=[finite(entry.logprob) for entry in entries],
+            top_logprobs=[self._top(entry) for entry in entries],
+            text_offset=text_offsets(texts, offset),
+        )
+
+    def _top(self, entry: TokenLogprob) -> dict[str, float]:
+        # The emitted token comes last so that its own value stands where two tokens read the same.
+        candidates = [*reversed(entry.top), (entry.token_id, entry.logprob)]
+        return {self._tokens.text(token_id): finite(logprob) for token_id, logprob in candidates}
+
+
+class ChatFormat(ChoicesFormat):
+    """Writes one response; the first chunk of each message names the role."""
+
+    whole_schema = ChatResponse
+    chunk_schema = ChatChunk
+
+    def __init__(self, plan: Plan, _: ChatRequest) -> None:
+        super().__init__(plan)
+        self._calls = [Calls(plan.tools) for _ in plan.requests] if plan.tools else None
+        self._reasoning = ""  # of the delta at hand
+
+    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
+        """A chunk, if there is anything to say; what may become a call is held back until it is seen."""
+        self._reasoning = delta.reasoning
+        if self._calls is not None:
+            text = self._calls[delta.index].read(delta.text, final=delta.finish_reason is not None)
+            # A piece of a call alone makes a chunk too.
+            delta = replace(delta, text=text)
+        yield from super().delta(delta, answer)
+
+    def _says_something(self, delta: Delta) -> bool:
+        pending = self._calls is not None and self._calls[delta.index].pending
+        return bool(pending or delta.reasoning) or super()._says_something(delta)
+
+    def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> ChatChunkChoice:
+        calls = None
+        if self._calls is not None:
+            read = self._calls[common["index"]]
+            calls = read.take() or None
+            common["finish_reason"] = read.finish_reason(common["finish_reason"])
+        reasoning = self._reasoning or None
+        content = text if text or (first and not calls and not reasoning) else None
+        delta = ChatDelta(
+            role="assistant" if first else None,
+            reasoning_content=reasoning,
+            content=content,
+            tool_calls=calls,
+        )
+        return ChatChunkChoice(delta=delta, **common)
+
+    def _whole_choice(self, outcome: Outcome, common: dict[str, Any]) -> ChatChoice:
+        words, calls = outcome.text, None
+        if self._calls is not None:
+            read = self._calls[common["index"]]
+            words, calls = read.read(outcome.text, final=True), read.made or None
+            common["finish_reason"] = read.finish_reason(common["finish_reason"])
+        reasoning = outcome.reasoning or None
+        message = AssistantMessage(
+            reasoning_content=reasoning,
+            content=words if words or not (calls or reasoning) else None,
+            tool_calls=calls,
+        )
+        return ChatChoice(message=message, **common)
+
+    def _logprobs(self, _: int, entries: Sequence[TokenLogprob]) -> ChatLogprobs:
+        return ChatLogprobs(
+            content=[
+                ChatTokenLogprob(
+                    **self._token(entry.token_id, entry.logprob),
+                    top_logprobs=[ChatTopLogprob(**self._token(*each)) for each in entry.top],
+                )
+                for entry in entries
+            ]
+        )
+
+    def _token(self, token_id: int, logprob: float) -> dict[str, Any]:
+        text, utf8 = self._tokens.text(token_id), self._tokens.utf8(token_id)
+        return {"token": text, "logprob": finite(logprob), "bytes": utf8}

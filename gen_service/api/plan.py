@@ -6,16 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.bad_words import bad_word_ids
-from ttmark.gen_service.api.key_pool import markings
-from ttmark.gen_service.api.key_selection import check_carried, choose_marking
-from ttmark.gen_service.api.marking_choice import MarkingChoice
-from ttmark.gen_service.api.marking_policy import Traffic
+from ttmark.gen_service.api.key_selection import check_carried, choose_marking, markings
+from ttmark.gen_service.api.marking_policy import MarkingChoice, Traffic
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
 from ttmark.gen_service.api.reasoning import Reasoning
-from ttmark.gen_service.api.response_grammar import response_grammar
-from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
-from ttmark.gen_service.api.structured_outputs import asked_form
+from ttmark.gen_service.api.sampling import bad_word_ids, sampling_params, seed_of_choice
+from ttmark.gen_service.api.structured_outputs import asked_form, response_grammar
 from ttmark.gen_service.api.tools import ToolUse, tool_use
 from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.engine import GenerationRequest

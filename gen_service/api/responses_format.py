@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ttmark.gen_service.api.account import Answer
-from ttmark.gen_service.api.event_stream import event
+from ttmark.gen_service.api.format import event
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, FinishReason

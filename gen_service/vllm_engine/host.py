@@ -21,11 +21,10 @@ from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, 
 from ttmark.gen_service.engine.places import DrainRate, check_place, reading_places
 from ttmark.gen_service.engine.stream import Outbox
 from ttmark.gen_service.vllm_engine.job import Job
-from ttmark.gen_service.vllm_engine.levels import Levels
 from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport
 from ttmark.gen_service.vllm_engine.salts import Salts
-from ttmark.gen_service.vllm_engine.start import start_vllm
+from ttmark.gen_service.vllm_engine.start import Levels, start_vllm
 from ttmark.gen_service.vllm_engine.ticket import Opening
 
 _LAST_PIECE_SECONDS = 10.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.gen_service.api.merge import merge
+from ttmark.gen_service.api.pipeline import merge
 from ttmark.gen_service.engine import Delta
 
 
