@@ -108,7 +108,10 @@ class CacheRows(Generic[J]):
         """Gives a sequence `wanted` rows, if no others hold them, and what is known of its beginning."""
         if self.available < wanted:
             return False
-        source = self._source(sequence)
+        own = b"" if self._cuts is None else self._cuts.trace(sequence, sequence.token_count)
+        source = self._source(sequence, own)
+        if source is not None and source.prefix is not None:
+            self._prefixes.touch(source.prefix)
         extent = self._taken_over(source, wanted) if source else None
         reused = source.length if source and extent else 0
         if extent is None:
@@ -116,7 +119,7 @@ class CacheRows(Generic[J]):
             extent = self._fit(wanted) or self._fit_compacted(wanted)
             if source and extent:
                 reused = self._copy(source, extent, compacted=len(self.moves) > moves)
-        self._prompts.setdefault(sequence, b"")
+        self._prompts[sequence] = trace_part(own, sequence.prompt_length)
         sequence.extent = extent
         sequence.cached = reused
         if sequence.reused is None:
@@ -164,23 +167,19 @@ class CacheRows(Generic[J]):
         for free in self._prefixes.drop_tenant(tenant):
             self._allocator.give_back(free)
 
-    def _source(self, sequence: J) -> "_Source[J] | None":
-        """The longest beginning of a sequence that its tenant's prefixes or running prompts have."""
+    def _source(self, sequence: J, own: bytes) -> "_Source[J] | None":
+        """The longest beginning of a sequence, whose trace is `own`, among its tenant's prefixes and prompts."""
         if self._cuts is None:
             return None
-        own = self._cuts.trace(sequence, sequence.token_count)
         best: J | None = None
         prefix, most = self._prefixes.longest(sequence.tenant, own)
         for holder, prompt in self._prompts.items():
             if holder.tenant == sequence.tenant:
                 shared = common_tokens(own, prompt, most, at_most=holder.cached)
                 best, most = (holder, shared) if shared else (best, most)
-        self._prompts[sequence] = trace_part(own, sequence.prompt_length)
         length = self._cuts.before(sequence, min(most, sequence.most_reused))
         if not length:
             return None
-        if best is None and prefix is not None:
-            self._prefixes.touch(prefix)
         return _Source(length, prefix if best is None else None, best)
 
     def _taken_over(self, source: "_Source[J]", wanted: int) -> Extent | None:

@@ -1,4 +1,4 @@
-"""Our part of vLLM's configuration, which every worker gets with it."""
+"""Our part of vLLM's configuration, which every worker gets with it, and ends by."""
 
 import os
 import select

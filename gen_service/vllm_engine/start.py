@@ -1,4 +1,4 @@
-"""Starts vLLM's processes, and keeps Ctrl-C from them."""
+"""Starts vLLM's processes, keeps Ctrl-C from them, and hears of their cache."""
 
 import signal
 from multiprocessing import resource_tracker
