@@ -168,7 +168,7 @@ class CacheRows(Generic[J]):
             self._allocator.give_back(free)
 
     def _source(self, sequence: J, own: bytes) -> "_Source[J] | None":
-        """The longest beginning of a sequence, whose trace is `own`, among its tenant's prefixes and prompts."""
+        """The longest beginning of a sequence, by its trace `own`, that is cached for its tenant."""
         if self._cuts is None:
             return None
         best: J | None = None
