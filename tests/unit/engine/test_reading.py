@@ -22,7 +22,7 @@ from ttmark.gen_service.engine import (
     ReadingRequest,
     SamplingParams,
     SequenceFailed,
-    text_reading,
+    cached_sequence,
 )
 from ttmark.shared.watermark.likelihood.mixtures import load_mixtures
 
@@ -82,7 +82,7 @@ async def test_classes_of_blocks_are_equal_in_chunks_and_in_one_pass(
 ) -> None:
     mixtures, request = load_mixtures(1), reading(200, 20, FilterParams(1.0, 50))
     in_chunks = mixtures.classes(await engine.read(request)).tolist()
-    monkeypatch.setattr(text_reading, "ROWS", 256)
+    monkeypatch.setattr(cached_sequence, "ROWS", 256)
     assert mixtures.classes(await engine.read(request)).tolist() == in_chunks
     assert len(set(in_chunks)) > 2
 
@@ -91,16 +91,16 @@ async def test_no_pass_holds_the_logits_of_more_rows_than_a_chunk(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[int] = []
-    take = text_reading.TextReading.take
+    take = cached_sequence.TextReading.take
 
-    def counted(self: text_reading.TextReading, logits: torch.Tensor) -> object:
+    def counted(self: cached_sequence.TextReading, logits: torch.Tensor) -> object:
         rows.append(len(logits))
         return take(self, logits)
 
-    monkeypatch.setattr(text_reading.TextReading, "take", counted)
+    monkeypatch.setattr(cached_sequence.TextReading, "take", counted)
     await engine.read(reading(150, 90))
-    assert max(rows) <= text_reading.ROWS
-    assert sum(rows) < 150 + text_reading.ROWS
+    assert max(rows) <= cached_sequence.ROWS
+    assert sum(rows) < 150 + cached_sequence.ROWS
 
 
 async def test_what_stands_before_a_text_may_come_from_the_cache_and_the_text_may_not(
