@@ -24,108 +24,7 @@ from ttmark.shared.http.service_errors import InternalError, PolicyDenied, Servi
 from ttmark.shared.schemas.sampling import SamplingFields
 
 _EVENTS_AHEAD = 4
-
-
-class _End:
-    """A completion is over."""
-
-
-Event = Delta | _End | Exception | None
-
-
-async def merge(
-    streams: Sequence[AsyncIterator[Delta]], *, idle_seconds: float
-) -> AsyncGenerator[Delta | None, None]:
-    """Deltas of all streams as they come, each with its stream's number, and None after each period of
-    `idle_seconds` without any.
-
-    The first error of a stream ends all of them and is raised here; so does closing this generator.
-    """
-    queue: asyncio.Queue[Event] = asyncio.Queue(_EVENTS_AHEAD * len(streams))
-    tasks = [asyncio.create_task(_pump(index, stream, queue)) for index, stream in enumerate(streams)]
-    clock = _IdleClock(queue, idle_seconds)
-    running = len(tasks)
-    try:
-        while running:
-            event = await queue.get()
-            clock.idle = False
-            if isinstance(event, Exception):
-                raise event
-            if isinstance(event, _End):
-                running -= 1
-            else:
-                yield event
-    finally:
-        clock.stop()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class _IdleClock:
-    """Puts None into a queue after a period without events; one timer per period, not one per event."""
-
-    def __init__(self, queue: asyncio.Queue[Event], seconds: float) -> None:
-        self.idle = True
-        self._queue = queue
-        self._seconds = seconds
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._tick)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _tick(self) -> None:
-        if self.idle and self._queue.empty():
-            self._queue.put_nowait(None)
-        self.idle = True
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._tick)
-
-
-async def _pump(index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[Event]) -> None:
-    try:
-        # The engine's streams are async generators: closing one frees its place in the batch at once.
-        async with aclosing(cast(AsyncGenerator[Delta, None], stream)):
-            async for delta in stream:
-                await queue.put(replace(delta, index=index) if index else delta)
-    except Exception as error:
-        await queue.put(error)
-    else:
-        await queue.put(_End())
-
-
 KEEP_ALIVE = b": keep-alive\n\n"
-
-
-class EventStream(StreamingResponse):
-    """Sends the events of `content` until they end or the client goes; `source` is closed in any case.
-
-    Args:
-        content: events as bytes.
-        source: what `content` reads from and may not have begun to read when the client goes.
-        headers: of the answer.
-    """
-
-    media_type = "text/event-stream"
-
-    def __init__(
-        self,
-        content: AsyncGenerator[bytes, None],
-        source: AsyncGenerator[Any, None],
-        headers: Mapping[str, str],
-    ) -> None:
-        # Proxies that buffer would turn the stream into one late answer.
-        unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        super().__init__(content, headers={**unbuffered, **headers})
-        self._content = content
-        self._source = source
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            await self._content.aclose()
-            await self._source.aclose()
-
 
 Body = TypeVar("Body", bound=SamplingFields)
 MakePlan = Callable[[Body, Principal, GenerationBackend], Awaitable[Plan]]
@@ -229,3 +128,101 @@ def _known(answer: Answer | None) -> Answer:
     if answer is None:
         raise InternalError("The state of the watermark is unknown.")
     return answer
+
+
+class EventStream(StreamingResponse):
+    """Sends the events of `content` until they end or the client goes; `source` is closed in any case.
+
+    Args:
+        content: events as bytes.
+        source: what `content` reads from and may not have begun to read when the client goes.
+        headers: of the answer.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        content: AsyncGenerator[bytes, None],
+        source: AsyncGenerator[Any, None],
+        headers: Mapping[str, str],
+    ) -> None:
+        # Proxies that buffer would turn the stream into one late answer.
+        unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(content, headers={**unbuffered, **headers})
+        self._content = content
+        self._source = source
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._content.aclose()
+            await self._source.aclose()
+
+
+class _End:
+    """A completion is over."""
+
+
+Event = Delta | _End | Exception | None
+
+
+async def merge(
+    streams: Sequence[AsyncIterator[Delta]], *, idle_seconds: float
+) -> AsyncGenerator[Delta | None, None]:
+    """Deltas of all streams as they come, each with its stream's number, and None after each period of
+    `idle_seconds` without any.
+
+    The first error of a stream ends all of them and is raised here; so does closing this generator.
+    """
+    queue: asyncio.Queue[Event] = asyncio.Queue(_EVENTS_AHEAD * len(streams))
+    tasks = [asyncio.create_task(_pump(index, stream, queue)) for index, stream in enumerate(streams)]
+    clock = _IdleClock(queue, idle_seconds)
+    running = len(tasks)
+    try:
+        while running:
+            event = await queue.get()
+            clock.idle = False
+            if isinstance(event, Exception):
+                raise event
+            if isinstance(event, _End):
+                running -= 1
+            else:
+                yield event
+    finally:
+        clock.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _IdleClock:
+    """Puts None into a queue after a period without events; one timer per period, not one per event."""
+
+    def __init__(self, queue: asyncio.Queue[Event], seconds: float) -> None:
+        self.idle = True
+        self._queue = queue
+        self._seconds = seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._tick)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _tick(self) -> None:
+        if self.idle and self._queue.empty():
+            self._queue.put_nowait(None)
+        self.idle = True
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._tick)
+
+
+async def _pump(index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[Event]) -> None:
+    try:
+        # The engine's streams are async generators: closing one frees its place in the batch at once.
+        async with aclosing(cast(AsyncGenerator[Delta, None], stream)):
+            async for delta in stream:
+                await queue.put(replace(delta, index=index) if index else delta)
+    except Exception as error:
+        await queue.put(error)
+    else:
+        await queue.put(_End())
