@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
 from ttmark.evaluation.cells import Cell, SamplingSetting
-from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.penalties import LogitAdjustments, TokenCounts
-from ttmark.gen_service.decoding.support import Support
+from ttmark.gen_service.decoding.logit_processors import LogitAdjustments, TokenCounts
+from ttmark.gen_service.decoding.support import FilterParams, Support
 from ttmark.shared.watermark import key_lanes
 
 _ROWS = 64  # of logits in double precision at once

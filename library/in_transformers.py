@@ -10,8 +10,7 @@ from transformers import DynamicCache
 
 from ttmark.gen_service.decoding.block import TandemBlock
 from ttmark.gen_service.decoding.decoder import Decoder
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest
+from ttmark.gen_service.decoding.request import Delta, GenerationRequest, SequenceFailed
 from ttmark.gen_service.decoding.sequence import Sequence as Completion
 from ttmark.shared.tokenization import TextTokenizer
 

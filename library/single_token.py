@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
-from ttmark.gen_service.decoding.filter_params import WINDOW, FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import Support
+from ttmark.gen_service.decoding.support import WINDOW, FilterParams, Support
 from ttmark.library.key import Key
 from ttmark.library.requests import OPENING_BITS
 from ttmark.library.tokenizer import text_tokenizer

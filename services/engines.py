@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.backend import Generator
 from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.extras import require

@@ -15,7 +15,7 @@ from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 if TYPE_CHECKING:
     from ttmark.detect_service.extraction import ExtractionWorkers
     from ttmark.detect_service.manifests.examiner import ManifestExaminer
-    from ttmark.gen_service.api.manifests import ManifestRule
+    from ttmark.gen_service.api.provenance import ManifestRule
 
 _OTHERS_MAY_WRITE = 0o022
 _CERTIFICATE, _KEY, _TRUST = "TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE", "TTMARK_C2PA_TRUST_FILE"
@@ -48,7 +48,7 @@ class SigningSettings(Settings):
             StartupError: a file is missing, cannot be read, or others may write it; the two cannot sign; the
                 extra is not installed.
         """
-        from ttmark.gen_service.api.manifests import ManifestRule  # the settings load without the service
+        from ttmark.gen_service.api.provenance import ManifestRule  # the settings load without the service
 
         chain, key = self.c2pa_cert_file, self.c2pa_key_file
         if chain is None and key is None:

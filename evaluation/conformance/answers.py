@@ -8,8 +8,8 @@ from ttmark.evaluation.cells import Cell, sampling_seed
 from ttmark.evaluation.conformance.plan import prompt_of
 from ttmark.evaluation.run import Completion, OnText
 from ttmark.gen_service.api.backend import ServedModel
-from ttmark.gen_service.api.key_pool import markings
-from ttmark.gen_service.api.marking_choice import MarkingChoice
+from ttmark.gen_service.api.key_selection import markings
+from ttmark.gen_service.api.marking_policy import MarkingChoice
 from ttmark.gen_service.api.prompts import chat_prompt, plain_prompt
 from ttmark.gen_service.engine import GenerationRequest, Marking, SamplingParams
 from ttmark.shared.keys.unlocked import UnlockedKey

@@ -1,38 +1,73 @@
 """What a request is granted, uses and leaves behind: allowance, metrics, audit trail, log."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 from starlette.requests import Request
 
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.labels import LabelRule
-from ttmark.gen_service.api.manifests import ManifestRule
-from ttmark.gen_service.api.merge import IndexedDelta
-from ttmark.gen_service.api.outcome import Ending, Outcomes
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import ReasoningReader
 from ttmark.gen_service.api.receipt import ReceiptRule, scored
 from ttmark.gen_service.api.watermark_block import watermark_block
+from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.request_id import request_id
-from ttmark.shared.http.service_errors import PolicyDenied
+from ttmark.shared.http.service_errors import InternalError, PolicyDenied
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.limits.rate_limit import NOTHING, Grant
 from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
-from ttmark.shared.schemas.watermark_block import ManifestNote
+from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock
 from ttmark.shared.vault.audit import AuditEvent, AuditSink
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """A delta that has been counted; the last of all comes with the ending of the response."""
+@dataclass(slots=True)
+class Outcome:
+    """One completion as far as it has come.
 
-    delta: IndexedDelta
-    ending: Ending | None
+    Attributes:
+        text: the answer, without reasoning.
+        manifest: whether its text ends in a signed manifest.
+        log10_p: its exact p-value, once it has ended; None where it was not to be marked.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    reasoning_tokens: int = 0
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    finish_reason: FinishReason | None = None
+    report: MarkReport | None = None
+    reused_tokens: int = 0
+    manifest: bool = False
+    log10_p: float | None = None
+
+    def add(self, delta: Delta) -> None:
+        """Goes on by a delta."""
+        self.text += delta.text
+        self.reasoning += delta.reasoning
+        self.token_ids += delta.token_ids
+        self.logprobs += delta.logprobs or ()
+        self.finish_reason = delta.finish_reason
+        self.report = delta.report
+        self.reused_tokens = delta.reused_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All of a response, once its last completion has ended."""
+
+    completions: Sequence[Outcome]
+    usage: Usage
+    watermark: WatermarkBlock
+
+
+Step = tuple[Delta, Answer | None]
+"""A delta that has been counted; the last of all comes with the answer."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +116,7 @@ class Account:
     def __init__(
         self, books: Accounting, plan: Plan, caller: Principal, use: AuditEvent, grant: Grant
     ) -> None:
-        self._outcomes = Outcomes(len(plan.requests))
+        self._outcomes = [Outcome() for _ in plan.requests]
         self._readers = [ReasoningReader(plan.reasoning) for _ in plan.requests] if plan.reasoning else []
         self._books = books
         self._plan = plan
@@ -89,9 +124,7 @@ class Account:
         self._use = use
         self._grant = grant
 
-    async def follow(
-        self, deltas: AsyncGenerator[IndexedDelta | None, None]
-    ) -> AsyncGenerator[Progress | None, None]:
+    async def follow(self, deltas: AsyncGenerator[Delta | None, None]) -> AsyncGenerator[Step | None, None]:
         """Counts deltas as they pass, None for a period of silence; settles however they end.
 
         Raises:
@@ -99,22 +132,23 @@ class Account:
         """
         try:
             async with aclosing(deltas):
-                async for indexed in deltas:
-                    if indexed is None:
+                async for delta in deltas:
+                    if delta is None:
                         yield None
                         continue
-                    indexed = self._labelled(self._split(indexed))
-                    self._outcomes.add(indexed)
-                    if indexed.delta.finish_reason:
-                        await self._score(indexed.index)
-                        indexed = await self._signed(indexed)
-                    yield Progress(indexed, self._end() if self._outcomes.finished else None)
+                    delta = self._labelled(self._split(delta))
+                    self._outcomes[delta.index].add(delta)
+                    if delta.finish_reason:
+                        await self._score(delta.index)
+                        delta = await self._signed(delta)
+                    ended = all(outcome.finish_reason for outcome in self._outcomes)
+                    yield delta, self._answer() if ended else None
         finally:
-            self._settle(self._outcomes.completion_tokens)
+            self._settle()
 
     async def _score(self, index: int) -> None:
         """How detectable a completion that has ended is."""
-        outcome, books = self._outcomes.completions[index], self._books
+        outcome, books = self._outcomes[index], self._books
         tokenizer = self._plan.model.generator.tokenizer
         outcome.log10_p = await scored(self._plan.requests[index], outcome.text, tokenizer)
         if self._readers:
@@ -123,40 +157,45 @@ class Account:
         word, tokens = books.receipts.word(outcome.log10_p), len(outcome.token_ids) - outcome.reasoning_tokens
         books.metrics.receipt(self._plan.model_id, tokens, word, outcome.log10_p)
 
-    def _split(self, indexed: IndexedDelta) -> IndexedDelta:
+    def _split(self, delta: Delta) -> Delta:
         """A delta with its reasoning apart: labels, manifests and receipts are of the answer alone."""
         if not self._readers:
-            return indexed
-        delta = indexed.delta
+            return delta
         final = delta.finish_reason is not None
-        reasoning, text = self._readers[indexed.index].read(delta.text, final=final)
-        return IndexedDelta(indexed.index, replace(delta, text=text), reasoning)
+        reasoning, text = self._readers[delta.index].read(delta.text, final=final)
+        return replace(delta, text=text, reasoning=reasoning)
 
-    def _labelled(self, indexed: IndexedDelta) -> IndexedDelta:
+    def _labelled(self, delta: Delta) -> Delta:
         """A delta as it is sent, with the visible label where that begins or ends the text."""
         if self._plan.label in (None, "structured_output"):
-            return indexed
-        return self._books.labels.put(indexed, self._outcomes.completions[indexed.index].text)
+            return delta
+        return self._books.labels.put(delta, self._outcomes[delta.index].text)
 
-    async def _signed(self, last: IndexedDelta) -> IndexedDelta:
+    async def _signed(self, last: Delta) -> Delta:
         """The last delta of a completion, with a manifest where there is to be one."""
         if self._plan.manifest != "embedded":
             return last
-        outcome = self._outcomes.completions[last.index]
-        return await self._books.manifests.end(last, outcome, self._plan.model_id)
+        outcome = self._outcomes[last.index]
+        wrapper = await self._books.manifests.wrapper(outcome.text, self._plan.model_id)
+        outcome.manifest = bool(wrapper)
+        outcome.text += wrapper
+        return replace(last, text=last.text + wrapper)
 
     def _manifest(self) -> ManifestNote | None:
-        lacking = any(not outcome.manifest for outcome in self._outcomes.completions)
+        lacking = any(not outcome.manifest for outcome in self._outcomes)
         return "no_text" if self._plan.manifest == "embedded" and lacking else self._plan.manifest
 
-    def _end(self) -> Ending:
-        plan, tokens = self._plan, self._outcomes.completion_tokens
+    def _answer(self) -> Answer:
+        plan, tokens, outcomes = self._plan, self._completion_tokens, self._outcomes
         receipts = self._books.receipts.receipts(
-            [outcome.log10_p for outcome in self._outcomes.completions],
+            [outcome.log10_p for outcome in outcomes],
             self._caller,
             dictated=any(request.grammar is not None for request in plan.requests),
         )
-        block = watermark_block(plan.marking, self._outcomes.reports, receipts).model_copy(
+        reports = [outcome.report for outcome in outcomes if outcome.report is not None]
+        if len(reports) != len(outcomes):
+            raise InternalError("The state of the watermark is unknown.")
+        block = watermark_block(plan.marking, reports, receipts).model_copy(
             update={
                 "manifest": self._manifest(),
                 "label": plan.label,
@@ -173,25 +212,29 @@ class Account:
             completion_tokens=tokens,
             **block.model_dump(exclude={"blocks", "log10_p", "choices"}),
         )
+        reasoning_tokens = sum(outcome.reasoning_tokens for outcome in outcomes)
         usage = Usage(
             prompt_tokens=plan.prompt_tokens,
             completion_tokens=tokens,
             total_tokens=plan.prompt_tokens + tokens,
             prompt_tokens_details=PromptTokensDetails(cached_tokens=self._cached_tokens()),
-            completion_tokens_details=CompletionTokensDetails(
-                reasoning_tokens=self._outcomes.reasoning_tokens
-            ),
+            completion_tokens_details=CompletionTokensDetails(reasoning_tokens=reasoning_tokens),
         )
-        return Ending(self._outcomes.completions, usage, block)
+        return Answer(outcomes, usage, block)
+
+    @property
+    def _completion_tokens(self) -> int:
+        """Tokens generated so far."""
+        return sum(len(outcome.token_ids) for outcome in self._outcomes)
 
     def _cached_tokens(self) -> int:
         """Prompt tokens that no completion computed; each prompt counts once."""
-        reused = [outcome.reused_tokens for outcome in self._outcomes.completions]
+        reused = [outcome.reused_tokens for outcome in self._outcomes]
         choices = self._plan.choices_per_prompt
         return sum(min(reused[first : first + choices]) for first in range(0, len(reused), choices))
 
-    def _settle(self, tokens: int) -> None:
-        plan, allowance = self._plan, self._books.allowance
+    def _settle(self) -> None:
+        plan, allowance, tokens = self._plan, self._books.allowance, self._completion_tokens
         if allowance is not None:
             allowance.settle(self._grant, used=plan.prompt_tokens + tokens)
         self._books.audit(replace(self._use, action="key.generated", tokens=tokens))

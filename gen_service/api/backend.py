@@ -1,23 +1,84 @@
 """What the routes work with; built by the composition root."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
-from ttmark.gen_service.api.generator import Generator
-from ttmark.gen_service.api.labels import LabelRule
-from ttmark.gen_service.api.manifests import ManifestRule
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
+from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule, ReasoningTags, tags_of
 from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.api.token_text import TokenText
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
+from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound
 from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.tokenization import TextTokenizer
+
+
+class Generator(Protocol):
+    """A model that continues prompts; `ttmark.gen_service.engine.Engine` is one."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are taken."""
+
+    @property
+    def alive(self) -> bool:
+        """False once no request will ever be taken again, although nobody stopped it."""
+
+    @property
+    def model_id(self) -> str:
+        """Name under which the model is served."""
+
+    @property
+    def context_length(self) -> int:
+        """Most tokens of prompt and completion together."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids."""
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """The model's tokenizer."""
+
+    @property
+    def eos_token_ids(self) -> Collection[int]:
+        """Tokens that end a completion."""
+
+    @property
+    def start_token_id(self) -> int | None:
+        """What stands before a text that is read without a prompt; None where the model has no such token."""
+
+    def check_queue(self, tenant: str) -> None:
+        """Cheaply, whether `generate` would refuse a tenant's request for want of a place.
+
+        Raises:
+            Overloaded: it would.
+        """
+
+    async def read(self, request: ReadingRequest) -> NDArray[np.float64]:
+        """Log-probabilities (nats) of a text's tokens after those before them [tokens]; cancelling ends it.
+
+        Raises:
+            Overloaded, Draining, ContextTooLong, OutOfTime, SequenceFailed, EngineDied: as `generate`.
+        """
+
+    def generate(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        """Pieces of one completion, the last with `finish_reason` and `report`; closing it cancels.
+
+        Raises:
+            Overloaded, Draining, ContextTooLong, OutOfTime, SequenceFailed, EngineDied: see
+                `ttmark.gen_service.engine.errors`.
+        """
 
 
 class KeyProvider(Protocol):

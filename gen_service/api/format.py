@@ -1,39 +1,68 @@
-"""What a response looks like: one per API, and what the two that answer with choices have in common."""
+"""What responses look like: events, and the answers with choices of two APIs."""
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from ttmark.gen_service.api.event_stream import DONE, event
-from ttmark.gen_service.api.merge import IndexedDelta
-from ttmark.gen_service.api.outcome import Ending, Outcome
+from ttmark.gen_service.api.account import Answer, Outcome
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.token_text import finite, text_offsets
+from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.http.error_format import openai_envelope
 from ttmark.shared.http.service_errors import ServiceError
+from ttmark.shared.schemas.chat import (
+    AssistantMessage,
+    ChatChoice,
+    ChatChunk,
+    ChatChunkChoice,
+    ChatDelta,
+    ChatLogprobs,
+    ChatRequest,
+    ChatResponse,
+    ChatTokenLogprob,
+    ChatTopLogprob,
+)
+from ttmark.shared.schemas.completions import (
+    CompletionChoice,
+    CompletionLogprobs,
+    CompletionRequest,
+    CompletionResponse,
+)
 from ttmark.shared.schemas.error_bodies import ErrorEnvelope
 from ttmark.shared.schemas.sampling import Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 
-Answer = TypeVar("Answer", bound=BaseModel)
+DONE = b"data: [DONE]\n\n"
+
+
+def event(data: BaseModel, *, name: str = "", without: Collection[str] = ()) -> bytes:
+    """One event, of the type `name` if there is one; fields in `without` are left out of its data."""
+    head = b"event: " + name.encode() + b"\n" if name else b""
+    return head + b"data: " + data.model_dump_json(exclude=set(without)).encode() + b"\n\n"
+
+
+Body = TypeVar("Body", bound=BaseModel)
 
 
 class Format(Protocol):
     """The shape of one API's responses; events are bytes as they are sent."""
 
-    def whole(self, ending: Ending) -> BaseModel:
+    def whole(self, answer: Answer) -> BaseModel:
         """The response that is not streamed."""
 
     def opening(self) -> Iterator[bytes]:
         """Events before the first delta."""
 
-    def delta(self, indexed: IndexedDelta, ending: Ending | None) -> Iterator[bytes]:
-        """Events of a delta; with the last of all comes the ending."""
+    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
+        """Events of a delta; with the last of all comes the answer."""
 
-    def closing(self, ending: Ending) -> Iterator[bytes]:
+    def closing(self, answer: Answer) -> Iterator[bytes]:
         """Events after the last delta."""
 
     def failed(self, error: ServiceError) -> Iterator[bytes]:
@@ -65,32 +94,32 @@ class ChoicesFormat(ABC):
     def _logprobs(self, index: int, entries: Sequence[TokenLogprob], /) -> BaseModel:
         """Log probabilities of the tokens that completion number `index` goes on with."""
 
-    def whole(self, ending: Ending) -> BaseModel:
+    def whole(self, answer: Answer) -> BaseModel:
         choices = [
             self._whole_choice(outcome, self._common(index, outcome, first=True))
-            for index, outcome in enumerate(ending.completions)
+            for index, outcome in enumerate(answer.completions)
         ]
-        return self._envelope(self.whole_schema, choices, ending.usage, ending.watermark)
+        return self._envelope(self.whole_schema, choices, answer.usage, answer.watermark)
 
     def opening(self) -> Iterator[bytes]:
         """Nothing: the first chunk is that of a delta."""
         yield from ()
 
-    def delta(self, indexed: IndexedDelta, ending: Ending | None) -> Iterator[bytes]:
+    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
         """A chunk, if there is anything to say."""
-        watermark = None if ending is None or self._plan.include_usage else ending.watermark
-        if watermark is None and not self._says_something(indexed.index, indexed.delta):
+        watermark = None if answer is None or self._plan.include_usage else answer.watermark
+        if watermark is None and not self._says_something(delta):
             return
-        first = indexed.index not in self._begun
-        self._begun.add(indexed.index)
-        common = self._common(indexed.index, indexed.delta, first=first)
-        common["watermarked"] = indexed.delta.watermarked if self._plan.show_blocks else None
-        yield self._chunk([self._choice(indexed.delta.text, common, first=first)], None, watermark)
+        first = delta.index not in self._begun
+        self._begun.add(delta.index)
+        common = self._common(delta.index, delta, first=first)
+        common["watermarked"] = delta.watermarked if self._plan.show_blocks else None
+        yield self._chunk([self._choice(delta.text, common, first=first)], None, watermark)
 
-    def closing(self, ending: Ending) -> Iterator[bytes]:
+    def closing(self, answer: Answer) -> Iterator[bytes]:
         """The token counts if asked for, and the end."""
         if self._plan.include_usage:
-            yield self._chunk([], ending.usage, ending.watermark)
+            yield self._chunk([], answer.usage, answer.watermark)
         yield DONE
 
     def failed(self, error: ServiceError) -> Iterator[bytes]:
@@ -112,11 +141,11 @@ class ChoicesFormat(ABC):
 
     def _envelope(
         self,
-        schema: type[Answer],
+        schema: type[Body],
         choices: Sequence[BaseModel],
         usage: Usage | None,
         watermark: WatermarkBlock | None,
-    ) -> Answer:
+    ) -> Body:
         fields: dict[str, Any] = {
             "id": self._plan.response_id,
             "created": self._created,
@@ -134,6 +163,108 @@ class ChoicesFormat(ABC):
         # Who asks for token counts gets null in the chunks before them, who does not gets no field.
         return event(chunk, without=() if self._plan.include_usage else ("usage",))
 
-    def _says_something(self, _: int, delta: Delta) -> bool:
+    def _says_something(self, delta: Delta) -> bool:
         token_ids = self._plan.return_token_ids and delta.token_ids
         return bool(delta.text or delta.finish_reason or delta.logprobs or token_ids)
+
+
+class CompletionFormat(ChoicesFormat):
+    """Writes one response; `echo` puts the prompt in front of each completion."""
+
+    whole_schema = CompletionResponse
+    chunk_schema = CompletionResponse
+
+    def __init__(self, plan: Plan, body: CompletionRequest) -> None:
+        super().__init__(plan)
+        self._echo = bool(body.echo)
+        self._offsets = Counter(dict.fromkeys(range(len(plan.requests)), plan.text_start))
+
+    def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> CompletionChoice:
+        echoed = self._plan.prompt_of(common["index"]).text if first and self._echo else ""
+        return CompletionChoice(text=echoed + text, **common)
+
+    def _logprobs(self, index: int, entries: Sequence[TokenLogprob]) -> CompletionLogprobs:
+        texts = [self._tokens.text(entry.token_id) for entry in entries]
+        offset = self._offsets[index]
+        self._offsets[index] += sum(map(len, texts))
+        return CompletionLogprobs(
+            tokens=texts,
+            token_logprobs=[finite(entry.logprob) for entry in entries],
+            top_logprobs=[self._top(entry) for entry in entries],
+            text_offset=text_offsets(texts, offset),
+        )
+
+    def _top(self, entry: TokenLogprob) -> dict[str, float]:
+        # The emitted token comes last so that its own value stands where two tokens read the same.
+        candidates = [*reversed(entry.top), (entry.token_id, entry.logprob)]
+        return {self._tokens.text(token_id): finite(logprob) for token_id, logprob in candidates}
+
+
+class ChatFormat(ChoicesFormat):
+    """Writes one response; the first chunk of each message names the role."""
+
+    whole_schema = ChatResponse
+    chunk_schema = ChatChunk
+
+    def __init__(self, plan: Plan, _: ChatRequest) -> None:
+        super().__init__(plan)
+        self._calls = [Calls(plan.tools) for _ in plan.requests] if plan.tools else None
+        self._reasoning = ""  # of the delta at hand
+
+    def delta(self, delta: Delta, answer: Answer | None) -> Iterator[bytes]:
+        """A chunk, if there is anything to say; what may become a call is held back until it is seen."""
+        self._reasoning = delta.reasoning
+        if self._calls is not None:
+            text = self._calls[delta.index].read(delta.text, final=delta.finish_reason is not None)
+            # A piece of a call alone makes a chunk too.
+            delta = replace(delta, text=text)
+        yield from super().delta(delta, answer)
+
+    def _says_something(self, delta: Delta) -> bool:
+        pending = self._calls is not None and self._calls[delta.index].pending
+        return bool(pending or delta.reasoning) or super()._says_something(delta)
+
+    def _choice(self, text: str, common: dict[str, Any], *, first: bool) -> ChatChunkChoice:
+        calls = None
+        if self._calls is not None:
+            read = self._calls[common["index"]]
+            calls = read.take() or None
+            common["finish_reason"] = read.finish_reason(common["finish_reason"])
+        reasoning = self._reasoning or None
+        content = text if text or (first and not calls and not reasoning) else None
+        delta = ChatDelta(
+            role="assistant" if first else None,
+            reasoning_content=reasoning,
+            content=content,
+            tool_calls=calls,
+        )
+        return ChatChunkChoice(delta=delta, **common)
+
+    def _whole_choice(self, outcome: Outcome, common: dict[str, Any]) -> ChatChoice:
+        words, calls = outcome.text, None
+        if self._calls is not None:
+            read = self._calls[common["index"]]
+            words, calls = read.read(outcome.text, final=True), read.made or None
+            common["finish_reason"] = read.finish_reason(common["finish_reason"])
+        reasoning = outcome.reasoning or None
+        message = AssistantMessage(
+            reasoning_content=reasoning,
+            content=words if words or not (calls or reasoning) else None,
+            tool_calls=calls,
+        )
+        return ChatChoice(message=message, **common)
+
+    def _logprobs(self, _: int, entries: Sequence[TokenLogprob]) -> ChatLogprobs:
+        return ChatLogprobs(
+            content=[
+                ChatTokenLogprob(
+                    **self._token(entry.token_id, entry.logprob),
+                    top_logprobs=[ChatTopLogprob(**self._token(*each)) for each in entry.top],
+                )
+                for entry in entries
+            ]
+        )
+
+    def _token(self, token_id: int, logprob: float) -> dict[str, Any]:
+        text, utf8 = self._tokens.text(token_id), self._tokens.utf8(token_id)
+        return {"token": text, "logprob": finite(logprob), "bytes": utf8}

@@ -8,7 +8,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from ttmark.gen_service.api.answer_headers import WARNING
+from ttmark.gen_service.api.watermark_block import WARNING
 from ttmark.shared.http.json_body import PARSED_JSON
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.unknown_fields import UnknownField, unknown_fields

@@ -1,8 +1,14 @@
-"""Which key, if any, a request's completions are watermarked with."""
+"""Which key, if any, a request's completions are watermarked with, and which of its pool each."""
 
-from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.generator import Generator
-from ttmark.gen_service.api.marking_choice import MarkingChoice
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ttmark.gen_service.api.backend import GenerationBackend, Generator
+from ttmark.gen_service.api.marking_policy import MarkingChoice
 from ttmark.gen_service.engine import Marking
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
@@ -78,11 +84,11 @@ def check_carried(options: WatermarkOptions | None, choice: MarkingChoice) -> No
 def usable_keys(tenant: str, backend: GenerationBackend, generator: Generator) -> list[UnlockedKey]:
     """The tenant's keys that new text of this model can be watermarked with."""
     fingerprint = generator.tokenizer.fingerprint
-    return [
-        key
-        for key in own_keys(backend.keys.for_tenant(tenant))
-        if key.primary is not None and key.profile.tokenizer_fingerprint == fingerprint
-    ]
+    return [key for key in own_keys(backend.keys.for_tenant(tenant)) if _is_usable(key, fingerprint)]
+
+
+def _is_usable(key: UnlockedKey, fingerprint: str) -> bool:
+    return key.primary is not None and key.profile.tokenizer_fingerprint == fingerprint
 
 
 def _named(key_id: str, caller: Principal, backend: GenerationBackend, generator: Generator) -> UnlockedKey:
@@ -106,6 +112,16 @@ def _implied(
     with_payload: bool, caller: Principal, backend: GenerationBackend, generator: Generator
 ) -> UnlockedKey:
     """The key of a request that names none: with a payload one that takes payloads, without it another."""
+    fingerprint = generator.tokenizer.fingerprint
+    for key_id in backend.default_keys:  # most requests need no look at the others
+        key = backend.keys.get(key_id)
+        if (
+            isinstance(key, UnlockedKey)
+            and key.tenant == caller.tenant
+            and _is_usable(key, fingerprint)
+            and key.profile.payloads == with_payload
+        ):
+            return key
     usable = usable_keys(caller.tenant, backend, generator)
     usable = [key for key in usable if key.profile.payloads == with_payload] or usable
     by_id = {key.key_id: key for key in usable}
@@ -133,3 +149,37 @@ def _check_payload(payload: int | None, profile: Profile) -> None:
             f"The watermark key takes a payload from 0 to {profile.pool - 1} with each request.",
             param=_PAYLOAD_FIELD,
         )
+
+
+_PERSON = b"ttmark.pool.v1"
+
+
+def markings(
+    choice: MarkingChoice, seed: int | None, prompt_ids: Sequence[int], choices: int
+) -> list[Marking | None]:
+    """The marking of each of a prompt's completions, with different keys as long as the pool has so many.
+
+    Args:
+        seed: of the request; with one, the same prompt gets the same keys again.
+    """
+    if choice.marking is None:
+        return [None] * choices
+    first = _first(choice.pool, seed, prompt_ids)
+    return [
+        replace(choice.marking, prf_key=choice.pool[(first + index) % len(choice.pool)])
+        for index in range(choices)
+    ]
+
+
+def _first(pool: Sequence[bytes], seed: int | None, prompt_ids: Sequence[int]) -> int:
+    """The number of the first completion's key, uniform over the pool.
+
+    A seed is the caller's. Hashed with a secret and the prompt it names no key: who sends one seed with every
+    prompt does not get all answers under one key.
+    """
+    if seed is None or len(pool) == 1:
+        return secrets.randbelow(len(pool))
+    digest = hashlib.blake2b(key=pool[0], person=_PERSON, digest_size=16)
+    digest.update(seed.to_bytes(8, "little"))
+    digest.update(np.array(prompt_ids, dtype="<i8").tobytes())
+    return int.from_bytes(digest.digest(), "little") % len(pool)

@@ -1,31 +1,35 @@
-"""The one way from a request to its answer: plan, generate, observe, account, format, send."""
+"""The one way from a request to its answer: plan, generate, merge, account, format, send."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 import structlog
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from ttmark.gen_service.api.account import Accounting, Progress
-from ttmark.gen_service.api.answer_headers import stream_headers, whole_headers
+from ttmark.gen_service.api.account import Accounting, Answer, Step
 from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.event_stream import KEEP_ALIVE, EventStream
 from ttmark.gen_service.api.format import Format
-from ttmark.gen_service.api.merge import merge
 from ttmark.gen_service.api.observer import Observer
-from ttmark.gen_service.api.outcome import Ending
 from ttmark.gen_service.api.plan import Plan
+from ttmark.gen_service.api.watermark_block import stream_headers, whole_headers
+from ttmark.gen_service.engine import Delta
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.disconnect import unless_disconnected
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied, ServiceError
 from ttmark.shared.schemas.sampling import SamplingFields
 
+_EVENTS_AHEAD = 4
+KEEP_ALIVE = b": keep-alive\n\n"
+
 Body = TypeVar("Body", bound=SamplingFields)
 MakePlan = Callable[[Body, Principal, GenerationBackend], Awaitable[Plan]]
 MakeFormat = Callable[[Plan, Body], Format]
-Steps = AsyncGenerator[Progress | None, None]
+Steps = AsyncGenerator[Step | None, None]
 
 
 class Pipeline:
@@ -68,30 +72,30 @@ class Pipeline:
             first = await unless_disconnected(request.receive, _next(steps))
             headers = stream_headers(plan.marking)
             return EventStream(_events(plan, form, first, steps), source=steps, headers=headers)
-        ending = await unless_disconnected(request.receive, _last(steps))
+        answer = await unless_disconnected(request.receive, _last(steps))
         return Response(
-            form.whole(ending).model_dump_json(),
-            headers=whole_headers(ending.watermark),
+            form.whole(answer).model_dump_json(),
+            headers=whole_headers(answer.watermark),
             media_type="application/json",
         )
 
 
-async def _next(steps: Steps) -> Progress | None:
+async def _next(steps: Steps) -> Step | None:
     return await anext(steps)
 
 
-async def _last(steps: Steps) -> Ending:
-    """The ending, once every completion has come to it."""
-    ending = None
+async def _last(steps: Steps) -> Answer:
+    """The answer, once every completion has ended."""
+    answer = None
     async with aclosing(steps):
         async for step in steps:
-            ending = step.ending if step else ending
-    return _known(ending)
+            answer = step[1] if step else answer
+    return _known(answer)
 
 
-async def _events(plan: Plan, form: Format, first: Progress | None, steps: Steps) -> AsyncGenerator[bytes]:
+async def _events(plan: Plan, form: Format, first: Step | None, steps: Steps) -> AsyncGenerator[bytes]:
     """The stream; what goes wrong after its beginning is an event of its own."""
-    ending = None
+    answer = None
     try:
         for data in form.opening():
             yield data
@@ -100,10 +104,10 @@ async def _events(plan: Plan, form: Format, first: Progress | None, steps: Steps
                 if step is None:
                     yield KEEP_ALIVE
                     continue
-                ending = step.ending
-                for data in form.delta(step.delta, ending):
+                delta, answer = step
+                for data in form.delta(delta, answer):
                     yield data
-        for data in form.closing(_known(ending)):
+        for data in form.closing(_known(answer)):
             yield data
     except ServiceError as error:
         for data in form.failed(error):
@@ -114,13 +118,111 @@ async def _events(plan: Plan, form: Format, first: Progress | None, steps: Steps
             yield data
 
 
-async def _resume(first: Progress | None, steps: Steps) -> Steps:
+async def _resume(first: Step | None, steps: Steps) -> Steps:
     yield first
     async for step in steps:
         yield step
 
 
-def _known(ending: Ending | None) -> Ending:
-    if ending is None:
+def _known(answer: Answer | None) -> Answer:
+    if answer is None:
         raise InternalError("The state of the watermark is unknown.")
-    return ending
+    return answer
+
+
+class EventStream(StreamingResponse):
+    """Sends the events of `content` until they end or the client goes; `source` is closed in any case.
+
+    Args:
+        content: events as bytes.
+        source: what `content` reads from and may not have begun to read when the client goes.
+        headers: of the answer.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        content: AsyncGenerator[bytes, None],
+        source: AsyncGenerator[Any, None],
+        headers: Mapping[str, str],
+    ) -> None:
+        # Proxies that buffer would turn the stream into one late answer.
+        unbuffered = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(content, headers={**unbuffered, **headers})
+        self._content = content
+        self._source = source
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._content.aclose()
+            await self._source.aclose()
+
+
+class _End:
+    """A completion is over."""
+
+
+Event = Delta | _End | Exception | None
+
+
+async def merge(
+    streams: Sequence[AsyncIterator[Delta]], *, idle_seconds: float
+) -> AsyncGenerator[Delta | None, None]:
+    """Deltas of all streams as they come, each with its stream's number, and None after each period of
+    `idle_seconds` without any.
+
+    The first error of a stream ends all of them and is raised here; so does closing this generator.
+    """
+    queue: asyncio.Queue[Event] = asyncio.Queue(_EVENTS_AHEAD * len(streams))
+    tasks = [asyncio.create_task(_pump(index, stream, queue)) for index, stream in enumerate(streams)]
+    clock = _IdleClock(queue, idle_seconds)
+    running = len(tasks)
+    try:
+        while running:
+            event = await queue.get()
+            clock.idle = False
+            if isinstance(event, Exception):
+                raise event
+            if isinstance(event, _End):
+                running -= 1
+            else:
+                yield event
+    finally:
+        clock.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _IdleClock:
+    """Puts None into a queue after a period without events; one timer per period, not one per event."""
+
+    def __init__(self, queue: asyncio.Queue[Event], seconds: float) -> None:
+        self.idle = True
+        self._queue = queue
+        self._seconds = seconds
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._tick)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _tick(self) -> None:
+        if self.idle and self._queue.empty():
+            self._queue.put_nowait(None)
+        self.idle = True
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._tick)
+
+
+async def _pump(index: int, stream: AsyncIterator[Delta], queue: asyncio.Queue[Event]) -> None:
+    try:
+        # The engine's streams are async generators: closing one frees its place in the batch at once.
+        async with aclosing(cast(AsyncGenerator[Delta, None], stream)):
+            async for delta in stream:
+                await queue.put(replace(delta, index=index) if index else delta)
+    except Exception as error:
+        await queue.put(error)
+    else:
+        await queue.put(_End())

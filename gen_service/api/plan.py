@@ -3,18 +3,15 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.bad_words import bad_word_ids
-from ttmark.gen_service.api.key_pool import markings
-from ttmark.gen_service.api.key_selection import check_carried, choose_marking
-from ttmark.gen_service.api.marking_choice import MarkingChoice
-from ttmark.gen_service.api.marking_policy import Traffic
+from ttmark.gen_service.api.key_selection import check_carried, choose_marking, markings
+from ttmark.gen_service.api.marking_policy import MarkingChoice, Traffic
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
 from ttmark.gen_service.api.reasoning import Reasoning
-from ttmark.gen_service.api.response_grammar import response_grammar
-from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
-from ttmark.gen_service.api.structured_outputs import asked_form
+from ttmark.gen_service.api.sampling import bad_word_ids, sampling_params, seed_of_choice
+from ttmark.gen_service.api.structured_outputs import asked_form, response_grammar
 from ttmark.gen_service.api.tools import ToolUse, tool_use
 from ttmark.gen_service.decoding.grammar import Grammar
 from ttmark.gen_service.engine import GenerationRequest
@@ -80,7 +77,8 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     Raises:
         ServiceError: the request cannot be served; the message says why.
     """
-    model, marking = _model_and_marking(body, caller, backend)
+    planner = _Planner("cmpl-", body, caller, backend)
+    model = planner.model
     if body.echo and body.logprobs is not None:
         raise BadRequest("logprobs: not available together with echo.", param="logprobs")
     _check_count(len(body.prompts), body.choices, backend.limits.max_completions)
@@ -88,18 +86,7 @@ async def plan_completion(body: CompletionRequest, caller: Principal, backend: G
     prompts = await completion_prompts(body, model)
     max_tokens = body.max_tokens or DEFAULT_MAX_TOKENS
     grammar = await response_grammar(form, None, model, None, ignore_eos=bool(body.ignore_eos), field=field)
-    return _plan(
-        "cmpl-",
-        body,
-        model,
-        marking,
-        prompts,
-        max_tokens,
-        body.logprobs,
-        grammar,
-        caller=caller,
-        backend=backend,
-    )
+    return planner.plan(prompts, max_tokens, grammar, logprobs=body.logprobs)
 
 
 async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -108,7 +95,8 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     Raises:
         ServiceError: the request cannot be served; the message says why.
     """
-    model, marking = _model_and_marking(body, caller, backend)
+    planner = _Planner("chatcmpl-", body, caller, backend)
+    model = planner.model
     if body.top_logprobs and not body.logprobs:
         raise BadRequest("top_logprobs: needs logprobs.", param="top_logprobs")
     tools = tool_use(body.tools, body.tool_choice, body.parallel_tool_calls, model)
@@ -123,24 +111,12 @@ async def plan_chat(body: ChatRequest, caller: Principal, backend: GenerationBac
     )
     room = _room(prompt, model, "messages")
     max_tokens = body.max_completion_tokens or body.max_tokens or model.sampling.answer_tokens(room)
-    logprobs = (body.top_logprobs or 0) if body.logprobs else None
     reasoning = model.reasoning(prompt.text)
     grammar = await response_grammar(
         form, tools, model, reasoning, ignore_eos=bool(body.ignore_eos), field=field
     )
-    plan = _plan(
-        "chatcmpl-",
-        body,
-        model,
-        marking,
-        [prompt],
-        max_tokens,
-        logprobs,
-        grammar,
-        caller=caller,
-        backend=backend,
-    )
-    return replace(plan, tools=tools, reasoning=reasoning)
+    logprobs = (body.top_logprobs or 0) if body.logprobs else None
+    return planner.plan([prompt], max_tokens, grammar, logprobs=logprobs, tools=tools, reasoning=reasoning)
 
 
 async def plan_response(body: ResponsesRequest, caller: Principal, backend: GenerationBackend) -> Plan:
@@ -149,7 +125,8 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
     Raises:
         ServiceError: the request cannot be served; the message says why.
     """
-    model, marking = _model_and_marking(body, caller, backend)
+    planner = _Planner("resp_", body, caller, backend)
+    model = planner.model
     tools = tool_use(body.chat_tools, body.chat_tool_choice, body.parallel_tool_calls, model)
     prompt = await chat_prompt(
         body.messages,
@@ -169,32 +146,119 @@ async def plan_response(body: ResponsesRequest, caller: Principal, backend: Gene
         ignore_eos=bool(body.ignore_eos),
         field="text.format",
     )
-    plan = _plan(
-        "resp_",
-        body,
-        model,
-        marking,
-        [prompt],
-        max_tokens,
-        None,
-        grammar,
-        caller=caller,
-        backend=backend,
-        limit_field="max_output_tokens",
+    return planner.plan(
+        [prompt], max_tokens, grammar, tools=tools, reasoning=reasoning, limit_field="max_output_tokens"
     )
-    return replace(plan, tools=tools, reasoning=reasoning)
 
 
-def _model_and_marking(
-    body: SamplingFields, caller: Principal, backend: GenerationBackend
-) -> tuple[ServedModel, MarkingChoice]:
-    model = backend.model(body.model)
-    if not model.generator.ready:
-        raise NotReady("The model is not ready.", retry_after=1)
-    sampling = model.sampling.under(body)
-    marking = choose_marking(body.watermark, sampling["temperature"], caller, backend, model.generator)
-    check_carried(body.watermark, marking)
-    return model, marking
+class _Planner:
+    """A request whose model is ready and whose key is known; the rest is checked on the way to its plan.
+
+    Args:
+        kind: what ids of responses begin with.
+
+    Raises:
+        ServiceError: there is no such model, or no key to mark its text with.
+    """
+
+    def __init__(
+        self, kind: str, body: SamplingFields, caller: Principal, backend: GenerationBackend
+    ) -> None:
+        self._kind, self._body, self._caller, self._backend = kind, body, caller, backend
+        self.model = backend.model(body.model)
+        if not self.model.generator.ready:
+            raise NotReady("The model is not ready.", retry_after=1)
+        self._sampling: dict[str, Any] = self.model.sampling.under(body)
+        temperature = self._sampling["temperature"]
+        self._marking = choose_marking(body.watermark, temperature, caller, backend, self.model.generator)
+        check_carried(body.watermark, self._marking)
+
+    def plan(
+        self,
+        prompts: Sequence[Prompt],
+        max_tokens: int,
+        grammar: Grammar | None,
+        *,
+        logprobs: int | None = None,
+        tools: ToolUse | None = None,
+        reasoning: Reasoning | None = None,
+        limit_field: str = "max_tokens",
+    ) -> Plan:
+        """The plan; `limit_field` is what the request calls `max_tokens`.
+
+        Raises:
+            ServiceError: the request does not fit the model, or the policy refuses it.
+        """
+        body, model, backend = self._body, self.model, self._backend
+        choices, include_usage = 1, False
+        if isinstance(body, ChoiceFields):
+            choices, include_usage = body.choices, body.include_usage
+        for prompt in prompts:
+            check_room(len(prompt.token_ids), max_tokens, model.generator.context_length, limit_field)
+        sampling = sampling_params(
+            body,
+            self._sampling,
+            max_tokens=max_tokens,
+            logprobs=logprobs,
+            vocab_size=model.generator.vocab_size,
+            ends=model.generator.eos_token_ids,
+            bad_words=bad_word_ids(body.bad_words or (), model.generator.tokenizer),
+        )
+        if grammar is not None:
+            _check_beside_grammar(body)
+        marking = self._under_policy(prompts, len(prompts) * choices * max_tokens)
+        structured = grammar is not None
+        label = backend.labels.choose(structured=structured)
+        manifest = backend.manifests.choose(body.watermark, marking.manifest, structured=structured)
+        response_id = f"{self._kind}{uuid.uuid4().hex}"
+        of_choices = [
+            replace(sampling, seed=seed_of_choice(sampling.seed, choice)) if choice else sampling
+            for choice in range(choices)
+        ]
+        requests = [
+            GenerationRequest(
+                request_id=f"{response_id}-{number * choices + choice}",
+                prompt_ids=prompt.token_ids,
+                sampling=of_choices[choice],
+                marking=marked_with,
+                unmarked_reason=marking.unmarked_reason,
+                unmarked_block_size=marking.block_size,
+                grammar=grammar,
+                tenant=self._caller.tenant,
+                repeatable=sampling.seed is not None,
+            )
+            for number, prompt in enumerate(prompts)
+            for choice, marked_with in enumerate(markings(marking, sampling.seed, prompt.token_ids, choices))
+        ]
+        return Plan(
+            response_id=response_id,
+            model_id=body.model,
+            model=model,
+            prompts=prompts,
+            choices_per_prompt=choices,
+            requests=requests,
+            marking=marking,
+            stream=bool(body.stream),
+            include_usage=include_usage,
+            return_token_ids=bool(body.return_token_ids),
+            show_blocks=bool(body.watermark and body.watermark.show_blocks),
+            manifest=manifest,
+            label=label,
+            text_start=backend.labels.text_start if label == "start" else 0,
+            tools=tools,
+            reasoning=reasoning,
+        )
+
+    def _under_policy(self, prompts: Sequence[Prompt], most_tokens: int) -> MarkingChoice:
+        """The marking as the operator's rules leave it."""
+        traffic = Traffic(
+            caller=self._caller,
+            options=self._body.watermark or WatermarkOptions(),
+            model_id=self._body.model,
+            prompt_tokens=sum(len(prompt.token_ids) for prompt in prompts),
+            most_tokens=most_tokens,
+        )
+        return self._backend.policy.apply(self._marking, traffic)
 
 
 def _check_count(prompts: int, choices: int, limit: int) -> None:
@@ -225,79 +289,3 @@ def _room(prompt: Prompt, model: ServedModel, field: str) -> int:
             param=field,
         )
     return room
-
-
-def _plan(
-    kind: str,
-    body: SamplingFields,
-    model: ServedModel,
-    marking: MarkingChoice,
-    prompts: Sequence[Prompt],
-    max_tokens: int,
-    logprobs: int | None,
-    grammar: Grammar | None = None,
-    *,
-    caller: Principal,
-    backend: GenerationBackend,
-    limit_field: str = "max_tokens",
-) -> Plan:
-    choices, include_usage = 1, False
-    if isinstance(body, ChoiceFields):
-        choices, include_usage = body.choices, body.include_usage
-    for prompt in prompts:
-        check_room(len(prompt.token_ids), max_tokens, model.generator.context_length, limit_field)
-    sampling = sampling_params(
-        body,
-        model.sampling,
-        max_tokens=max_tokens,
-        logprobs=logprobs,
-        vocab_size=model.generator.vocab_size,
-        ends=model.generator.eos_token_ids,
-        bad_words=bad_word_ids(body.bad_words or (), model.generator.tokenizer),
-    )
-    if grammar is not None:
-        _check_beside_grammar(body)
-    traffic = Traffic(
-        caller=caller,
-        options=body.watermark or WatermarkOptions(),
-        model_id=body.model,
-        prompt_tokens=sum(len(prompt.token_ids) for prompt in prompts),
-        most_tokens=len(prompts) * choices * max_tokens,
-    )
-    marking = backend.policy.apply(marking, traffic)
-    label = backend.labels.choose(structured=grammar is not None)
-    manifest = backend.manifests.choose(body.watermark, marking.manifest, structured=grammar is not None)
-    response_id = f"{kind}{uuid.uuid4().hex}"
-    marked_with = [
-        one for prompt in prompts for one in markings(marking, sampling.seed, prompt.token_ids, choices)
-    ]
-    requests = [
-        GenerationRequest(
-            request_id=f"{response_id}-{index}",
-            prompt_ids=prompts[index // choices].token_ids,
-            sampling=replace(sampling, seed=seed_of_choice(sampling.seed, index % choices)),
-            marking=marked_with[index],
-            unmarked_reason=marking.unmarked_reason,
-            unmarked_block_size=marking.block_size,
-            grammar=grammar,
-            tenant=caller.tenant,
-            repeatable=sampling.seed is not None,
-        )
-        for index in range(len(prompts) * choices)
-    ]
-    return Plan(
-        response_id=response_id,
-        model_id=body.model,
-        model=model,
-        prompts=prompts,
-        choices_per_prompt=choices,
-        requests=requests,
-        marking=marking,
-        stream=bool(body.stream),
-        include_usage=include_usage,
-        return_token_ids=bool(body.return_token_ids),
-        show_blocks=bool(body.watermark and body.watermark.show_blocks),
-        manifest=manifest,
-        label=label,
-        text_start=backend.labels.text_start if label == "start" else 0,
-    )

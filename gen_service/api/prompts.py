@@ -9,8 +9,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from ttmark.gen_service.api.backend import ServedModel
-from ttmark.gen_service.api.generator import Generator
+from ttmark.gen_service.api.backend import Generator, ServedModel
 from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
 from ttmark.shared.labels import Label

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.failures import engine_errors_as_answers
+from ttmark.gen_service.api.backend import GenerationBackend, Generator
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.generator import Generator
-from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.api.observer import engine_errors_as_answers
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading

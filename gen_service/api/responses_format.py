@@ -4,12 +4,11 @@ import time
 from collections.abc import Iterator
 from typing import Literal
 
-from ttmark.gen_service.api.event_stream import event
-from ttmark.gen_service.api.merge import IndexedDelta
-from ttmark.gen_service.api.outcome import Ending
+from ttmark.gen_service.api.account import Answer
+from ttmark.gen_service.api.format import event
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.tool_calls import Calls
-from ttmark.gen_service.engine import FinishReason
+from ttmark.gen_service.engine import Delta, FinishReason
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.schemas import response_events as events
 from ttmark.shared.schemas import responses
@@ -32,12 +31,12 @@ class ResponsesFormat:
         self._is_open = False  # the last item of the output
         self._sent = 0
 
-    def whole(self, ending: Ending) -> responses.ResponseObject:
+    def whole(self, answer: Answer) -> responses.ResponseObject:
         """The response that is not streamed."""
-        outcome = ending.completions[0]
+        outcome = answer.completions[0]
         for _ in self._write(outcome.reasoning, outcome.text, outcome.finish_reason):
             pass  # events are for streams
-        return self._ended(ending)
+        return self._ended(answer)
 
     def opening(self) -> Iterator[bytes]:
         """The response, which is empty."""
@@ -45,13 +44,13 @@ class ResponsesFormat:
         for name in names:
             yield self._lifecycle(name, self._response("in_progress"))
 
-    def delta(self, indexed: IndexedDelta, _: Ending | None) -> Iterator[bytes]:
+    def delta(self, delta: Delta, _: Answer | None) -> Iterator[bytes]:
         """More of the output, if there is any; the watermark waits for the last event."""
-        yield from self._write(indexed.reasoning, indexed.delta.text, indexed.delta.finish_reason)
+        yield from self._write(delta.reasoning, delta.text, delta.finish_reason)
 
-    def closing(self, ending: Ending) -> Iterator[bytes]:
+    def closing(self, answer: Answer) -> Iterator[bytes]:
         """The whole response."""
-        response = self._ended(ending)
+        response = self._ended(answer)
         yield self._lifecycle(
             "response.incomplete" if response.incomplete_details else "response.completed", response
         )
@@ -179,8 +178,8 @@ class ResponsesFormat:
             "sequence_number": self._sent,
         }
 
-    def _ended(self, ending: Ending) -> responses.ResponseObject:
-        outcome, usage = ending.completions[0], ending.usage
+    def _ended(self, answer: Answer) -> responses.ResponseObject:
+        outcome, usage = answer.completions[0], answer.usage
         cut = outcome.finish_reason == "length"
         response = self._response("incomplete" if cut else "completed")
         response.incomplete_details = responses.IncompleteDetails() if cut else None
@@ -199,7 +198,7 @@ class ResponsesFormat:
             ),
             total_tokens=usage.total_tokens,
         )
-        response.watermark = ending.watermark
+        response.watermark = answer.watermark
         return response
 
     def _response(self, status: responses.ResponseStatus) -> responses.ResponseObject:

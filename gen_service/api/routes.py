@@ -1,34 +1,62 @@
-"""The OpenAI routes."""
+"""The OpenAI routes, and models as they show them."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
-from ttmark.gen_service.api.answer_headers import described_headers
-from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.chat_format import ChatFormat
-from ttmark.gen_service.api.completion_format import CompletionFormat
+from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.event_schema import event_content
+from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
 from ttmark.gen_service.api.json_route import IgnoringRoute, JsonRoute
-from ttmark.gen_service.api.models import describe
+from ttmark.gen_service.api.key_selection import usable_keys
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
 from ttmark.gen_service.api.readings import Reader
 from ttmark.gen_service.api.responses_format import ResponsesFormat
 from ttmark.gen_service.api.tokenize import tokenizer_router
 from ttmark.gen_service.api.verification import Verifier
+from ttmark.gen_service.api.watermark_block import described_headers
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
 from ttmark.shared.schemas.error_bodies import ErrorEnvelope
-from ttmark.shared.schemas.models import Model, ModelList
+from ttmark.shared.schemas.models import Model, ModelList, ModelProfile
 from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
 from ttmark.shared.schemas.response_events import RESPONSE_EVENTS
 from ttmark.shared.schemas.responses import ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
+
+
+def describe(model_id: str, model: ServedModel, tenant: str, backend: GenerationBackend) -> Model:
+    """A model, with the profiles and keys that the tenant has for it."""
+    generator = model.generator
+    profiles: dict[str, ModelProfile] = {}
+    for key in usable_keys(tenant, backend, generator):
+        profile = key.profile
+        entry = profiles.setdefault(
+            profile.profile_id,
+            ModelProfile(
+                profile=profile.profile_id,
+                scheme=profile.scheme,
+                block_size=profile.block_size,
+                payloads=profile.pool if profile.payloads else None,
+                key_ids=[],
+            ),
+        )
+        entry.key_ids.append(key.key_id)
+    return Model(
+        id=model_id,
+        created=model.created,
+        context_length=generator.context_length,
+        tokenizer_fingerprint=generator.tokenizer.fingerprint,
+        chat=model.chat_template is not None,
+        sampling=model.sampling,
+        profiles=list(profiles.values()),
+    )
+
 
 Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
 Reads = Annotated[Principal, Depends(require(Scope.READ))]

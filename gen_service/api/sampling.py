@@ -1,12 +1,12 @@
 """From the fields of a request to the engine's sampling parameters."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ttmark.gen_service.engine import SamplingParams
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.sampling import SamplingFields
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.tokenization import TextTokenizer
 
 _SEEDS = 2**63
 _SAME_NAME = ("presence_penalty", "frequency_penalty", "ignore_eos")
@@ -14,7 +14,7 @@ _SAME_NAME = ("presence_penalty", "frequency_penalty", "ignore_eos")
 
 def sampling_params(
     body: SamplingFields,
-    defaults: SamplingDefaults,
+    resolved: Mapping[str, Any],
     *,
     max_tokens: int,
     logprobs: int | None,
@@ -22,9 +22,10 @@ def sampling_params(
     ends: Collection[int] = (),
     bad_words: tuple[tuple[int, ...], ...] = (),
 ) -> SamplingParams:
-    """Sampling parameters of the first completion; fields that are null keep the defaults.
+    """Sampling parameters of the first completion.
 
     Args:
+        resolved: what `SamplingDefaults.under` makes of the body.
         ends: tokens that end a text of the model.
         bad_words: the request's, as token ids.
 
@@ -46,7 +47,7 @@ def sampling_params(
             bad_words=bad_words,
             seed=None if body.seed is None else body.seed % _SEEDS,
             logit_bias=_logit_bias(body.logit_bias or {}, vocab_size),
-            **defaults.under(body),
+            **resolved,
             **given,
         )
     except ValueError as error:
@@ -74,3 +75,21 @@ def _logit_bias(biases: Mapping[str, float], vocab_size: int) -> dict[int, float
 def _check_ids(field: str, ids: Collection[int], vocab_size: int) -> None:
     if ids and max(ids) >= vocab_size:
         raise BadRequest(f"{field}: token ids must be below the vocabulary size, {vocab_size}.", param=field)
+
+
+def bad_word_ids(words: Sequence[str], tokenizer: TextTokenizer) -> tuple[tuple[int, ...], ...]:
+    """What a completion may not have, each once: as vLLM takes them, at the beginning of a text and after a
+    blank. Other tokens that happen to spell a word are not among them.
+    """
+    return tuple(dict.fromkeys(ids for word in words for ids in _spellings(word.lstrip(" "), tokenizer)))
+
+
+def _spellings(word: str, tokenizer: TextTokenizer) -> Iterator[tuple[int, ...]]:
+    alone, after_blank = (
+        tuple(tokenizer.backend.encode(text, add_special_tokens=False).ids) for text in (word, f" {word}")
+    )
+    if alone:
+        yield alone
+    # With as many tokens the blank is part of the first; with more it is one of its own, which is no part.
+    if alone and len(after_blank) == len(alone) and after_blank[0] != alone[0]:
+        yield after_blank

@@ -10,9 +10,8 @@ import numpy as np
 from starlette.requests import Request
 
 from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.gen_service.api.failures import engine_errors_as_answers
 from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.observer import Observer
+from ttmark.gen_service.api.observer import Observer, engine_errors_as_answers
 from ttmark.gen_service.api.verification_plan import VerificationPlan, plan_verification
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompt
-from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import (

@@ -1,12 +1,194 @@
-"""The block of a completion that is in the making."""
+"""The block of a completion in the making, and its joint distribution (Algorithm 1), built level by level."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.block_builder import BlockBuilder
+from ttmark.gen_service.decoding.filters import BoundedRows
+from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Marking
 from ttmark.gen_service.decoding.share import LEAST_SHARE
+from ttmark.gen_service.decoding.support import Support, Tail, choose
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MAX_BLOCKS = 4096
+"""Blocks that are reweighted together: more than the paper's 50 x 50, and few enough to hash at each step."""
+
+Level = tuple[Ints, Floats]
+"""Paths [n, depth] and their mass [n]."""
+
+NO_TOKEN = -1
+"""What fills a block up after an end of text."""
+
+
+class BlockBuilder:
+    """The filtered distribution over blocks of `block_size` tokens from one position.
+
+    `grow` is called once per level with the support of every open branch, or `extend` with what `next_levels`
+    finds for many builders at once whose supports are bounded; between two levels the branches in
+    `frontier` have to be probed. A branch that ends in an end-of-text token is a block of its own, with its
+    mass and no probe; in `parts` it is filled up with -1.
+
+    Branch budget: when more than `max_branches` branches are open, the likeliest ones are the head and the
+    others the tail. The request's own randomness picks the head with the head's mass, and goes on with it,
+    or draws one branch of the tail and goes on with that one alone. The mixture has key-independent weights,
+    so what is distortion-free without a budget is distortion-free with it. The same rule keeps the whole
+    blocks to `max_blocks`. Tokens that a support does not list belong to the tail at every level: a block
+    that ends with one carries no watermark.
+    """
+
+    def __init__(
+        self,
+        block_size: int,
+        ends: frozenset[int],
+        draws: Draws,
+        position: int,
+        max_branches: int,
+        max_blocks: int = MAX_BLOCKS,
+    ) -> None:
+        self._block_size = block_size
+        self._ends = np.array(sorted(ends), dtype=np.int64)
+        self._draws = draws
+        self._position = position
+        self._max_branches = max_branches
+        self._max_blocks = max_blocks
+        self.paths: Ints = np.empty((1, 0), dtype=np.int64)  # [open, depth]
+        self.mass: Floats = np.ones(1)  # [open]
+        self._ended: Ints = np.empty((0, block_size), dtype=np.int64)  # [ended, block_size]
+        self._ended_mass: Floats = np.empty(0)  # [ended]
+
+    @property
+    def frontier(self) -> Ints:
+        """First tokens of the branches to probe next, [branches, depth]; no branches once it is complete."""
+        return self.paths[:0] if self._deep else self.paths
+
+    @property
+    def depth(self) -> int:
+        """Tokens of the paths that are open."""
+        return int(self.paths.shape[1])
+
+    @property
+    def complete(self) -> bool:
+        """Whether `parts` can be asked for."""
+        return self._deep or len(self.paths) == 0
+
+    @property
+    def _deep(self) -> bool:
+        """Whether the paths are whole blocks."""
+        return self.depth == self._block_size
+
+    def grow(self, supports: Sequence[Support]) -> None:
+        """Extends every branch of the frontier by its support, one level deeper."""
+        counts = [len(support.ids) for support in supports]
+        tokens = np.concatenate([support.ids for support in supports])
+        probs = np.concatenate([support.probs for support in supports])
+        tails = _Tails.of(self.paths, self.mass, supports)
+        paths = np.column_stack([np.repeat(self.paths, counts, axis=0), tokens])
+        self._extend(paths, np.repeat(self.mass, counts) * probs, tails)
+
+    def extend(self, paths: Ints, mass: Floats) -> None:
+        """Does what `grow` does, with what `next_levels` found: paths [n, depth + 1] and their mass [n]."""
+        self._extend(paths, mass, _NO_TAILS)
+
+    def parts(self) -> list[tuple[Ints, Floats]]:
+        """Blocks [n, block_size] and their mass [n], the joint distribution up to a factor (Eq. 3).
+
+        In one part, or in two: blocks that an end of text closes come last.
+        """
+        parts = [(self.paths, self.mass)] if self._deep else []
+        return [*parts, (self._ended, self._ended_mass)] if len(self._ended) else parts
+
+    def _extend(self, paths: Ints, mass: Floats, tails: "_Tails") -> None:
+        """Takes the paths that one more token makes, and keeps to the budget."""
+        self.paths, self.mass = paths, mass
+        self._set_ended_apart()
+        self._apply_budget(self._max_blocks if self._deep else self._max_branches, tails)
+
+    def _set_ended_apart(self) -> None:
+        """Takes the branches that an end of text closes before their time out of the paths."""
+        if self._deep or not self._ends.size:
+            return
+        ended = (self.paths[:, -1:] == self._ends).any(axis=1)
+        if not ended.any():
+            return
+        missing = self._block_size - self.depth
+        blocks = np.pad(self.paths[ended], ((0, 0), (0, missing)), constant_values=NO_TOKEN)
+        self._ended = np.concatenate([self._ended, blocks])
+        self._ended_mass = np.concatenate([self._ended_mass, self.mass[ended]])
+        self.paths, self.mass = self.paths[~ended], self.mass[~ended]
+
+    def _apply_budget(self, limit: int, tails: "_Tails") -> None:
+        """Keeps the `limit` likeliest paths, or one that is drawn from the others."""
+        if len(self.paths) <= limit and not tails.mass.size:
+            return
+        level = self.depth
+        order = np.argsort(-self.mass, kind="stable")
+        head, others = order[:limit], order[limit:]
+        head_mass = self.mass[head].sum() + self._ended_mass.sum()
+        other_mass = np.concatenate([self.mass[others], tails.mass])
+        whole = head_mass + other_mass.sum()
+        if self._draws.uniform(self._position, Draw.HEAD_OR_TAIL, level) * whole < head_mass:
+            self.paths, self.mass = self.paths[head], self.mass[head]
+            return
+        drawn = choose(other_mass, self._draws.uniform(self._position, Draw.TAIL, level))
+        self._ended, self._ended_mass = self._ended[:0], self._ended_mass[:0]
+        if drawn < len(others):
+            self.paths = self.paths[[others[drawn]]]
+        else:
+            uniform = self._draws.uniform(self._position, Draw.TAIL_TOKEN, level)
+            self.paths = tails.draw(drawn - len(others), uniform)
+        self.mass = np.ones(1)
+        self._set_ended_apart()
+
+
+def next_levels(builders: Sequence[BlockBuilder], rows: BoundedRows) -> list[Level]:
+    """What `extend` takes, for builders whose frontiers are equally deep: paths and mass of each.
+
+    Args:
+        rows: of all branches of the first builder, then of the second, and so on.
+    """
+    depth = builders[0].depth
+    listed = np.arange(rows.ids.shape[1]) < rows.counts[:, None]
+    branch = np.repeat(np.arange(len(rows)), rows.counts)
+    paths = np.empty((len(branch), depth + 1), dtype=np.int64)
+    if depth:
+        paths[:, :depth] = np.concatenate([builder.paths for builder in builders])[branch]
+    paths[:, depth] = rows.ids[listed]
+    mass = np.concatenate([builder.mass for builder in builders])[branch] * rows.probs[listed]
+    through = np.cumsum([0, *rows.counts.tolist()])
+    branches = np.cumsum([0, *(len(builder.mass) for builder in builders)])
+    bounds = pairwise(through[branches].tolist())
+    return [(paths[start:stop], mass[start:stop]) for start, stop in bounds]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tails:
+    """What the supports of a level do not list: for each branch that has such a tail, its path and mass."""
+
+    paths: Ints  # [tails, depth]
+    mass: Floats  # [tails]
+    tails: Sequence[Tail]
+
+    @classmethod
+    def of(cls, paths: Ints, mass: Floats, supports: Sequence[Support]) -> "_Tails":
+        tails = [(branch, each.tail) for branch, each in enumerate(supports) if each.tail is not None]
+        branches = [branch for branch, _ in tails]
+        shares = np.array([tail.mass for _, tail in tails])
+        return cls(paths[branches], mass[branches] * shares, [tail for _, tail in tails])
+
+    def draw(self, index: int, uniform: float) -> Ints:
+        """A path [1, depth + 1] out of tail number `index`."""
+        return np.append(self.paths[index], self.tails[index].draw(uniform))[None]
+
+
+_NO_TAILS = _Tails(np.empty((0, 0), dtype=np.int64), np.empty(0), ())
+
 
 TokenPath = tuple[int, ...]
 """The first tokens of a block."""

@@ -7,15 +7,15 @@ a row does not depend on the other rows, to the last bit.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.decoding.filters_small_top_k import bounded_rows
-from ttmark.gen_service.decoding.filters_top_p import open_rows
-from ttmark.gen_service.decoding.support import Support
-
-__all__ = ["FilterParams", "filter_rows"]
+from ttmark.gen_service.decoding.filters_wide import weights_beyond, wide_supports
+from ttmark.gen_service.decoding.support import FilterParams, Floats, Ints, Support, window_weights
+from ttmark.gen_service.decoding.top_k import top_k, top_k_of_groups
 
 Supports = list[Support | None]
 
@@ -43,3 +43,207 @@ def _bounded_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> S
 def _open_supports(logits: torch.Tensor, params: Sequence[FilterParams]) -> Supports:
     bounded, others = open_rows(logits, params)
     return [others.get(row, support) for row, support in enumerate(bounded.supports())]
+
+
+_TIE_MARGIN = 16
+_GROWTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRows:
+    """What the filters leave of some rows, likeliest first.
+
+    Attributes:
+        ids: [rows, width].
+        probs: [rows, width]; a row sums to 1.
+        counts: [rows] tokens that are left, the first of each row; the others have no probability. 0: the
+            row is not finite.
+    """
+
+    ids: Ints
+    probs: Floats
+    counts: Ints
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def part(self, start: int, stop: int) -> "BoundedRows":
+        """Some of the rows, as views."""
+        return BoundedRows(self.ids[start:stop], self.probs[start:stop], self.counts[start:stop])
+
+    @classmethod
+    def of_nothing(cls, rows: int) -> "BoundedRows":
+        """Rows that hold no token."""
+        return cls(np.zeros((rows, 1), dtype=np.int64), np.zeros((rows, 1)), np.zeros(rows, dtype=np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence["BoundedRows"]) -> "BoundedRows":
+        """The rows of all parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        width = max(part.ids.shape[1] for part in parts)
+        wide = [part._widened(width) for part in parts]
+        return cls(*(np.concatenate([getattr(part, name) for part in wide]) for name in cls.__slots__))
+
+    @property
+    def finite(self) -> bool:
+        """Whether all rows are."""
+        return bool(self.counts.all())
+
+    def draw(self, uniforms: Floats) -> list[tuple[int, float]]:
+        """A token of each row by inversion of the cumulative sum, and its probability.
+
+        Args:
+            uniforms: [rows] in [0, 1).
+        """
+        through = np.cumsum(self.probs, axis=1)
+        drawn = (through <= uniforms[:, None] * through[:, -1:]).sum(axis=1)
+        places = np.arange(len(self)), np.minimum(drawn, self.counts - 1)
+        return list(zip(self.ids[places].tolist(), self.probs[places].tolist(), strict=True))
+
+    def supports(self) -> list[Support | None]:
+        """Support of each row; None: not finite."""
+        return [
+            Support(self.ids[row, :count].copy(), self.probs[row, :count].copy()) if count else None
+            for row, count in enumerate(self.counts.tolist())
+        ]
+
+    def replaced(self, rows: Ints, by: "BoundedRows") -> "BoundedRows":
+        """The same with other `rows`."""
+        width = max(self.ids.shape[1], by.ids.shape[1])
+        result, wide = self._widened(width), by._widened(width)
+        ids, probs, counts = result.ids.copy(), result.probs.copy(), result.counts.copy()
+        ids[rows], probs[rows], counts[rows] = wide.ids, wide.probs, wide.counts
+        return BoundedRows(ids, probs, counts)
+
+    def _widened(self, width: int) -> "BoundedRows":
+        missing = ((0, 0), (0, width - self.ids.shape[1]))
+        if not missing[1][1]:
+            return self
+        return BoundedRows(np.pad(self.ids, missing), np.pad(self.probs, missing), self.counts)
+
+
+def bounded_rows(logits: torch.Tensor, params: Sequence[FilterParams], counts: Sequence[int]) -> BoundedRows:
+    """What the filters leave of each row of `logits` [rows, vocab].
+
+    Args:
+        params: all of them `bounded`.
+        counts: of rows that each of `params` holds for, one group after the other.
+    """
+    vocab = logits.shape[1]
+    own = [(p.temperature, 1 if p.greedy else p.top_k, p.top_p, p.min_p) for p in params]
+    filters = np.repeat(np.array(own).T, counts, axis=1)  # [4, rows]
+    width = min(int(filters[1].max()) + _TIE_MARGIN, vocab)
+    found, settled = _within(logits, width, filters)
+    pending = np.flatnonzero(~settled)
+    while pending.size:
+        width = min(vocab, width * _GROWTH)
+        selected = logits[torch.from_numpy(pending).to(logits.device)]
+        wider, settled = _within(selected, width, filters[:, pending])
+        found = found.replaced(pending, wider)
+        pending = pending[~settled]
+    return found
+
+
+def filter_window(
+    weights: Floats, ids: Ints, ranked: NDArray[np.bool_], filters: Floats, beyond: Floats
+) -> BoundedRows:
+    """Applies the filters to the likeliest tokens of each row.
+
+    Args:
+        weights, ids: [rows, width], falling.
+        ranked: of these, what top-k keeps.
+        filters: temperature, top-k, top-p and min-p of each row, [4, rows].
+        beyond: [rows] weight of what top-k keeps outside of the window.
+    """
+    temperature, _, top_p, min_p = filters[:, :, None]
+    with np.errstate(invalid="ignore"):
+        # np.cumsum adds from left to right, so trailing zeros, and with them the width, change nothing
+        mass = np.where(ranked, weights, 0.0)
+        mass /= np.cumsum(mass, axis=1)[:, -1:] + beyond[:, None]
+        before = np.cumsum(mass, axis=1) - mass
+        keep = ranked & ((before < top_p) | (top_p >= 1.0))
+        keep[:, 0] = True
+        keep &= mass >= min_p * mass[:, :1]
+        keep &= mass > 0.0
+        keep[:, 1:] &= temperature != 0.0
+        mass = np.where(keep, mass, 0.0)
+        probs = mass / np.cumsum(mass, axis=1)[:, -1:]
+    counts = np.where(weights[:, 0] == 1.0, keep.sum(axis=1), 0)
+    most = max(1, int(counts.max()))
+    return BoundedRows(ids[:, :most], probs[:, :most], counts)
+
+
+def _within(logits: torch.Tensor, width: int, filters: Floats) -> tuple[BoundedRows, NDArray[np.bool_]]:
+    """What is left of the `width` likeliest tokens; true for the rows that nothing is left of besides."""
+    rows, vocab = logits.shape
+    values, ids = top_k(logits, width)
+    weights = window_weights(values, filters[0])
+    last = np.minimum(filters[1].astype(np.int64), width) - 1
+    ranked = values >= values[np.arange(rows), last][:, None]
+    found = filter_window(weights, ids, ranked, filters, np.zeros(rows))
+    # What equals the last token that top-k keeps may lie outside of the window. It counts where it has mass:
+    # of a row in which a grammar leaves fewer tokens than top-k that last token is a forbidden one.
+    settled = (width == vocab) | ~ranked[:, -1] | (weights[:, -1] == 0.0) | (found.counts == 0)
+    return found, settled
+
+
+_NARROW = 64
+
+
+def open_rows(
+    logits: torch.Tensor, params: Sequence[FilterParams]
+) -> tuple[BoundedRows, dict[int, Support | None]]:
+    """What the filters leave of each row of `logits` [rows, vocab]; most rows end in a narrow window.
+
+    Args:
+        params: of each row, none of them `bounded`.
+
+    Returns:
+        Rows that are bounded, and the supports of the others by the number of the row, of which the first
+        hold nothing.
+    """
+    found = BoundedRows.of_nothing(len(params))
+    settled = np.zeros(len(params), dtype=np.bool_)
+    promising = np.flatnonzero([own.top_p < 1.0 or own.min_p > 0.0 for own in params])
+    if promising.size:
+        narrow, settled[promising] = _narrow(
+            _rows(logits, promising), [params[row] for row in promising.tolist()]
+        )
+        found = found.replaced(promising, narrow) if len(narrow) < len(params) else narrow
+    wide = np.flatnonzero(~settled)
+    if not wide.size:
+        return found, {}
+    supports = wide_supports(_rows(logits, wide), [params[row] for row in wide.tolist()])
+    return found, dict(zip(wide.tolist(), supports, strict=True))
+
+
+def _narrow(logits: torch.Tensor, params: Sequence[FilterParams]) -> tuple[BoundedRows, NDArray[np.bool_]]:
+    """What is left of the likeliest tokens; true for the rows that nothing is left of besides.
+
+    The window of a row is what is larger than its 65th largest logit, so that it depends on the row alone.
+    """
+    filters = np.array([(p.temperature, p.top_k, p.top_p, p.min_p) for p in params]).T
+    values, ids, groups = top_k_of_groups(logits, min(_NARROW + 1, logits.shape[1]))
+    inside = values > values[:, -1:]
+    every = window_weights(values, filters[0])
+    weights = np.where(inside, every, 0.0)
+    most = every[:, -1] * logits.shape[1]
+    if groups is not None and (some := np.flatnonzero(most > 0.0)).size:
+        most[some] = groups.most_below(some, values, filters[0])
+    through = np.cumsum(weights, axis=1)
+    targets = [filters[2] * (through[:, -1] + beyond) for beyond in (np.zeros(len(values)), most)]
+    first, last = ((through - weights < target[:, None]).sum(axis=1) for target in targets)
+    # Where the least and the most that can lie beyond the window cut it in one place it is not added up.
+    unsure = np.flatnonzero(first != last)
+    if unsure.size:
+        windows = np.where(inside, ids, ids[:, :1])
+        most[unsure] = weights_beyond(logits, unsure, values, filters[0], windows)
+    found = filter_window(weights, ids, inside, filters, most)
+    cut = (found.counts < inside.sum(axis=1)) & (filters[1] == 0)  # a larger top-k changes the whole mass
+    return found, inside[:, 0] & ((most == 0.0) | cut)
+
+
+def _rows(logits: torch.Tensor, rows: Ints) -> torch.Tensor:
+    """Some rows; no copy where it is all of them."""
+    return logits if len(rows) == len(logits) else logits[torch.from_numpy(rows).to(logits.device)]

@@ -8,9 +8,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.filter_params import WINDOW, FilterParams
-from ttmark.gen_service.decoding.filters_small_top_k import window_weights
-from ttmark.gen_service.decoding.support import COLDEST, Floats, Ints, Support, Tail
+from ttmark.gen_service.decoding.support import (
+    COLDEST,
+    WINDOW,
+    FilterParams,
+    Floats,
+    Ints,
+    Support,
+    Tail,
+    window_weights,
+)
 from ttmark.gen_service.decoding.top_k import top_k
 
 _BUCKET_BITS = 16

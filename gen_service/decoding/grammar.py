@@ -6,18 +6,45 @@ watermark work on it as on any other. Of the tokens that spell what the grammar 
 tokenizer would read back (docs/adr/0093).
 """
 
+import json
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from llguidance import LLMatcher
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.grammar_source import GrammarSource
 from ttmark.gen_service.decoding.spelling import Bits, Spelling
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarSource:
+    """A JSON schema, a regular expression, a grammar of our own in llguidance's dialect of Lark, or one of a
+    stranger, in that or in GBNF.
+
+    Attributes:
+        free: whether a text may be free until it begins something that the grammar knows.
+    """
+
+    kind: Literal["json_schema", "regex", "lark", "grammar"]
+    text: str
+    free: bool = False
+
+    @classmethod
+    def of_schema(cls, schema: Mapping[str, Any]) -> "GrammarSource":
+        """The JSON that is valid against a schema."""
+        return cls("json_schema", json.dumps(schema, ensure_ascii=False))
+
+    @classmethod
+    def of_choice(cls, texts: Sequence[str]) -> "GrammarSource":
+        """One of some texts."""
+        quoted = (json.dumps(text, ensure_ascii=False) for text in dict.fromkeys(texts))
+        return cls("lark", f"start: {' | '.join(quoted)}\n")
+
 
 _SECONDS_IN_ALL = 0.5
 _SECONDS_PER_ROW = 2e-3  # six times what a row of an ordinary schema takes

@@ -1,12 +1,14 @@
 """What a caller hands to the engine and what it gets back."""
 
 import math
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Literal, TypeVar
 
-from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.grammar import Grammar
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.watermark import Watermark
 
@@ -197,6 +199,8 @@ class Delta:
         finish_reason: set in the last piece only, as `report` is.
         reused_tokens: prompt tokens that an engine found in its cache; in the last piece. It tells of what
             was asked before, not of the completion, so equal completions may differ in it.
+        index: the number of the completion in its answer; an engine leaves it at 0.
+        reasoning: what the `text` of an answer leaves out; an engine tells no reasoning from text.
     """
 
     token_ids: tuple[int, ...]
@@ -206,8 +210,45 @@ class Delta:
     report: MarkReport | None = None
     watermarked: bool = False
     reused_tokens: int = field(default=0, compare=False)
+    index: int = 0
+    reasoning: str = ""
 
 
 def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
+
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+class SequenceFailed(Exception):
+    """One request failed while it was being generated; its neighbours are not affected."""
+
+    @classmethod
+    def because(cls, error: Exception) -> "SequenceFailed":
+        """The failure that an unexpected error makes; one of its own stays as it is."""
+        if isinstance(error, cls):
+            return error
+        failure = cls(f"{type(error).__name__}: {error}")
+        failure.__cause__ = error
+        return failure
+
+    @property
+    def origin(self) -> str:
+        """Type and place of the error behind it, for logs: messages may hold what must not be logged."""
+        error: BaseException = self.__cause__ or self
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return f"{type(error).__name__}{where}"
+
+
+def each_or_failed(compute: Callable[[Sequence[A]], list[R]], items: Sequence[A]) -> list[R | SequenceFailed]:
+    """What `compute` makes of all items at once; if that fails, of each alone: its result or its failure."""
+    try:
+        return [*compute(items)]
+    except Exception as error:
+        if len(items) == 1:
+            return [SequenceFailed.because(error)]
+        return [result for item in items for result in each_or_failed(compute, [item])]

@@ -8,9 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.block import TandemBlock
-from ttmark.gen_service.decoding.block_builder import NO_TOKEN
-from ttmark.gen_service.decoding.errors import SequenceFailed, each_or_failed
+from ttmark.gen_service.decoding.block import NO_TOKEN, TandemBlock
+from ttmark.gen_service.decoding.request import SequenceFailed, each_or_failed
 from ttmark.gen_service.decoding.support import choose
 from ttmark.shared.watermark import Watermark, key_lanes
 

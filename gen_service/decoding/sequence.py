@@ -7,17 +7,33 @@ from collections.abc import Sequence as Tokens
 
 import torch
 
-from ttmark.gen_service.decoding.bans import Bans
-from ttmark.gen_service.decoding.block import Block, PlainBlock, TandemBlock
-from ttmark.gen_service.decoding.block_builder import BlockBuilder
-from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.block import Block, BlockBuilder, PlainBlock, TandemBlock
+from ttmark.gen_service.decoding.logit_processors import Bans, LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.logprobs import block_logprobs
-from ttmark.gen_service.decoding.opening import OPENING, opening_bits
-from ttmark.gen_service.decoding.penalties import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.randomness import Draw, Draws
 from ttmark.gen_service.decoding.request import Delta, FinishReason, GenerationRequest, MarkReport
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.decoding.text_stream import TextStream
 from ttmark.shared.tokenization import TextTokenizer
+
+OPENING = "opening"
+"""Why a block is unmarked that comes before the completion has gone a way of its own."""
+TOKENS_PER_BIT = 4
+"""Tokens that a completion may have for each bit of its opening: docs/adr/0099."""
+
+
+def opening_bits(request: GenerationRequest) -> float:
+    """Surprise, in bits, that a completion spends before its first mark.
+
+    The surprise of a token is -log2 of the probability that it was drawn with. Less where the completion may
+    have few tokens, and none under a grammar, where a whole text may hold no more, unless
+    it may be free.
+    """
+    held = request.grammar is not None and not request.grammar.source.free
+    if request.marking is None or held:
+        return 0.0
+    return min(request.marking.opening_bits, request.sampling.max_tokens / TOKENS_PER_BIT)
+
 
 CONFINED = "confined"
 """Why a block is unmarked of which the caller chose too much."""

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.decoding.filters_small_top_k import BoundedRows
+from ttmark.gen_service.decoding.filters import BoundedRows
 from ttmark.gen_service.decoding.support import Floats, Support
 
 LEAST_SHARE = 0.25

@@ -1,10 +1,33 @@
-"""A filtered distribution: the tokens that the filters leave, and how likely each is."""
+"""The filters of a row, and the distribution that they leave: which tokens, and how likely each is."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+
+WINDOW = 512
+"""Tokens of a row that a support lists at most where the filters leave more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterParams:
+    """Filters of one row; temperature 0 leaves the likeliest token, top_k 0 and top_p 1 are off."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0.0
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a few of the likeliest tokens are all that can be left."""
+        return self.greedy or 0 < self.top_k <= WINDOW
+
 
 # Below it a temperature is zero in float32; what differs from the likeliest has no mass before.
 COLDEST = 1e-30
@@ -95,6 +118,19 @@ class Support:
         if self.tail is None or target < listed:
             return int(self.ids[choose(self.probs, target / listed)])
         return self.tail.draw((target - listed) / self.tail.mass)
+
+
+def window_weights(values: Floats, temperatures: Floats) -> Floats:
+    """exp((value - peak) / temperature), [rows, width], of falling `values`; NaN in a row that is not finite.
+
+    Args:
+        temperatures: [rows]; 0 counts as 1.
+    """
+    warmth = np.where(temperatures == 0.0, 1.0, temperatures)[:, None]
+    # A temperature next to zero makes the quotient infinite, which is right: such a token has no mass.
+    with np.errstate(invalid="ignore", over="ignore"):
+        weights: Floats = np.exp((values - values[:, :1]) / warmth)
+    return weights
 
 
 def choose(probs: Floats, uniform: float) -> int:

@@ -1,6 +1,5 @@
 """The embedded engine: `Engine.load(...)`, `start`, `generate`, `stop`."""
 
-from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.decoding.request import (
     Delta,
     FinishReason,
@@ -9,6 +8,7 @@ from ttmark.gen_service.decoding.request import (
     MarkReport,
     ReadingRequest,
     SamplingParams,
+    SequenceFailed,
     TokenLogprob,
 )
 from ttmark.gen_service.engine.engine import Engine

@@ -10,12 +10,178 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from torch.nn import functional
 
-from ttmark.gen_service.engine.chunk_attention import Chunk, attend_chunk
-from ttmark.gen_service.engine.flash import aligned, attend_with_lse, merge_sinks
 from ttmark.gen_service.engine.kv_cache import Arena, KvCache
-from ttmark.gen_service.engine.spans import Span
+from ttmark.gen_service.engine.spans import Span, visible
 from ttmark.gen_service.engine.tree_attention import TreeAttention
+
+_LANES = 32  # floats that torch's vectorised loops take at once, at most
+_PARALLEL_ELEMENTS = 32768  # from here on torch splits an elementwise operation between threads
+_MAX_THREADS = 16
+
+
+def aligned(function: Callable[..., torch.Tensor], *arguments: torch.Tensor) -> torch.Tensor:
+    """An elementwise function whose results do not depend on where in the tensors an element is.
+
+    torch computes the last elements of a tensor, those that fill no vector register, by scalar code whose
+    exponentials differ in the last bit. So the arguments, all of one shape, are filled up to whole registers.
+    """
+    size = arguments[0].numel()
+    multiple = _LANES if size < _PARALLEL_ELEMENTS else _LANES * _MAX_THREADS
+    padded = (functional.pad(argument.reshape(-1), (0, -size % multiple)) for argument in arguments)
+    return function(*padded)[:size].view(arguments[0].shape)
+
+
+def merge_sinks(
+    out: torch.Tensor, lse: torch.Tensor, sinks: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """An attention and its log-sum-exp once its heads' sinks have had their share of the softmax.
+
+    Args:
+        out: [..., dim].
+        lse: [...] float32.
+        sinks: float32, of a shape that broadcasts to that of `lse`.
+    """
+    sinks = sinks.expand_as(lse)
+    kept = out.float() * aligned(torch.sigmoid, lse - sinks)[..., None]
+    return kept.to(out.dtype), aligned(torch.logaddexp, lse, sinks)
+
+
+def attend_with_lse(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, mask: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention and its log-sum-exp: [spans, heads, n, dim] and [spans, heads, n] float32.
+
+    Args:
+        mask: added to the scores, [n, keys] or [spans, 1, n, keys].
+    """
+    if key.shape[2] == 0:
+        return torch.zeros_like(query), query.new_full(query.shape[:3], -torch.inf, dtype=torch.float32)
+    if query.device.type == "cpu":
+        out, lse = flash_on_cpu(query, key, value, scale, mask=mask)
+        return out, lse.float()
+    return attend_portably(query, key, value, scale, mask)
+
+
+def flash_on_cpu(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    scale: float,
+    *,
+    mask: torch.Tensor | None = None,
+    is_causal: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """torch's kernel for the CPU, which shares a KV head among query heads and returns the log-sum-exp."""
+    out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(
+        query, key, value, is_causal=is_causal, attn_mask=mask, scale=scale
+    )
+    return out, lse
+
+
+def attend_portably(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    scale: float,
+    mask: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same on devices whose kernels keep the log-sum-exp to themselves, in fp32."""
+    scores = torch.matmul(query.float() * scale, key.float().transpose(2, 3))
+    if mask is not None:
+        scores = scores + mask
+    lse = torch.logsumexp(scores, dim=-1)
+    return torch.matmul(torch.exp(scores - lse[..., None]), value.float()).to(query.dtype), lse
+
+
+_SCORES = 1 << 26  # that are kept at once where no kernel spares them: 0.25 GB
+
+
+class Chunk(NamedTuple):
+    """Rows [start, stop) of the pass are the tokens `position` and after of a sequence cached from `base`."""
+
+    start: int
+    stop: int
+    base: int
+    position: int
+
+
+def attend_chunk(
+    chunk: Chunk,
+    query: torch.Tensor,
+    arena: Arena,
+    scale: float,
+    window: int | None,
+    sinks: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Consecutive tokens of one prompt -> [rows, heads, dim]; for `sinks` see `attend`."""
+    length = chunk.stop - chunk.start
+    end = chunk.position + length
+    first = 0 if window is None else max(0, chunk.position - window + 1)
+    keys, values = (side.narrow(2, chunk.base + first, end - first) for side in (arena.keys, arena.values))
+    rows = query[chunk.start : chunk.stop].transpose(0, 1)[None]
+    unbounded = window is None or end <= window
+    if unbounded and query.device.type == "cpu":
+        out, lse = _attend_causally(rows, keys, values, scale)
+        return (out if sinks is None else merge_sinks(out, lse, sinks[:, None])[0])[0].transpose(0, 1)
+    groups = query.shape[1] // keys.shape[1]
+    keys, values = (side.repeat_interleave(groups, dim=1) for side in (keys, values))
+    if sinks is not None:
+        sees = visible(chunk.position, end, first, window).to(query.device)
+        return _attend_with_sinks(rows, keys, values, scale, sees, sinks)[0].transpose(0, 1)
+    if unbounded and end == length:
+        out = functional.scaled_dot_product_attention(rows, keys, values, is_causal=True, scale=scale)
+    else:
+        sees = visible(chunk.position, end, first, window).to(query.device)
+        out = functional.scaled_dot_product_attention(rows, keys, values, attn_mask=sees, scale=scale)
+    return out[0].transpose(0, 1)
+
+
+def _attend_causally(
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention of the last tokens of a text [1, heads, n, dim] to all of it [1, kv_heads, length, dim].
+
+    Returns it and its log-sum-exp [1, heads, n] float32. What lies before them is attended to without a mask,
+    by all heads that share a key as rows of one, and merged in by log-sum-exp.
+    """
+    heads, count, dim = query.shape[1:]
+    before = keys.shape[2] - count
+    out, lse = flash_on_cpu(query, keys[:, :, before:], values[:, :, before:], scale, is_causal=True)
+    if not before:
+        return out, lse.float()
+    packed = query.reshape(1, keys.shape[1], -1, dim)
+    prefix, prefix_lse = flash_on_cpu(packed, keys[:, :, :before], values[:, :, :before], scale)
+    own, seen = lse.float(), prefix_lse.reshape(1, heads, count).float()
+    weight = torch.sigmoid(own - seen)[..., None]
+    merged = torch.lerp(prefix.reshape(1, heads, count, dim).float(), out.float(), weight)
+    return merged.to(query.dtype), torch.logaddexp(own, seen)
+
+
+def _attend_with_sinks(
+    query: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    scale: float,
+    sees: torch.Tensor,
+    sinks: torch.Tensor,
+) -> torch.Tensor:
+    """Attention [1, heads, n, dim] of a few rows at a time, as a GPU keeps their scores in float32.
+
+    Args:
+        query: [1, heads, n, dim].
+        keys, values: [1, heads, length, dim].
+        sees: which keys each row sees [n, length].
+        sinks: float32 [heads].
+    """
+    rows = max(1, _SCORES // (keys.shape[1] * keys.shape[2]))
+    mask = torch.zeros(sees.shape, device=query.device).masked_fill_(~sees, -torch.inf)
+    parts = [
+        merge_sinks(*attend_with_lse(part, keys, values, scale, seen), sinks[:, None])[0]
+        for part, seen in zip(torch.split(query, rows, 2), torch.split(mask, rows), strict=True)
+    ]
+    return torch.cat(parts, 2)
 
 
 class Adopted(NamedTuple):

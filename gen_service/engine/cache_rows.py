@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from ttmark.gen_service.engine.extents import Extent, ExtentAllocator
-from ttmark.gen_service.engine.job import Job
+from ttmark.gen_service.engine.job import Extent, Job
 from ttmark.gen_service.engine.prefix_cache import Cuts, Prefix, Prefixes, common_tokens, trace_part
 
 J = TypeVar("J", bound=Job)
@@ -17,6 +16,48 @@ class Move:
     source: int
     target: int
     length: int
+
+
+class ExtentAllocator:
+    """First-fit allocation of contiguous extents."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self._free = [Extent(0, capacity)]  # sorted by start, never adjacent, never empty
+
+    @property
+    def free_rows(self) -> int:
+        return sum(extent.length for extent in self._free)
+
+    def take(self, length: int) -> Extent | None:
+        """An extent of `length` rows, or None if no free one is long enough."""
+        for index, gap in enumerate(self._free):
+            if gap.length >= length:
+                self._replace(index, Extent(gap.start + length, gap.length - length))
+                return Extent(gap.start, length)
+        return None
+
+    def extend(self, extent: Extent, length: int) -> Extent | None:
+        """The extent made `length` rows long where it stands, or None if the rows behind it are taken."""
+        for index, gap in enumerate(self._free):
+            more = length - extent.length
+            if gap.start == extent.stop and gap.length >= more:
+                self._replace(index, Extent(gap.start + more, gap.length - more))
+                return Extent(extent.start, length)
+        return None
+
+    def give_back(self, extent: Extent) -> None:
+        """Frees an extent and joins it with its free neighbours."""
+        merged: list[Extent] = []
+        for gap in sorted([*self._free, extent], key=lambda e: e.start):
+            if merged and merged[-1].stop == gap.start:
+                merged[-1] = Extent(merged[-1].start, merged[-1].length + gap.length)
+            else:
+                merged.append(gap)
+        self._free = merged
+
+    def _replace(self, index: int, rest: Extent) -> None:
+        self._free[index : index + 1] = [rest] if rest.length else []
 
 
 class _Source(NamedTuple, Generic[J]):
@@ -67,7 +108,10 @@ class CacheRows(Generic[J]):
         """Gives a sequence `wanted` rows, if no others hold them, and what is known of its beginning."""
         if self.available < wanted:
             return False
-        source = self._source(sequence)
+        own = b"" if self._cuts is None else self._cuts.trace(sequence, sequence.token_count)
+        source = self._source(sequence, own)
+        if source is not None and source.prefix is not None:
+            self._prefixes.touch(source.prefix)
         extent = self._taken_over(source, wanted) if source else None
         reused = source.length if source and extent else 0
         if extent is None:
@@ -75,7 +119,7 @@ class CacheRows(Generic[J]):
             extent = self._fit(wanted) or self._fit_compacted(wanted)
             if source and extent:
                 reused = self._copy(source, extent, compacted=len(self.moves) > moves)
-        self._prompts.setdefault(sequence, b"")
+        self._prompts[sequence] = trace_part(own, sequence.prompt_length)
         sequence.extent = extent
         sequence.cached = reused
         if sequence.reused is None:
@@ -123,23 +167,19 @@ class CacheRows(Generic[J]):
         for free in self._prefixes.drop_tenant(tenant):
             self._allocator.give_back(free)
 
-    def _source(self, sequence: J) -> "_Source[J] | None":
-        """The longest beginning of a sequence that its tenant's prefixes or running prompts have."""
+    def _source(self, sequence: J, own: bytes) -> "_Source[J] | None":
+        """The longest beginning of a sequence, by its trace `own`, that is cached for its tenant."""
         if self._cuts is None:
             return None
-        own = self._cuts.trace(sequence, sequence.token_count)
         best: J | None = None
         prefix, most = self._prefixes.longest(sequence.tenant, own)
         for holder, prompt in self._prompts.items():
             if holder.tenant == sequence.tenant:
                 shared = common_tokens(own, prompt, most, at_most=holder.cached)
                 best, most = (holder, shared) if shared else (best, most)
-        self._prompts[sequence] = trace_part(own, sequence.prompt_length)
         length = self._cuts.before(sequence, min(most, sequence.most_reused))
         if not length:
             return None
-        if best is None and prefix is not None:
-            self._prefixes.touch(prefix)
         return _Source(length, prefix if best is None else None, best)
 
     def _taken_over(self, source: "_Source[J]", wanted: int) -> Extent | None:

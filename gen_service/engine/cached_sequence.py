@@ -1,19 +1,26 @@
-"""A completion and its part of the KV cache."""
+"""A sequence with its part of the KV cache: a completion, or a text that is read."""
 
 import math
 from bisect import bisect_right
 from collections.abc import Sequence as Tokens
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ttmark.gen_service.decoding.block import TandemBlock
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import GenerationRequest
+from ttmark.gen_service.decoding.logprobs import ROWS, TextLogprobs
+from ttmark.gen_service.decoding.request import (
+    Delta,
+    GenerationRequest,
+    ReadingRequest,
+    SamplingParams,
+    SequenceFailed,
+)
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.engine.extents import Extent
-from ttmark.gen_service.engine.job import Work
+from ttmark.gen_service.engine.job import Extent, Work
 from ttmark.gen_service.engine.ragged import Append, Branches, Ints, Probe
 from ttmark.shared.tokenization import TextTokenizer
 
@@ -131,3 +138,58 @@ def _tree_size(paths: NDArray[np.int64]) -> int:
     """Rows that probes of different `paths` [branches, depth] need: the branches and their common starts."""
     starts = (np.unique(paths[:, :depth], axis=0) for depth in range(1, paths.shape[1]))
     return sum(map(len, starts)) + len(paths)
+
+
+class TextReading(CachedSequence):
+    """A sequence that is all prompt to the scheduler, and wants the logits of every row of the text.
+
+    Attributes:
+        logprobs: of the text's tokens, as far as it is read.
+    """
+
+    def __init__(
+        self, request: ReadingRequest, tokenizer: TextTokenizer, deadline: float, prompt_cut: int
+    ) -> None:
+        # What the model says after the last token nobody asks for.
+        known = (*request.prompt_ids, *request.text_ids[:-1])
+        nothing_more = SamplingParams(max_tokens=1)
+        super().__init__(
+            GenerationRequest(request.request_id, known, nothing_more, marking=None, tenant=request.tenant),
+            tokenizer,
+            (),
+            deadline,
+            prompt_cut,
+        )
+        self.logprobs = TextLogprobs(request)
+        self._before = len(request.prompt_ids)
+
+    @property
+    def most_reused(self) -> int:
+        """See `Job`: the prompt but for its last token, whose logits say what comes first."""
+        return max(0, self._before - 1)
+
+    def next_work(self, chunk: int, limit: int) -> Work:
+        """A chunk of the prompt, or fewer rows once they have logits."""
+        work = super().next_work(chunk, limit)
+        return work if work.cached < self._before else super().next_work(min(chunk, ROWS), limit)
+
+    def pieces(self, cached: int) -> list[Append | Probe]:
+        """What a pass computes of it, after which `cached` tokens are in the cache."""
+        pieces = super().pieces(cached)
+        if cached < self._before:
+            return pieces
+        return [
+            replace(piece, wants_logits=True, every_row=True) if isinstance(piece, Append) else piece
+            for piece in pieces
+        ]
+
+    def take(self, logits: torch.Tensor) -> Delta | None:
+        """Reads the `logits` [rows, vocab] of the last tokens that were cached; an ending after the last.
+
+        Raises:
+            SequenceFailed: they are not finite.
+        """
+        # The row of a token says what comes after it.
+        first = self.cached - len(logits) + 1 - self._before
+        self.logprobs.take(max(0, first), logits[max(0, -first) :])
+        return None if self.in_prompt else Delta(token_ids=(), text="", finish_reason="stop")

@@ -1,6 +1,10 @@
-"""Who is due next: the engine's rows shared between tenants by weight (start-time fair queueing)."""
+"""Shares of an engine: whose turn it is, how much may be read beside what is written, who gives way."""
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from ttmark.gen_service.engine.job import Extent
 
 
 class FairShare:
@@ -35,3 +39,102 @@ class FairShare:
         else:
             self._level = max(self._service.values(), default=self._level)
         self._service = {tenant: rows for tenant, rows in self._service.items() if rows > self._level}
+
+
+_WRITING, _READING = "writing", "reading"
+
+
+class ReadingShare:
+    """Rows that were written and read, weighted so that readings stay within their share.
+
+    While something is written, readings get at most `share` times the rows that were written since they came
+    in: they spend what writing has earned them, and neither saves up while the other is away. While nothing
+    is written they take whatever there is.
+
+    Args:
+        share: above 0.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._rows = FairShare({_READING: share})
+
+    @property
+    def credit(self) -> float:
+        """Rows that may be read now, while something is written."""
+        return (self._rows.level(_WRITING) - self._rows.level(_READING)) * self._share
+
+    def write(self, rows: int) -> None:
+        """Counts rows that are written; negative ones were planned and given up."""
+        self._rows.serve(_WRITING, rows)
+
+    def read(self, rows: int) -> None:
+        """Counts rows that are read."""
+        self._rows.serve(_READING, rows)
+
+    def settle(self, *, writing: bool, reading: bool) -> None:
+        """A pass is planned; whether there is something in hand that is written, and that is read."""
+        self._rows.settle([kind for kind, wanted in ((_WRITING, writing), (_READING, reading)) if wanted])
+
+
+class Holder(Protocol):
+    """A sequence with cache rows."""
+
+    extent: Extent | None
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
+
+
+H = TypeVar("H", bound=Holder)
+
+
+def next_victim(running: Sequence[H], ages: Mapping[H, int]) -> H:
+    """The youngest sequence of the tenant that holds most; the oldest of each tenant are the last to go."""
+    held = _held(running)
+    others = _youngest_first(running, ages)
+    if others:
+        return max(others, key=lambda each: (held[each.tenant], ages[each]))
+    return max(running, key=ages.__getitem__)
+
+
+def beyond_their_share(
+    running: Sequence[H], ages: Mapping[H, int], *, tenant: str, wanted: int, free: int, share: int
+) -> list[H]:
+    """Sequences to take rows from, so that a tenant gets `wanted` of them; none if they are not its due.
+
+    They are the youngest of those who hold more than `share`. Each tenant keeps its oldest, and so gets on.
+    """
+    held = _held(running)
+    if held[tenant] and held[tenant] + wanted > share:
+        return []
+    victims: list[H] = []
+    for victim in _youngest_first(running, ages):
+        if victim.tenant != tenant and held[victim.tenant] > share:
+            held[victim.tenant] -= _rows(victim)
+            victims.append(victim)
+    return victims if free + sum(map(_rows, victims)) >= wanted else []
+
+
+def _rows(holder: Holder) -> int:
+    return holder.extent.length if holder.extent else 0
+
+
+def _held(running: Sequence[H]) -> Counter[str]:
+    """Cache rows of each tenant."""
+    held: Counter[str] = Counter()
+    for sequence in running:
+        held[sequence.tenant] += _rows(sequence)
+    return held
+
+
+def _youngest_first(running: Sequence[H], ages: Mapping[H, int]) -> list[H]:
+    """All but the oldest of each tenant."""
+    tenants: set[str] = set()
+    others: list[H] = []
+    for sequence in sorted(running, key=ages.__getitem__):
+        if sequence.tenant in tenants:
+            others.append(sequence)
+        tenants.add(sequence.tenant)
+    return others[::-1]

@@ -1,8 +1,19 @@
 """A sequence as the scheduler sees it: rows and tokens are numbers here, not tensors."""
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ttmark.gen_service.engine.extents import Extent
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Arena rows [start, start + length)."""
+
+    start: int
+    length: int
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.length
 
 
 class Work(NamedTuple):

@@ -16,9 +16,14 @@ from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM
 from transformers.models.mistral.modeling_mistral import MistralAttention
 
 from ttmark.gen_service.engine.attention import AttentionPlan
-from ttmark.gen_service.engine.matrix import Matrix
-from ttmark.gen_service.engine.native import Kernels
-from ttmark.gen_service.engine.operations import CompiledOperations, Operations, Shape, TorchOperations
+from ttmark.gen_service.engine.native.kernels import Kernels
+from ttmark.gen_service.engine.operations import (
+    CompiledOperations,
+    Matrix,
+    Operations,
+    Shape,
+    TorchOperations,
+)
 
 _RELATIVES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM)
 

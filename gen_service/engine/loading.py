@@ -11,15 +11,14 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
-from ttmark.gen_service.engine.choices import Choice, ChoiceFile, choice_key
-from ttmark.gen_service.engine.cost_curve import fastest
+from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key, fastest
 from ttmark.gen_service.engine.cuda_graphs import GpuCapture
 from ttmark.gen_service.engine.errors import ModelLoadError
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.llama import FusedLlama
-from ttmark.gen_service.engine.matrix import can_pack
 from ttmark.gen_service.engine.memory import available_memory
-from ttmark.gen_service.engine.native import find_kernels
+from ttmark.gen_service.engine.native.kernels import find_kernels
+from ttmark.gen_service.engine.operations import can_pack
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.settings import EngineSettings

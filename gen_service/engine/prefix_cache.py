@@ -4,8 +4,7 @@ from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from ttmark.gen_service.engine.extents import Extent
-from ttmark.gen_service.engine.job import Job
+from ttmark.gen_service.engine.job import Extent, Job
 
 _MOST = 256
 _SHORTEST = 8

@@ -9,11 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan
-from ttmark.gen_service.engine.chunk_attention import Chunk
+from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan, Chunk
 from ttmark.gen_service.engine.kv_cache import KvCache
-from ttmark.gen_service.engine.spans import Span, TokenTree, prefixes_of, spans_of
-from ttmark.gen_service.engine.tiles import tile_spans
+from ttmark.gen_service.engine.spans import Span, TokenTree, prefixes_of, spans_of, tile_spans
 from ttmark.gen_service.engine.tree_attention import TreeAttention, TreeKernel
 
 Ints = NDArray[np.int64]

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from typing import Generic, TypeVar
 
 from ttmark.gen_service.engine.cache_rows import CacheRows
+from ttmark.gen_service.engine.fair_share import ReadingShare
 from ttmark.gen_service.engine.job import Job, Work
-from ttmark.gen_service.engine.reading_share import ReadingShare
 
 J = TypeVar("J", bound=Job)
 

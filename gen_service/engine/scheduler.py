@@ -7,14 +7,11 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import Generic, TypeVar
 
-from ttmark.gen_service.engine.cache_rows import CacheRows, Move
-from ttmark.gen_service.engine.extents import ExtentAllocator
-from ttmark.gen_service.engine.fair_share import FairShare
+from ttmark.gen_service.engine.cache_rows import CacheRows, ExtentAllocator, Move
+from ttmark.gen_service.engine.fair_share import FairShare, ReadingShare, beyond_their_share, next_victim
 from ttmark.gen_service.engine.job import Job, Work
 from ttmark.gen_service.engine.prefix_cache import Cuts
 from ttmark.gen_service.engine.reading_line import ReadingLine
-from ttmark.gen_service.engine.reading_share import ReadingShare
-from ttmark.gen_service.engine.victims import beyond_their_share, next_victim
 
 _GROWTH_TOKENS = 256
 _PATIENCE = 64

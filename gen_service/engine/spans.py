@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
-
-from ttmark.gen_service.engine.chunk_attention import visible
+from numpy.typing import NDArray
 
 
 class Span(NamedTuple):
@@ -66,6 +66,13 @@ def prefixes_of(trees: Iterable[TokenTree], window: int | None) -> list[tuple[in
     return prefixes
 
 
+def visible(position: int, end: int, first: int, window: int | None) -> torch.Tensor:
+    """True where the query at a position in [position, end) sees the key at one in [first, end)."""
+    behind = torch.arange(position, end)[:, None] - torch.arange(first, end)
+    seen = behind >= 0
+    return seen if window is None else seen & (behind < window)
+
+
 def _of_commit(tree: TokenTree, window: int | None, masks: "_CausalMasks") -> Span:
     count, end = len(tree.depths), tree.position + len(tree.depths)
     first = 0 if window is None else max(0, tree.position + 1 - window)
@@ -108,3 +115,13 @@ class _CausalMasks:
         """[rows, keys] -> [rows * groups, keys] with minus infinity where a row does not see a key."""
         mask = torch.zeros(seen.shape).masked_fill_(~seen, -torch.inf)
         return mask.repeat_interleave(self._groups, dim=0).to(self._device)
+
+
+def tile_spans(spans: Iterable[tuple[int, int, int, int]], step: int) -> NDArray[np.int64]:
+    """Cuts spans (start, stop, first, last) into tiles [tiles, 4] of at most `step` rows."""
+    tiles = [
+        (row, min(row + step, stop), first, last)
+        for start, stop, first, last in spans
+        for row in range(start, stop, step)
+    ]
+    return np.array(tiles, dtype=np.int64).reshape(-1, 4)

@@ -8,18 +8,16 @@ import structlog
 import torch
 
 from ttmark.gen_service.decoding.decoder import Decoder
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import Delta
-from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.drain_rate import DrainRate
+from ttmark.gen_service.decoding.request import Delta, SequenceFailed
+from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
+from ttmark.gen_service.engine.engine_metrics import StepRecorder
 from ttmark.gen_service.engine.errors import EngineError, OutOfTime
 from ttmark.gen_service.engine.job import Work
+from ttmark.gen_service.engine.places import DrainRate
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
-from ttmark.gen_service.engine.step_metrics import StepRecorder
 from ttmark.gen_service.engine.stream import Failure, Mailbox, Outbox
-from ttmark.gen_service.engine.text_reading import TextReading
 
 Arrivals = list[tuple[CachedSequence, Mailbox]]
 

@@ -4,8 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import Delta
+from ttmark.gen_service.decoding.request import Delta, SequenceFailed
 from ttmark.gen_service.engine.errors import EngineError
 
 Failure = EngineError | SequenceFailed

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
-from ttmark.gen_service.engine.native import Kernels, find_kernels
+from ttmark.gen_service.engine.native.kernels import Kernels, find_kernels
 
 
 class _Attend(Protocol):

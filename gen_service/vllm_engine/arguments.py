@@ -8,9 +8,8 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 
 from ttmark.gen_service.engine.errors import ModelLoadError
-from ttmark.gen_service.vllm_engine.additional_config import Additional
+from ttmark.gen_service.vllm_engine.additional_config import Additional, Lifeline
 from ttmark.gen_service.vllm_engine.internals import VERSION
-from ttmark.gen_service.vllm_engine.lifeline import Lifeline
 from ttmark.gen_service.vllm_engine.settings import VllmSettings, scratch_blocks
 from ttmark.shared.watermark.watermark import MAX_BLOCK_SIZE
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence as Tokens
 
 import torch
 
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest
+from ttmark.gen_service.decoding.logprobs import TextLogprobs
+from ttmark.gen_service.decoding.request import GenerationRequest, ReadingRequest, SequenceFailed
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.text_logprobs import TextLogprobs
 from ttmark.shared.tokenization import TextTokenizer
 
 FILLER = 0

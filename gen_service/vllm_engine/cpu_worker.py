@@ -2,7 +2,7 @@
 
 from vllm.v1.worker.cpu_worker import CPUWorker
 
-from ttmark.gen_service.vllm_engine.worker import TandemWorker
+from ttmark.gen_service.vllm_engine.tandem_worker import TandemWorker
 
 
 class TandemCpuWorker(TandemWorker, CPUWorker):  # type: ignore[misc]

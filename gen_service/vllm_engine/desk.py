@@ -7,8 +7,7 @@ from typing import Any
 import torch
 
 from ttmark.gen_service.decoding.decoder import Decoder
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import Delta, ReadingRequest
+from ttmark.gen_service.decoding.request import Delta, ReadingRequest, SequenceFailed
 from ttmark.gen_service.vllm_engine.completion import FILLER, Completion, Reading
 from ttmark.gen_service.vllm_engine.report import Failure, StepMeter, StepReport
 from ttmark.gen_service.vllm_engine.ticket import Ticket

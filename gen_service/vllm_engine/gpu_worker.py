@@ -2,7 +2,7 @@
 
 from vllm.v1.worker.gpu_worker import Worker
 
-from ttmark.gen_service.vllm_engine.worker import TandemWorker
+from ttmark.gen_service.vllm_engine.tandem_worker import TandemWorker
 
 
 class TandemGpuWorker(TandemWorker, Worker):  # type: ignore[misc]

@@ -1,6 +1,7 @@
 """The thread that vLLM's client lives in: hands requests over, and their pieces back."""
 
 import asyncio
+import hashlib
 import pickle
 import tempfile
 import threading
@@ -16,22 +17,33 @@ import zmq
 import zmq.asyncio
 from vllm.v1.engine.exceptions import EngineDeadError
 
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import Delta
-from ttmark.gen_service.engine.drain_rate import DrainRate
+from ttmark.gen_service.decoding.request import Delta, SequenceFailed
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
-from ttmark.gen_service.engine.places import check_place, reading_places
+from ttmark.gen_service.engine.places import DrainRate, check_place, reading_places
 from ttmark.gen_service.engine.stream import Outbox
 from ttmark.gen_service.vllm_engine.job import Job
-from ttmark.gen_service.vllm_engine.levels import Levels
 from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport
-from ttmark.gen_service.vllm_engine.salts import Salts
-from ttmark.gen_service.vllm_engine.start import start_vllm
+from ttmark.gen_service.vllm_engine.start import Levels, start_vllm
 from ttmark.gen_service.vllm_engine.ticket import Opening
 
 _LAST_PIECE_SECONDS = 10.0
 _WATCH_SECONDS = 0.5
+
+
+class Salts:
+    """What vLLM mixes into the names of cached blocks: a tenant's own, and a new one after each failure."""
+
+    def __init__(self) -> None:
+        self._failures: Counter[str] = Counter()
+
+    def of(self, tenant: str) -> str:
+        """The tenant's salt; nobody else's is the same."""
+        return hashlib.sha256(f"{self._failures[tenant]} {tenant}".encode()).hexdigest()
+
+    def renew(self, tenant: str) -> None:
+        """After a failure: what was cached for the tenant is not used again."""
+        self._failures[tenant] += 1
 
 
 class Host:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ttmark.gen_service.decoding.grammar import Grammar
-from ttmark.gen_service.decoding.grammar_source import GrammarSource
+from ttmark.gen_service.decoding.grammar import Grammar, GrammarSource
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, ReadingRequest
 from ttmark.shared.vault.confidential import Confidential
 

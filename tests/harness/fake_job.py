@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ttmark.gen_service.engine.extents import Extent
-from ttmark.gen_service.engine.job import Work
+from ttmark.gen_service.engine.job import Extent, Work
 from ttmark.gen_service.engine.scheduler import Plan, Scheduler
 
 

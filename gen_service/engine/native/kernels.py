@@ -1,14 +1,34 @@
 """The compiled operations on tensors."""
 
 import ctypes
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import structlog
 import torch
 
-from ttmark.gen_service.engine.native.library import load_library
+from ttmark.shared.watermark.compiled import CompiledSource
+
+SOURCE = CompiledSource.beside(
+    Path(__file__).with_name("kernels.c"),
+    ("-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
+)
+
+
+@cache
+def load_library() -> ctypes.CDLL | None:
+    """Compiled at the first call; None where there is none and none can be compiled."""
+    try:
+        return SOURCE.load()
+    except (OSError, subprocess.SubprocessError) as error:
+        log = structlog.get_logger("ttmark.engine")
+        log.info("kernels_not_compiled", reason=str(error).partition("\n")[0], used="torch's operators")
+        return None
+
 
 _MOST_DIM = 256
 _LANES = 16

@@ -14,7 +14,7 @@ import pytest
 from ttmark.detect_service.model_reader.client import ReaderClient
 from ttmark.detect_service.model_reader.errors import ReaderDown
 from ttmark.detect_service.model_reader.ttmark_dialect import TtmarkDialect
-from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooManyRequests

@@ -11,7 +11,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, Field
 
-from ttmark.gen_service.api import response_grammar
+from ttmark.gen_service.api import structured_outputs
 
 MESSAGES: Any = [{"role": "user", "content": "Who?"}]
 Name = Annotated[str, Field(min_length=1, max_length=8, pattern="^[a-z]*$")]
@@ -161,7 +161,7 @@ def test_ignore_eos_and_a_format_contradict_each_other(real: Any) -> None:
 def test_other_requests_go_on_while_a_schema_is_prepared_and_it_is_given_up_in_time(
     real: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(response_grammar, "COMPILE_SECONDS", 0.3)
+    monkeypatch.setattr(structured_outputs, "COMPILE_SECONDS", 0.3)
     slow = threading.Event()
     monkeypatch.setattr("ttmark.gen_service.decoding.json_grammar.check_schemas", lambda *_: slow.wait(10))
     answers: list[Any] = []

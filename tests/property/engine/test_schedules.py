@@ -15,10 +15,15 @@ import numpy as np
 import pytest
 
 from ttmark.gen_service.decoding.decoder import Decoder
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import (
+    Delta,
+    GenerationRequest,
+    Marking,
+    SamplingParams,
+    SequenceFailed,
+)
+from ttmark.gen_service.engine.cache_rows import ExtentAllocator
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.extents import ExtentAllocator
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.loading import LoadedModel, load_model
 from ttmark.gen_service.engine.prefix_cache import Cuts

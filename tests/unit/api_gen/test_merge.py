@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.gen_service.api.merge import IndexedDelta, merge
+from ttmark.gen_service.api.pipeline import merge
 from ttmark.gen_service.engine import Delta
 
 
@@ -37,8 +37,8 @@ async def _texts(sources: list[Source]) -> list[str]:
     texts = [""] * len(sources)
     async with aclosing(merge([source.deltas() for source in sources], idle_seconds=60)) as events:
         async for piece in events:
-            assert isinstance(piece, IndexedDelta)
-            texts[piece.index] += piece.delta.text
+            assert isinstance(piece, Delta)
+            texts[piece.index] += piece.text
     return texts
 
 

@@ -14,7 +14,7 @@ from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
 from ttmark.gen_service.api.reasoning import THINK, Reasoning, ReasoningReader, tags_of
 from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, ToolFormat
-from ttmark.gen_service.api.tool_grammar import answer_source, tool_source
+from ttmark.gen_service.api.tools import answer_source, tool_source
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import Function

@@ -19,7 +19,7 @@ OWN = SamplingDefaults(temperature=0.6, top_p=0.8, top_k=20, min_p=0.1, repetiti
 
 def _params(defaults: SamplingDefaults = OPENAI, **fields: Any) -> SamplingParams:
     body = CompletionRequest.model_validate({"model": "m", "prompt": "p", **fields})
-    return sampling_params(body, defaults, max_tokens=5, logprobs=None, vocab_size=100)
+    return sampling_params(body, defaults.under(body), max_tokens=5, logprobs=None, vocab_size=100)
 
 
 def test_without_defaults_of_a_model_fields_that_are_left_out_have_openai_s() -> None:
@@ -60,11 +60,11 @@ def test_bans_arrive_and_tokens_that_are_not_there_are_refused() -> None:
     )
     given = {"max_tokens": 5, "logprobs": None, "vocab_size": 100, "ends": (0,), "bad_words": ((1, 2),)}
     expected = SamplingParams(5, min_tokens=2, stop_token_ids=(7, 3), bad_words=((1, 2),))
-    assert sampling_params(body, OPENAI, **given) == expected
+    assert sampling_params(body, OPENAI.under(body), **given) == expected
     with pytest.raises(BadRequest, match="vocabulary size, 7"):
-        sampling_params(body, OPENAI, **given | {"vocab_size": 7})
+        sampling_params(body, OPENAI.under(body), **given | {"vocab_size": 7})
     with pytest.raises(BadRequest, match="no token to go on with"):
-        sampling_params(body, OPENAI, **given | {"bad_words": tuple((n,) for n in range(97))})
+        sampling_params(body, OPENAI.under(body), **given | {"bad_words": tuple((n,) for n in range(97))})
 
 
 @pytest.mark.parametrize("top_k", [-1, 0])

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.api.chat_template import ChatTemplate
 from ttmark.gen_service.api.control_tokens import ConversationEncoder
-from ttmark.gen_service.api.tool_call_parser import CallReader
+from ttmark.gen_service.api.tool_calls import CallReader
 from ttmark.gen_service.api.tool_formats import HERMES, LLAMA3, MISTRAL, SMOLLM, ToolFormat, format_of
-from ttmark.gen_service.api.tool_grammar import NO_ARGUMENTS, tool_source
+from ttmark.gen_service.api.tools import NO_ARGUMENTS, tool_source
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars, SchemaRefused
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.tools import Function

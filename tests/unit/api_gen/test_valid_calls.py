@@ -9,7 +9,7 @@ import torch
 
 from tests.unit.api_gen.small_schemas import SMALL_SCHEMAS
 from tests.unit.api_gen.test_tool_formats import FORMATS, TOKENIZER, read
-from ttmark.gen_service.api.tool_grammar import tool_source
+from ttmark.gen_service.api.tools import tool_source
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.shared.schemas.tools import Function
 

@@ -57,7 +57,7 @@ PARAMETER: Edits = {
     "gen_service/decoding/sequence.py": [
         ("params.repetition_penalty\n", "params.repetition_penalty, params.seen_bonus\n")
     ],
-    "gen_service/decoding/penalties.py": [
+    "gen_service/decoding/logit_processors.py": [
         ("    repetition: float = 1.0\n", "    repetition: float = 1.0\n    seen: float = 0.0\n"),
         ("return self.presence != 0.0", "return self.seen != 0.0 or self.presence != 0.0"),
         ("self.presence * times", "(self.presence - self.seen) * times"),
@@ -74,7 +74,7 @@ from ttmark.shared.schemas.completions import CompletionRequest
 from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
 
 body = CompletionRequest.model_validate({"model": "m", "prompt": "p", "seen_bonus": 1.5})
-params = sampling_params(body, SamplingDefaults(), max_tokens=5, logprobs=None, vocab_size=8)
+params = sampling_params(body, SamplingDefaults().under(body), max_tokens=5, logprobs=None, vocab_size=8)
 sequence = Sequence(GenerationRequest("1", (1,), params, None), None, ())
 logits = torch.zeros(1, 8)
 sequence.adjust(SimpleNamespace(paths=[[3]]), logits)

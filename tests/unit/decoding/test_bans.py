@@ -13,9 +13,9 @@ from transformers import (
 )
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.bans import Bans
 from ttmark.gen_service.decoding.block import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.decoding.logit_processors import Bans
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.tokenization import TextTokenizer

@@ -7,12 +7,16 @@ import pytest
 import torch
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.block import PlainBlock
-from ttmark.gen_service.decoding.block_builder import NO_TOKEN
+from ttmark.gen_service.decoding.block import NO_TOKEN, PlainBlock
 from ttmark.gen_service.decoding.decoder import Decoder
-from ttmark.gen_service.decoding.errors import SequenceFailed
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import (
+    Delta,
+    GenerationRequest,
+    Marking,
+    SamplingParams,
+    SequenceFailed,
+)
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.gen_service.decoding.support import choose
 from ttmark.shared.tokenization import TextTokenizer

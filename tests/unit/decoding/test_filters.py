@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
-from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import Floats, Ints, Support
+from ttmark.gen_service.decoding.support import FilterParams, Floats, Ints, Support
 from ttmark.gen_service.decoding.top_k import Groups, top_k_of_groups
 
 
@@ -255,7 +254,7 @@ def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(width)
         return top_k_of_groups(logits, width)
 
-    for module in ("top_k", "filters_top_p"):
+    for module in ("top_k", "filters"):
         monkeypatch.setattr(f"ttmark.gen_service.decoding.{module}.top_k_of_groups", watched)
     return seen
 

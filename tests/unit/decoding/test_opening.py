@@ -15,9 +15,8 @@ from ttmark.gen_service.decoding.block import PlainBlock
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.decoding.opening import opening_bits
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.decoding.sequence import Sequence
+from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 

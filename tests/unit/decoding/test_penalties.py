@@ -16,7 +16,7 @@ from transformers import (
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.block import PlainBlock
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.penalties import LogitAdjustments, TokenCounts
+from ttmark.gen_service.decoding.logit_processors import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.tokenization import TextTokenizer

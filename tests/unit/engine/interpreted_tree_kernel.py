@@ -12,7 +12,7 @@ from ttmark.gen_service.engine.cuda_graphs import ROW_COUNTS
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.tiles import tile_spans
+from ttmark.gen_service.engine.spans import tile_spans
 from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
 from ttmark.gen_service.engine.tree_attention import TreeKernel, triton_kernel
 from ttmark.gen_service.engine.tree_kernel import attend_tree, tile_rows

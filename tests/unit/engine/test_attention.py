@@ -17,7 +17,7 @@ from transformers import (
     Qwen3Config,
 )
 
-from ttmark.gen_service.engine.flash import attend_portably
+from ttmark.gen_service.engine.attention import attend_portably
 from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner

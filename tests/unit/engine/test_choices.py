@@ -6,8 +6,8 @@ import orjson
 import pytest
 import torch
 
-from ttmark.gen_service.engine import Engine, EngineSettings, choices, cost_curve
-from ttmark.gen_service.engine.choices import Choice, ChoiceFile, choice_key
+from ttmark.gen_service.engine import Engine, EngineSettings, autotune
+from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key
 from ttmark.shared.processor import processor_name
 
 OPTIONS = [Choice(dtype, threads) for dtype in ("float32", "bfloat16") for threads in (1, 2)]
@@ -45,7 +45,7 @@ def test_a_choice_holds_for_one_processor_torch_model_and_set_of_options(
 ) -> None:
     key = choice_key(b"{}", OPTIONS)
     others = [choice_key(b"{} ", OPTIONS), choice_key(b"{}", OPTIONS[:2])]
-    monkeypatch.setattr(choices, "processor_name", lambda: "another")
+    monkeypatch.setattr(autotune, "processor_name", lambda: "another")
     others.append(choice_key(b"{}", OPTIONS))
     monkeypatch.undo()
     monkeypatch.setattr(torch, "__version__", "0.0")
@@ -62,13 +62,13 @@ def test_a_second_start_measures_nothing_and_chooses_the_same(
     settings = EngineSettings(dtype="auto", threads="auto", device="cpu", choices=tmp_path / "choices.json")
     torch.set_num_threads(2)
     try:
-        monkeypatch.setattr(cost_curve, "seconds_of", seconds_of)
+        monkeypatch.setattr(autotune, "seconds_of", seconds_of)
         first = Engine.load(str(tiny_model), settings)
         (kept,) = orjson.loads((tmp_path / "choices.json").read_bytes()).values()
         assert kept == {"dtype": "float32", "threads": 1}
         other = {key: {"dtype": "bfloat16", "threads": 2} for key in _keys(tmp_path)}
         (tmp_path / "choices.json").write_bytes(orjson.dumps(other))
-        monkeypatch.delattr(cost_curve, "seconds_of")
+        monkeypatch.delattr(autotune, "seconds_of")
         torch.set_num_threads(2)
         second = Engine.load(str(tiny_model), settings)
         assert torch.get_num_threads() == 2

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from ttmark.gen_service.engine import chunk_attention
-from ttmark.gen_service.engine.chunk_attention import Chunk, attend_chunk, visible
+from ttmark.gen_service.engine import attention
+from ttmark.gen_service.engine.attention import Chunk, attend_chunk
 from ttmark.gen_service.engine.kv_cache import Arena, KvCache
+from ttmark.gen_service.engine.spans import visible
 
 HEADS, KV_HEADS, DIM, SCALE = 6, 2, 16, 0.25
 BASE = 7
@@ -52,7 +53,7 @@ def test_a_chunk_attends_to_the_prefix_and_causally_to_itself(
 def test_sinks_in_parts_of_the_rows_equal_them_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     arena, query, sinks = arena_of(90, torch.float32), torch.randn(50, HEADS, DIM), torch.randn(HEADS)
     whole = attend_chunk(Chunk(0, 50, BASE, 40), query, arena, SCALE, 20, sinks)
-    monkeypatch.setattr(chunk_attention, "_SCORES", 7 * HEADS * 69)
+    monkeypatch.setattr(attention, "_SCORES", 7 * HEADS * 69)
     parts = attend_chunk(Chunk(0, 50, BASE, 40), query, arena, SCALE, 20, sinks)
     torch.testing.assert_close(parts, whole, atol=1e-6, rtol=1e-6)
 

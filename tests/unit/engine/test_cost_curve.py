@@ -2,8 +2,8 @@
 
 import pytest
 
-from ttmark.gen_service.engine import cost_curve
-from ttmark.gen_service.engine.cost_curve import CostCurve
+from ttmark.gen_service.engine import autotune
+from ttmark.gen_service.engine.autotune import CostCurve
 
 CURVE = CostCurve((1, 2, 4, 8, 16, 32, 64, 128), (1.0, 1.0, 1.1, 1.2, 1.4, 1.9, 2.9, 5.0))
 
@@ -22,11 +22,11 @@ def test_the_budget_shares_the_rows_below_the_knee(sequences: int, budget: int) 
 
 
 def test_powers_of_two_are_timed_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost_curve, "seconds_of", lambda run, rows: 1.0)
+    monkeypatch.setattr(autotune, "seconds_of", lambda run, rows: 1.0)
     assert CostCurve.measure(lambda rows: None, 20).rows == (1, 2, 4, 8, 16)
 
 
 def test_no_further_than_the_knee_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost_curve, "seconds_of", lambda run, rows: 1.0 + rows / 4)
+    monkeypatch.setattr(autotune, "seconds_of", lambda run, rows: 1.0 + rows / 4)
     curve = CostCurve.measure(lambda rows: None, 512)
     assert (curve.rows, curve.knee) == ((1, 2, 4, 8), 4)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ttmark.gen_service.engine import drain_rate
-from ttmark.gen_service.engine.drain_rate import DrainRate
+from ttmark.gen_service.engine import places
+from ttmark.gen_service.engine.places import DrainRate
 
 
 class Clock:
@@ -16,7 +16,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(drain_rate, "time", clock)
+    monkeypatch.setattr(places, "time", clock)
     return clock
 
 

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttmark.gen_service.engine.extents import Extent, ExtentAllocator
+from ttmark.gen_service.engine.cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.job import Extent
 
 CAPACITY = 60
 

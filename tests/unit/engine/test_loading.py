@@ -17,7 +17,7 @@ from transformers import (
 )
 
 from tests.harness.random_model import byte_tokenizer, save_random_model
-from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError, cost_curve
+from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError, autotune
 
 SMALL: dict[str, Any] = {
     "vocab_size": 300,
@@ -146,7 +146,7 @@ def test_the_number_of_threads_is_chosen_by_measurement(
     def seconds_of(run: object, rows: int) -> float:
         return 1.0 if torch.get_num_threads() == faster else 2.0
 
-    monkeypatch.setattr(cost_curve, "seconds_of", seconds_of)
+    monkeypatch.setattr(autotune, "seconds_of", seconds_of)
     torch.set_num_threads(2)
     try:
         Engine.load(str(tiny_model), EngineSettings(threads="auto"))
@@ -159,7 +159,7 @@ def test_the_number_of_threads_is_chosen_by_measurement(
 def test_a_fixed_number_of_threads_is_not_measured(
     tiny_model: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.delattr(cost_curve, "seconds_of")
+    monkeypatch.delattr(autotune, "seconds_of")
     try:
         Engine.load(str(tiny_model), EngineSettings(threads=threads))
         assert torch.get_num_threads() == threads

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from ttmark.gen_service.engine.native import Kernels, library
+from ttmark.gen_service.engine.native import kernels as kernels_module
+from ttmark.gen_service.engine.native.kernels import Kernels
 from ttmark.gen_service.engine.operations import turn
-from ttmark.gen_service.engine.tiles import tile_spans
+from ttmark.gen_service.engine.spans import tile_spans
 from ttmark.shared.watermark import compiled as compiling
 from ttmark.shared.watermark.compiled import all_levels, usable_levels
 
@@ -23,7 +24,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the libraries of every level of this machine's kind."""
     folder = tmp_path_factory.mktemp("levels")
     try:
-        library.SOURCE.compile_all(folder)
+        kernels_module.SOURCE.compile_all(folder)
     except FileNotFoundError:
         pytest.skip("no C compiler")
     return folder
@@ -34,7 +35,7 @@ def _kernels(request: pytest.FixtureRequest, compiled: Path) -> Kernels:
     """Of every level that this processor has: the lower ones are what other machines run."""
     if request.param is None:
         pytest.skip("no instructions that the kernels are written for")
-    return Kernels(ctypes.CDLL(str(compiled / library.SOURCE.file_name(request.param))))
+    return Kernels(ctypes.CDLL(str(compiled / kernels_module.SOURCE.file_name(request.param))))
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -189,11 +190,11 @@ def test_only_sizes_that_the_kernels_take_suit() -> None:
 
 def test_without_a_library_torch_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "usable_levels", list)
-    assert library.load_library.__wrapped__() is None
+    assert kernels_module.load_kernels_module.__wrapped__() is None
 
 
 def test_every_level_of_this_machine_compiles(compiled: Path) -> None:
     """An image takes all of them along: it is built on another processor than it runs on."""
     assert {path.name for path in compiled.iterdir()} == {
-        library.SOURCE.file_name(level) for level in all_levels()
+        kernels_module.SOURCE.file_name(level) for level in all_levels()
     }

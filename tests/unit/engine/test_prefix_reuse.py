@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ttmark.gen_service.decoding.errors import SequenceFailed
+from ttmark.gen_service.decoding.request import SequenceFailed
 from ttmark.gen_service.engine import Delta, Engine, GenerationRequest, Marking, SamplingParams
 from ttmark.shared.watermark import Watermark
 

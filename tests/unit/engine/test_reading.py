@@ -10,9 +10,9 @@ import torch
 from transformers import RepetitionPenaltyLogitsProcessor
 
 from ttmark.evaluation.language_model import CausalModel
-from ttmark.gen_service.decoding import text_logprobs
-from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding import logprobs as logprobs_module
 from ttmark.gen_service.decoding.filters import filter_rows
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     ContextTooLong,
     Engine,
@@ -22,7 +22,7 @@ from ttmark.gen_service.engine import (
     ReadingRequest,
     SamplingParams,
     SequenceFailed,
-    text_reading,
+    cached_sequence,
 )
 from ttmark.shared.watermark.likelihood.mixtures import load_mixtures
 
@@ -82,7 +82,7 @@ async def test_classes_of_blocks_are_equal_in_chunks_and_in_one_pass(
 ) -> None:
     mixtures, request = load_mixtures(1), reading(200, 20, FilterParams(1.0, 50))
     in_chunks = mixtures.classes(await engine.read(request)).tolist()
-    monkeypatch.setattr(text_reading, "ROWS", 256)
+    monkeypatch.setattr(cached_sequence, "ROWS", 256)
     assert mixtures.classes(await engine.read(request)).tolist() == in_chunks
     assert len(set(in_chunks)) > 2
 
@@ -91,16 +91,16 @@ async def test_no_pass_holds_the_logits_of_more_rows_than_a_chunk(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[int] = []
-    take = text_reading.TextReading.take
+    take = cached_sequence.TextReading.take
 
-    def counted(self: text_reading.TextReading, logits: torch.Tensor) -> object:
+    def counted(self: cached_sequence.TextReading, logits: torch.Tensor) -> object:
         rows.append(len(logits))
         return take(self, logits)
 
-    monkeypatch.setattr(text_reading.TextReading, "take", counted)
+    monkeypatch.setattr(cached_sequence.TextReading, "take", counted)
     await engine.read(reading(150, 90))
-    assert max(rows) <= text_reading.ROWS
-    assert sum(rows) < 150 + text_reading.ROWS
+    assert max(rows) <= cached_sequence.ROWS
+    assert sum(rows) < 150 + cached_sequence.ROWS
 
 
 async def test_what_stands_before_a_text_may_come_from_the_cache_and_the_text_may_not(
@@ -160,7 +160,7 @@ async def test_logits_that_are_not_finite_fail_the_reading_alone(
     def broken(logits: torch.Tensor, params: list[FilterParams]) -> list[None]:
         return [None] * len(params)
 
-    monkeypatch.setattr(text_logprobs, "filter_rows", broken)
+    monkeypatch.setattr(logprobs_module, "filter_rows", broken)
     with pytest.raises(SequenceFailed, match="not finite"):
         await engine.read(reading(50, filters=CHAT))
     monkeypatch.undo()
@@ -177,7 +177,7 @@ def test_a_text_without_a_token_that_the_model_speaks_of_is_no_request() -> None
 def test_a_logit_that_is_not_finite_anywhere_in_a_row_fails_a_plain_reading(spoilt: float) -> None:
     logits = torch.zeros(3, 10)
     logits[1, 7] = spoilt
-    logprobs = text_logprobs.TextLogprobs(ReadingRequest("id", (1,), (2, 3, 4), OPEN))
+    logprobs = logprobs_module.TextLogprobs(ReadingRequest("id", (1,), (2, 3, 4), OPEN))
     with pytest.raises(SequenceFailed, match="not finite"):
         logprobs.take(0, logits)
 
@@ -185,7 +185,7 @@ def test_a_logit_that_is_not_finite_anywhere_in_a_row_fails_a_plain_reading(spoi
 def test_what_is_too_unlikely_for_a_probability_has_a_log_probability() -> None:
     logits = torch.zeros(1, 4)
     logits[0, 1] = -2000.0
-    logprobs = text_logprobs.TextLogprobs(ReadingRequest("id", (3,), (1,), OPEN))
+    logprobs = logprobs_module.TextLogprobs(ReadingRequest("id", (3,), (1,), OPEN))
     logprobs.take(0, logits)
     assert logprobs.values[0] == pytest.approx(-2000 - np.log(3), abs=1e-9)
 

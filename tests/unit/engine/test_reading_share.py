@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,
@@ -18,12 +18,11 @@ from ttmark.gen_service.engine import (
     ReadingRequest,
     SamplingParams,
 )
-from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.extents import ExtentAllocator
+from ttmark.gen_service.engine.cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.cached_sequence import CachedSequence, TextReading
 from ttmark.gen_service.engine.fair_share import FairShare
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.stream import Mailbox
-from ttmark.gen_service.engine.text_reading import TextReading
 
 SHARE = 0.2
 STEP_ROWS, CHUNK = 512, 64

@@ -13,12 +13,10 @@ from ttmark.gen_service.engine import (
     fair_share,
     prefix_cache,
     reading_line,
-    reading_share,
-    victims,
 )
 from ttmark.gen_service.engine import job as job_module
 from ttmark.gen_service.engine import scheduler as scheduler_module
-from ttmark.gen_service.engine.extents import ExtentAllocator
+from ttmark.gen_service.engine.cache_rows import ExtentAllocator
 from ttmark.gen_service.engine.scheduler import Scheduler
 
 
@@ -38,9 +36,7 @@ def scheduler(
         prefix_cache,
         fair_share,
         job_module,
-        victims,
         reading_line,
-        reading_share,
     ],
 )
 def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
@@ -67,13 +63,10 @@ def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
         "array",
         "bisect",
         "ttmark.gen_service.engine.cache_rows",
-        "ttmark.gen_service.engine.extents",
         "ttmark.gen_service.engine.prefix_cache",
         "ttmark.gen_service.engine.fair_share",
         "ttmark.gen_service.engine.job",
         "ttmark.gen_service.engine.reading_line",
-        "ttmark.gen_service.engine.reading_share",
-        "ttmark.gen_service.engine.victims",
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from ttmark.gen_service.decoding.filter_params import FilterParams
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     Engine,
     EngineSettings,

@@ -13,8 +13,8 @@ import torch
 
 from tests.unit.engine.asking import StartEngine, ask, collect, marking, tokens, until
 from ttmark.gen_service.decoding import decoder
-from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.decoding.filters_small_top_k import bounded_rows
+from ttmark.gen_service.decoding.filters import bounded_rows
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import (
     Draining,
     Engine,

@@ -9,9 +9,7 @@ import torch
 
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding.decoder import Decoder
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.filter_params import FilterParams
-from ttmark.gen_service.decoding.grammar_source import GrammarSource
+from ttmark.gen_service.decoding.grammar import GrammarSource
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT, JsonGrammars
 from ttmark.gen_service.decoding.request import (
     Delta,
@@ -19,8 +17,10 @@ from ttmark.gen_service.decoding.request import (
     Marking,
     ReadingRequest,
     SamplingParams,
+    SequenceFailed,
 )
 from ttmark.gen_service.decoding.sequence import Sequence as Reference
+from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.vllm_engine.completion import FILLER, Completion
 from ttmark.gen_service.vllm_engine.desk import TICKET, Desk
 from ttmark.gen_service.vllm_engine.report import Failure, StepReport

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from vllm.v1.outputs import SamplerOutput
 
-from ttmark.gen_service.decoding.errors import SequenceFailed
-from ttmark.gen_service.decoding.text_logprobs import ROWS
+from ttmark.gen_service.decoding.logprobs import ROWS
+from ttmark.gen_service.decoding.request import SequenceFailed
 from ttmark.gen_service.vllm_engine.completion import Reading
 from ttmark.gen_service.vllm_engine.desk import Desk
 from ttmark.gen_service.vllm_engine.kept_rows import KeptRows
