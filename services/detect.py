@@ -27,7 +27,7 @@ from ttmark.services.settings import DetectionSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.token_limits import TokenLimits
-from ttmark.shared.audit.trail_metrics import watch_trail
+from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.limits import HttpLimits

@@ -16,7 +16,7 @@ from ttmark.services.models import Models
 from ttmark.services.settings import GenerationSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.token_limits import TokenLimits
-from ttmark.shared.audit.trail_metrics import watch_trail
+from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume

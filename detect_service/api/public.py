@@ -23,7 +23,7 @@ from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spending import Spending, check_askable
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.detection_words import public_message
+from ttmark.shared.detection_words import public_message, with_manifests
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.guests import GUEST
 from ttmark.shared.http.limits import HttpLimits
@@ -37,7 +37,6 @@ from ttmark.shared.http.service_errors import (
 )
 from ttmark.shared.languages.words import Words, preferred_words
 from ttmark.shared.limits.public_allowance import words_of
-from ttmark.shared.manifest_words import with_manifests
 from ttmark.shared.pages.page_router import page_router
 from ttmark.shared.schemas.detected import Basis
 from ttmark.shared.schemas.detection import (

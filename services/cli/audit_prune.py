@@ -15,9 +15,9 @@ from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_ta
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.shared.audit.chain_check import Verification
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.removal import Removal, one_removal_at_a_time, removal, remove_removal
-from ttmark.shared.audit.verification import Verification
 from ttmark.shared.counted import counted
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError

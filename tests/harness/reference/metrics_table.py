@@ -16,7 +16,7 @@ from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.canary_metrics import CanaryMetrics
-from ttmark.shared.audit.trail_metrics import watch_trail
+from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
