@@ -30,13 +30,12 @@ from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
-from ttmark.shared.limits.allowances import DocumentAllowance
-from ttmark.shared.limits.limit_metrics import LimitMetrics
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
+from ttmark.shared.limits.rate_limit import WorkBudget
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
-from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing
 

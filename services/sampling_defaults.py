@@ -7,7 +7,7 @@ import orjson
 from pydantic import ValidationError
 
 from ttmark.services.runtime import StartupError
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 _WAY_OUT = "correct it, or set TTMARK_GENERATION_DEFAULTS=openai"
 

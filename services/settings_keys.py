@@ -17,10 +17,8 @@ from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.limits.counters import Counters, open_counters
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.ledger_file import LedgerFile, ledger_path
-from ttmark.shared.vault.open_store import open_store, sqlite_path
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.ledger import Ledger, LedgerFile, ledger_path
+from ttmark.shared.vault.store import RecordStore, open_store, sqlite_path
 
 NO_LEDGER = Path("none")
 

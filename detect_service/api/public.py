@@ -24,9 +24,8 @@ from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_P
 from ttmark.detect_service.spending import Spending, check_askable
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message, with_manifests
-from ttmark.shared.http.auth import require
-from ttmark.shared.http.guests import GUEST
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.auth import GUEST, require
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import (
     KeyNotFound,

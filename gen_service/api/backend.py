@@ -17,7 +17,7 @@ from ttmark.gen_service.api.token_text import TokenText
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.shared.http.service_errors import ModelNotFound
 from ttmark.shared.keys.unlocked import HeldKey
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 
 class KeyProvider(Protocol):

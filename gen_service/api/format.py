@@ -12,9 +12,8 @@ from ttmark.gen_service.api.merge import IndexedDelta
 from ttmark.gen_service.api.outcome import Ending, Outcome
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.engine import Delta, TokenLogprob
-from ttmark.shared.http.error_format import openai_envelope
-from ttmark.shared.http.service_errors import ServiceError
-from ttmark.shared.schemas.error_bodies import ErrorEnvelope
+from ttmark.shared.http.service_errors import ServiceError, openai_envelope
+from ttmark.shared.schemas.bodies import ErrorEnvelope
 from ttmark.shared.schemas.sampling import Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 

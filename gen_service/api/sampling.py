@@ -5,8 +5,7 @@ from typing import Any
 
 from ttmark.gen_service.engine import SamplingParams
 from ttmark.shared.http.service_errors import BadRequest
-from ttmark.shared.schemas.sampling import SamplingFields
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults, SamplingFields
 
 _SEEDS = 2**63
 _SAME_NAME = ("presence_penalty", "frequency_penalty", "ignore_eos")

@@ -13,8 +13,8 @@ from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import DetectUrl, JsonOutput
 from ttmark.services.cli.public_key import pem_text, public_key
 from ttmark.services.runtime import StartupError, one_clear_line
-from ttmark.shared.cases.case_file import Case, CaseRefused, verified_case
 from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
+from ttmark.shared.cases.signed_file import Case, CaseRefused, verified_case
 
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
 for command in (case_kept.store, case_kept.show, case_kept.delete):

@@ -15,14 +15,14 @@ from ttmark.services.cli.public_key import pem_text, public_key
 from ttmark.services.extras import needs
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
-from ttmark.shared.cases.conformance_file import (
+from ttmark.shared.cases.signed_file import (
     ATTACKS_FORMAT,
     JSON_NAME,
     PAGE_NAME,
     REPORTS,
+    FileRefused,
     verified_report,
 )
-from ttmark.shared.cases.signed_file import FileRefused
 from ttmark.shared.counted import counted
 
 if TYPE_CHECKING:

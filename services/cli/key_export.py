@@ -9,7 +9,7 @@ import typer
 from ttmark.services.cli.closed_file import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, run
 from ttmark.services.runtime import StartupError
-from ttmark.shared.keys.export import export_file
+from ttmark.shared.keys.key_files import export_file
 
 STANDARD_OUTPUT = "-"
 _WARNING = (

@@ -10,8 +10,8 @@ import typer
 from ttmark.services.cli.key_profile import parameter
 from ttmark.services.cli.key_store import moment, print_json, run
 from ttmark.services.cli.options import JsonOutput, TokenizerOption
-from ttmark.shared.keys.library_file import LibraryKeyFile, NotAKeyFile
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.keys.key_files import LibraryKeyFile, NotAKeyFile
+from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import typer
 from pydantic import ValidationError
 
-from ttmark.shared.schemas.presets import Purpose, profile_fields
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import Profile, Purpose, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 

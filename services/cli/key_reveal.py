@@ -15,7 +15,7 @@ from ttmark.services.runtime import StartupError
 from ttmark.shared.audit.chain_check import Problem
 from ttmark.shared.audit.export import verify_export
 from ttmark.shared.audit.record import read_record
-from ttmark.shared.keys.revealed_key import RevealedKey
+from ttmark.shared.keys.key_files import RevealedKey
 
 _PUBLISHING = ("key.create", "key.import", "key.rotate")
 _WARNING = (

@@ -8,8 +8,8 @@ from ttmark.detect_service.portable_mark import look_for
 from ttmark.services.cli.input_files import read_text
 from ttmark.services.cli.portable import read_file, show_answers, tokenizer_of
 from ttmark.services.runtime import no_start_after, one_clear_line
+from ttmark.shared.keys.key_files import ProvesNothing, RevealedKey
 from ttmark.shared.keys.portable_mark import MarkRefused
-from ttmark.shared.keys.revealed_key import ProvesNothing, RevealedKey
 
 
 def verify_revealed(

@@ -13,9 +13,8 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.chain_check import verify_folder
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.segments import segments
-from ttmark.shared.keys.backup import restore_backup
+from ttmark.shared.keys.backup import restore_backup, verify_store
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.verification import verify_store
 
 STATE = Path(".ttmark")
 AUDIT = Path("audit")

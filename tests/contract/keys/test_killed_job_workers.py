@@ -30,7 +30,7 @@ from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.audit import no_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 KEK_TEXT = "07" * 32
 LEASE_SECONDS = 2.0

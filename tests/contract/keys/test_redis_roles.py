@@ -28,8 +28,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.store import RecordStore, open_store
 
 SIGNED_OFF = '1:{"known":{},"reported_at":"2020-01-01T00:00:00Z","serves_until":"2020-01-01T00:00:00Z"}'
 ROLES = ("operator", "gen", "detect")

@@ -25,7 +25,7 @@ from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.vault.audit import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailable
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 EVENT = AuditEvent("key.generate", key_id="main", token_id="0123456789abcdef", request_id="req-1", tokens=9)
 OpenTrail = Callable[[], AuditTrail]

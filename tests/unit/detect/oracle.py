@@ -15,9 +15,8 @@ from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
-from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.vault.audit import no_audit

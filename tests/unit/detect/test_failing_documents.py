@@ -21,9 +21,8 @@ from ttmark.shared.client import AsyncClient
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.labels import Label
-from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.wrapper import wrapped

@@ -23,8 +23,8 @@ from ttmark.services.cases import open_kept_cases
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings_cases import CaseSettings
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.cases.case_file import case_file, case_page, verified_case
 from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import case_file, case_page, verified_case
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.vault.audit import AuditEvent

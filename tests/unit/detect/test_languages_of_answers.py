@@ -11,7 +11,7 @@ import pytest
 from babel import Locale
 from babel.numbers import format_decimal
 
-from ttmark.shared.cases.case_file import verified_case
+from ttmark.shared.cases.signed_file import verified_case
 from ttmark.shared.detection_words import conversation_message, message, public_message, with_manifests
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
 from ttmark.shared.schemas.detected import DetectedKey, Segment

@@ -18,7 +18,7 @@ from ttmark.services.local.manifest import is_whole, sha256
 from ttmark.services.sampling_defaults import read_sampling_defaults
 from ttmark.shared.chunked_encoding import ChunkedEncoder
 from ttmark.shared.schemas.chat import ChatMessage
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.tokenization import TextTokenizer
 
 TEXT = "In  2024 we paid 12,345.60 € for it;\n\n  the naïve café's owner didn't.\t<|im_end|> 7"

@@ -30,8 +30,8 @@ from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
 from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.store import open_store
 
 T = TypeVar("T")
 
