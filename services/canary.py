@@ -13,7 +13,7 @@ from ttmark.services.canary_metrics import CanaryMetrics, CanaryOutcome
 from ttmark.services.cli.demonstration import PROMPT, human_text
 from ttmark.services.model_folder import default_model, model_id
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_canary import CanarySettings
+from ttmark.services.settings.canary import CanarySettings
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.detection import DetectionResult, DirectRequest, Document

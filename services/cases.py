@@ -7,8 +7,8 @@ from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.place_beside import place_beside
 from ttmark.services.runtime import StartupError, no_start_after
-from ttmark.services.settings_cases import CaseSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.cases_and_jobs import CaseSettings
+from ttmark.services.settings.store import KeyStoreSettings
 
 
 def open_case_store(url: str) -> CaseStore:

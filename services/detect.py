@@ -23,7 +23,7 @@ from ttmark.services.key_access import KeyAccess
 from ttmark.services.public import open_public_tier
 from ttmark.services.queue import open_queue
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import DetectionSettings
+from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.token_limits import TokenLimits

@@ -13,7 +13,7 @@ from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.models import Models
-from ttmark.services.settings import GenerationSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.audit.trail import watch_trail

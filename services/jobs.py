@@ -7,8 +7,8 @@ from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.place_beside import place_beside
 from ttmark.services.runtime import no_start_after
-from ttmark.services.settings_jobs import JobSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.cases_and_jobs import JobSettings
+from ttmark.services.settings.store import KeyStoreSettings
 
 
 def open_job_store(url: str, *, lease_seconds: float) -> JobStore:

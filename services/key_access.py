@@ -8,8 +8,8 @@ from typing import Self
 
 import structlog
 
-from ttmark.services.settings import ServiceSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.service import ServiceSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.cache import KeyCache

@@ -16,7 +16,7 @@ from ttmark.services.engines import RunningEngine, load_engine
 from ttmark.services.model_folder import default_model, model_id, resolve_model
 from ttmark.services.runtime import StartupError
 from ttmark.services.sampling_defaults import read_sampling_defaults
-from ttmark.services.settings import GenerationSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
 # oneDNN keeps a kernel for each shape of a product; its own 1,024 take 0.15 GB more on the demo model.

@@ -7,8 +7,8 @@ from ttmark.detect_service.queue.queue_store import QueueStore
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.place_beside import place_beside
 from ttmark.services.runtime import no_start_after
-from ttmark.services.settings_keys import KeyStoreSettings
-from ttmark.services.settings_queue import QueueSettings
+from ttmark.services.settings.cases_and_jobs import QueueSettings
+from ttmark.services.settings.store import KeyStoreSettings
 
 
 def open_queue_store(url: str) -> QueueStore:

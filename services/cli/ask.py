@@ -13,7 +13,7 @@ from ttmark.services.cli.input_text import read_bytes
 from ttmark.services.cli.named_table import print_named
 from ttmark.services.cli.options import JsonOutput, bad_usage, one_line_errors
 from ttmark.services.runtime import StartupError, in_one_line
-from ttmark.services.settings_values import web_address
+from ttmark.services.settings.values import web_address
 from ttmark.shared.client import Client, ClientError
 
 _AT_ONCE, _MOST_ADDRESSES = 8, 64

@@ -14,7 +14,7 @@ from ttmark.services.cli.confirmation import Yes, confirm
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.runtime import StartupError, one_clear_line
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.audit.chain_check import Verification
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.removal import Removal, one_removal_at_a_time, removal, remove_removal

@@ -11,7 +11,7 @@ from ttmark.services.cli.input_text import read_bytes
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.client import Client
 from ttmark.shared.vault.audit import AuditEvent
 

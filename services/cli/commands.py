@@ -21,7 +21,7 @@ class Commands(TyperGroup):
         ours = any(name.upper().startswith(_PREFIX) for name in os.environ)
         if ours and not set(ctx.args).intersection(ctx.help_option_names):
             # The settings take a second to import, which most calls on a person's machine need not wait for.
-            from ttmark.services.settings_names import check_names
+            from ttmark.services.settings.names import check_names
 
             check_names(os.environ)
         return super().invoke(ctx)

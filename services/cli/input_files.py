@@ -11,7 +11,7 @@ from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING, OF_SEVERA
 from ttmark.services.cli.input_text import STANDARD_INPUT, bytes_of, shown
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_extraction import ExtractionSettings
+from ttmark.services.settings.detection import ExtractionSettings
 from ttmark.shared.schemas.extraction import FILE_KINDS
 
 _ENDINGS = {ending for ending, kind in FORMAT_OF_ENDING.items() if kind not in OF_SEVERAL}

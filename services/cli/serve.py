@@ -5,9 +5,10 @@ import typer
 from ttmark.services.allocator import bound_arenas
 from ttmark.services.extras import needs
 from ttmark.services.runtime import listen
-from ttmark.services.settings import DetectionSettings, GenerationSettings
-from ttmark.services.settings_canary import CanarySettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.settings.store import KeyStoreSettings
 
 app = typer.Typer(
     help="Run one service in the foreground; settings come from TTMARK_* variables.", no_args_is_help=True

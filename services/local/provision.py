@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from ttmark.services.model_folder import BY_NAME, model_id, resolve_model
 from ttmark.services.runtime import StartupError, no_start_after
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.state_folder import remember_tokenizer
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry

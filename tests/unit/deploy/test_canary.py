@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.services.canary import Canary
 from ttmark.services.canary_metrics import CanaryMetrics
-from ttmark.services.settings_canary import CanarySettings
+from ttmark.services.settings.canary import CanarySettings
 from ttmark.shared.client import Client
 
 Answer = Callable[[httpx.Request], httpx.Response]

@@ -21,7 +21,7 @@ from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
 from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.services.cases import open_kept_cases
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_cases import CaseSettings
+from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.cases.signed_file import case_file, case_page, verified_case

@@ -16,7 +16,7 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.queue.desk import KeptQueue
 from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
 from ttmark.services.queue import open_queue
-from ttmark.services.settings_queue import QueueSettings
+from ttmark.services.settings.cases_and_jobs import QueueSettings
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness

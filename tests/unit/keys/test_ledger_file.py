@@ -11,8 +11,8 @@ import pytest
 
 from ttmark.services.cli.key_store import KeyStore, run
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.settings import DetectionSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing

@@ -21,7 +21,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from ttmark.services import key_access
 from ttmark.services.detect import build_detection_service
 from ttmark.services.gen import build_generation_service
-from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.cache import KeyCache

@@ -2,21 +2,18 @@
 
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import Field, SecretStr
 
 from ttmark.services.model_folder import model_id
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_reading import Settings
-from ttmark.services.settings_values import ReadableFile, Seconds, WebAddress
-from ttmark.services.state_folder import with_tokenizer
+from ttmark.services.settings.base import Settings
+from ttmark.services.settings.values import ReadableFile, Seconds, TokenizerFolder, WebAddress
 
 if TYPE_CHECKING:
     from ttmark.detect_service.model_reader.client import ReaderClient
     from ttmark.detect_service.model_reader.dialect import Dialect
-
-TokenizerFolder = Annotated[Path, AfterValidator(with_tokenizer)]
 
 
 class ReaderSettings(Settings):

@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import DetectionSettings, GenerationSettings
-from ttmark.services.settings_canary import CanarySettings
-from ttmark.services.settings_keys import KeyStoreSettings
-from ttmark.services.settings_reading import PREFIX, Settings, WrongSettings, variable
+from ttmark.services.settings.base import PREFIX, Settings, WrongSettings, variable
+from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.settings.store import KeyStoreSettings
 
 ALL: tuple[type[Settings], ...] = (GenerationSettings, DetectionSettings, KeyStoreSettings, CanarySettings)
 

@@ -11,6 +11,8 @@ from typing import Annotated
 from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_settings import NoDecode
 
+from ttmark.services.state_folder import with_tokenizer
+
 _LONGEST_ADDRESS = 2_000
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
 _HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*\.?")
@@ -115,6 +117,21 @@ Host = Annotated[str, AfterValidator(_host)]
 WebAddress = Annotated[str, Field(max_length=_LONGEST_ADDRESS), AfterValidator(web_address)]
 ReadableFile = Annotated[Path, AfterValidator(_file)]
 Folder = Annotated[Path, AfterValidator(have_folder)]
+TokenizerFolder = Annotated[Path, AfterValidator(with_tokenizer)]
 WritableFile = Annotated[Path, AfterValidator(_file_to_be)]
 Separated = (NoDecode, BeforeValidator(_split))
 """Of a tuple whose members commas separate in the variable: `Annotated[tuple[str, ...], *Separated]`."""
+
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
+
+
+def _check(origins: tuple[str, ...]) -> tuple[str, ...]:
+    for origin in origins:
+        # A browser sends neither path nor closing slash: with one the origin would never match.
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise ValueError("each is an origin such as https://app.example.org, without a path or /, or *")
+    return origins
+
+
+Origins = Annotated[tuple[str, ...], *Separated, AfterValidator(_check)]

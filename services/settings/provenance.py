@@ -1,21 +1,58 @@
-"""The settings of C2PA manifests: what signs them, and whose are trusted."""
+"""Settings of what says openly that a model wrote a text: visible labels, `AIGC` metadata, C2PA manifests."""
 
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_reading import Settings
-from ttmark.services.settings_values import ReadableFile
+from ttmark.services.settings.base import Settings
+from ttmark.services.settings.values import ReadableFile
+from ttmark.shared.labels import TEMPLATES, Label, LabelPlace
 from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
 
 if TYPE_CHECKING:
     from ttmark.detect_service.extraction import ExtractionWorkers
     from ttmark.detect_service.manifests.examiner import ManifestExaminer
     from ttmark.gen_service.api.manifests import ManifestRule
+
+
+class LabelSettings(Settings):
+    """The words that generated texts carry visibly; detection leaves them out where they stand."""
+
+    label: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Visible label of generated texts: `eu`, `cn`, or words of your own in one line; left "
+        "out: none. Detection leaves it out of what it examines, so both services need the same.",
+    )
+    label_place: LabelPlace = Field(default="start", description="Where the visible label stands in a text.")
+
+    @field_validator("label")
+    @classmethod
+    def _one_line(cls, value: str | None) -> str | None:
+        words = (value or "").strip()
+        if not words.isprintable():
+            raise ValueError("a label is one line of printable characters")
+        return words or None
+
+    def load_label(self) -> Label | None:
+        """The label, the words of a template in place of its name."""
+        return None if self.label is None else Label(TEMPLATES.get(self.label, self.label), self.label_place)
+
+
+class AigcSettings(LabelSettings):
+    """What the generation service says besides."""
+
+    aigc_producer: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Name or code of the provider, for the `AIGC` metadata (GB 45438-2025) in the watermark "
+        "block of answers; left out: no such metadata.",
+    )
+
 
 _OTHERS_MAY_WRITE = 0o022
 _CERTIFICATE, _KEY, _TRUST = "TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE", "TTMARK_C2PA_TRUST_FILE"

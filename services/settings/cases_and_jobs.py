@@ -1,4 +1,4 @@
-"""Settings of detection jobs."""
+"""Settings of what the detection service keeps: signed cases, the queue that a team shares, jobs."""
 
 import re
 from typing import TYPE_CHECKING, Annotated
@@ -6,13 +6,68 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, Field, SecretStr
 
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_reading import Settings
-from ttmark.services.settings_values import Amount, ReadableFile, Seconds, Separated, is_host
+from ttmark.services.settings.base import Settings
+from ttmark.services.settings.values import Amount, ReadableFile, Seconds, Separated, is_host
+from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
 from ttmark.shared.schemas.jobs import MOST_DOCUMENTS
 
 if TYPE_CHECKING:
     from ttmark.detect_service.jobs.jobs import JobLimits
     from ttmark.detect_service.jobs.webhooks import Webhooks
+
+
+class CaseSettings(Settings):
+    """Whether and with what the detection service signs cases, and whether it keeps some."""
+
+    case_key_file: ReadableFile | None = Field(
+        default=None,
+        description="File with the secret key that cases are signed with, from `ttmark case new-key`; left "
+        "out: none are signed.",
+    )
+    cases_keep_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=3_650,
+        description="Days for which the service keeps signed cases that are stored there; 0: it keeps none.",
+    )
+    case_bytes: int = Field(default=256 * 2**10, ge=1, le=2**20, description="Largest case that is kept.")
+    cases_tenant_bytes: Amount = Field(
+        default=8 * 2**20,
+        description="What a tenant's cases may take in the store, over all replicas; a case takes some 3 kB.",
+    )
+    cases_bytes: Amount = Field(
+        default=32 * 2**20,
+        description="What the cases of all tenants may take in the store, over all replicas.",
+    )
+
+    def load_case_key(self) -> CaseKey | None:
+        """The key, if there is to be one.
+
+        Raises:
+            StartupError: the file cannot be read or holds no such key.
+        """
+        if self.case_key_file is None:
+            return None
+        try:
+            return CaseKey.from_pem(self.text_of("case_key_file"))
+        except NotACaseKey as error:
+            raise StartupError(f"TTMARK_CASE_KEY_FILE: {error}") from error
+
+
+class QueueSettings(Settings):
+    """Whether the detection service keeps a queue of documents that were looked at."""
+
+    queue_keep_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=3_650,
+        description="Days for which an item of the moderators' queue is kept that nobody changes; 0: there "
+        "is no queue.",
+    )
+    queue_items: Amount = Field(
+        default=10_000,
+        description="Most items of a tenant, over all replicas; an item takes some 1.5 kB in the store.",
+    )
 
 
 def _is_secret(value: SecretStr) -> SecretStr:

@@ -1,38 +1,94 @@
-"""The settings of both services, from environment variables `TTMARK_*`."""
+"""Settings of the generation service."""
 
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+import orjson
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_settings import NoDecode
 
 from ttmark.services.model_folder import check_model, is_folder
-from ttmark.services.origins import Origins
-from ttmark.services.settings_cases import CaseSettings
-from ttmark.services.settings_extraction import ExtractionSettings
-from ttmark.services.settings_jobs import JobSettings
-from ttmark.services.settings_labels import AigcSettings, LabelSettings
-from ttmark.services.settings_manifests import SigningSettings, TrustSettings
-from ttmark.services.settings_oidc import OidcSettings
-from ttmark.services.settings_policy import PolicySettings
-from ttmark.services.settings_public import PublicSettings
-from ttmark.services.settings_queue import QueueSettings
-from ttmark.services.settings_reader import ReaderSettings
-from ttmark.services.settings_reading import Settings
-from ttmark.services.settings_values import (
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings.base import Settings
+from ttmark.services.settings.provenance import AigcSettings, SigningSettings
+from ttmark.services.settings.service import ServiceSettings
+from ttmark.services.settings.values import (
     Amount,
     AtOnce,
-    Folder,
-    Host,
     Port,
     ReadableFile,
     Seconds,
     Separated,
     WebAddress,
 )
-from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING, known_tokenizers, with_tokenizer
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.vault.names import Name
+
+if TYPE_CHECKING:
+    from ttmark.gen_service.api.marking_policy import MarkingPolicy
+
+
+_MOST_PROBLEMS = 5
+
+
+class PolicySettings(Settings):
+    """Which traffic of the generation service is marked."""
+
+    policy_file: ReadableFile | None = Field(
+        default=None,
+        description="YAML or JSON file with rules on which texts are marked, or refused where they would not "
+        "be; read at start. Left out: all are marked.",
+    )
+
+    def load_policy(self) -> "MarkingPolicy":
+        """The policy; without a file one that marks everything.
+
+        Raises:
+            StartupError: the file cannot be read, or is not a policy; the message says where.
+        """
+        from ttmark.gen_service.api.marking_policy import MarkingPolicy
+
+        if self.policy_file is None:
+            return MarkingPolicy()
+        try:
+            return MarkingPolicy.model_validate_json(orjson.dumps(_read_policy(self.policy_file)))
+        except ValidationError as error:
+            problems = [f"{_place(one['loc'])}: {one['msg']}" for one in error.errors()[:_MOST_PROBLEMS]]
+            raise StartupError(f"TTMARK_POLICY_FILE={self.policy_file}: {'; '.join(problems)}") from error
+        except TypeError as error:
+            raise StartupError(f"TTMARK_POLICY_FILE={self.policy_file}: {error}") from error
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location) or "the policy"
+
+
+def _read_policy(path: Path) -> Any:
+    """What a YAML file says; JSON is YAML.
+
+    Raises:
+        StartupError: it cannot be read, or says a thing twice.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Refuses a name that comes twice, of which YAML drops the first."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+            names = [self.construct_object(key, deep=True) for key, _ in node.value]
+            for name in names:
+                if names.count(name) > 1:
+                    raise yaml.YAMLError(
+                        f"{name!r} stands twice in line {node.start_mark.line + 1} and after"
+                    )
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(path.read_text(), Loader)  # noqa: S506 - a safe loader
+    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise StartupError(f"TTMARK_POLICY_FILE={path} cannot be read: {reason}") from error
 
 
 def _split_models(value: object) -> object:
@@ -43,67 +99,7 @@ def _split_models(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
-def _split_folders(value: object) -> object:
-    return tuple(part for part in value.split(":") if part) if isinstance(value, str) else value
-
-
 Model = Annotated[str, AfterValidator(check_model)]
-TokenizerFolder = Annotated[Path, AfterValidator(with_tokenizer)]
-
-
-class ServiceSettings(Settings):
-    """What both services share."""
-
-    host: Host = Field(default="127.0.0.1", description="Address to listen on.")
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="Least severe log events that are written."
-    )
-    state: Folder = Field(default=STATE_FOLDER, description=STATE_MEANING)
-    key_refresh_seconds: Seconds = Field(
-        default=15.0, description="How often keys are read again from the store."
-    )
-    token_refresh_seconds: Seconds = Field(
-        default=2.0,
-        description="How often an access token in use is checked again: how soon a revocation counts.",
-    )
-    replica_id: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=200,
-        description="Name under which this replica reports the key versions that it knows; should survive a "
-        "restart. Left out: service, host and port.",
-    )
-    header_seconds: Seconds = Field(
-        default=10.0, description="Time from a connection to the end of a request's headers."
-    )
-    body_seconds: Seconds = Field(
-        default=30.0, description="Time from a request's headers to the end of its body."
-    )
-    max_connections: Amount = Field(
-        default=4096,
-        ge=1,
-        description="Open connections; a further one replaces the oldest without a request, or an idle one.",
-    )
-    max_body_bytes: Amount = Field(default=8 * 2**20, ge=1, description="Largest request body.")
-    cors_origins: Origins = Field(
-        default=(),
-        description="Origins of web pages that may call from a browser (CORS), separated by commas, such as "
-        "`https://app.example.org`; `*`: any; left out: none.",
-    )
-    drain_delay_seconds: float = Field(
-        default=0.0,
-        ge=0,
-        le=3_600,
-        description="Time after SIGTERM for which requests are still taken on, while `/readyz` answers 503: "
-        "until load balancers have seen it. 0 where they are told before, as by `preStop` of Kubernetes.",
-    )
-    drain_seconds: Seconds = Field(
-        default=30.0, description="Time for running requests after SIGTERM and that delay."
-    )
-    traces_endpoint: WebAddress | None = Field(
-        default=None,
-        description="OTLP collector, such as http://collector:4318/v1/traces; left out: no tracing.",
-    )
 
 
 class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceSettings):
@@ -237,78 +233,3 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     request_seconds: Seconds = Field(
         default=600.0, description="Time for a completion, waiting included, before 503 is answered."
     )
-
-
-class DetectionSettings(
-    CaseSettings,
-    QueueSettings,
-    ExtractionSettings,
-    JobSettings,
-    LabelSettings,
-    OidcSettings,
-    PublicSettings,
-    ReaderSettings,
-    TrustSettings,
-    ServiceSettings,
-):
-    """Settings of the detection service."""
-
-    detect_port: Port = Field(default=8001, description="Port to listen on.")
-    tokenizers: Annotated[tuple[TokenizerFolder, ...], NoDecode, BeforeValidator(_split_folders)] = Field(
-        default=(),
-        description="Folders with a tokenizer.json, separated by colons; empty: the demo model's and those "
-        "under `models` in the state folder.",
-    )
-    key_max_age_seconds: Seconds = Field(
-        default=86_400.0,
-        description="How long detection goes on with known keys while the store is away.",
-    )
-    requests_per_minute: Amount = Field(
-        default=60_000,
-        description="Requests of an access token in a minute, over all replicas; 0: any.",
-    )
-    documents_per_minute: Amount = Field(
-        default=600_000, description="Documents of an access token in a minute, over all replicas; 0: any."
-    )
-    answers_per_passage: int = Field(
-        default=12,
-        ge=0,
-        le=250,
-        description="Answers about the same context and block that a tenant's tokens without detect:evidence "
-        "may have in half of TTMARK_ANSWERS_WINDOW_SECONDS; then it counts no more. 0: any.",
-    )
-    answers_window_seconds: Seconds = Field(
-        default=86_400.0,
-        description="Time after which answers to tokens without detect:evidence, and public ones, are "
-        "forgotten.",
-    )
-    chance_findings: float = Field(
-        default=0.1,
-        ge=0,
-        le=1e6,
-        description="False findings that the questions of a token without detect:evidence, in half of "
-        "TTMARK_ANSWERS_WINDOW_SECONDS, may be expected to give, by their `fpr`: "
-        "0.1 are 10 documents at 1e-2, 100 at 1e-3, 10,000 at 1e-5; 0: any.",
-    )
-    max_document_tokens: Amount = Field(default=100_000, ge=1, description="Longest document, in tokens.")
-    max_request_blocks: Amount = Field(
-        default=60_000_000,
-        description="Most work of a request, in hashed blocks: 4 million are about a second of a core; "
-        "0: any.",
-    )
-    blocks_per_minute: Amount = Field(
-        default=600_000_000,
-        description="Work of a tenant in a minute, in hashed blocks, over all replicas; 0: any.",
-    )
-    max_queue: Amount = Field(
-        default=64,
-        ge=1,
-        description="Requests of a tenant that may be worked on or wait for it before 429 is answered.",
-    )
-    workers: AtOnce | None = Field(
-        default=None, description="Threads for detection; empty: a core is left for the rest."
-    )
-
-    def tokenizer_folders(self) -> list[Path]:
-        """The named folders, or those that are known without settings."""
-        return list(self.tokenizers) or known_tokenizers(self.state)
