@@ -17,13 +17,11 @@ from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.tokenizers import TokenizerSet
-from ttmark.services.cases import open_kept_cases
-from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.public import open_public_tier
-from ttmark.services.queue import open_queue
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.stores_beside_keys import open_jobs, open_kept_cases, open_queue
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.token_limits import TokenLimits

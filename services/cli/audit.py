@@ -11,7 +11,7 @@ import typer
 
 from ttmark.services.cli.audit_prune import prune
 from ttmark.services.cli.audit_store import trail_segments, verified
-from ttmark.services.cli.closed_file import new_closed_file
+from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.runtime import StartupError, one_clear_line

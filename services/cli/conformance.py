@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ttmark.services.cli.input_text import read_bytes
+from ttmark.services.cli.files import read_bytes
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import AskedKeys, DetectUrl, JsonOutput, Token, access_token
 from ttmark.services.cli.options import store_url as checked_url

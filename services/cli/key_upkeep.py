@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.closed_file import new_closed_file
+from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.audit.heads import Heads

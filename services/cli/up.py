@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.cli.demonstration import demonstrate
-from ttmark.services.cli.model_progress import ModelProgress
+from ttmark.services.cli.models import ModelProgress
 from ttmark.services.cli.options import store_url as checked_url
 from ttmark.services.local.processes import GIVEN, LocalServices
 from ttmark.services.local.provision import provision

@@ -19,7 +19,7 @@ from ttmark.detect_service.jobs.desk import JobDesk
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
 from ttmark.detect_service.tokenizers import TokenizerSet
-from ttmark.services.jobs import open_job_store
+from ttmark.services.stores_beside_keys import open_job_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.cache import KeyCache

@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 
 from tests.contract.keys.secured_redis import DEPLOY, SecuredRedis
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
-from ttmark.services.cases import open_case_store
 from ttmark.services.cli.main import app
+from ttmark.services.stores_beside_keys import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.chain import Chain

@@ -15,7 +15,7 @@ from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.services.canary_metrics import CanaryMetrics
+from ttmark.services.canary import CanaryMetrics
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.http.telemetry import HttpMetrics

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ttmark.services.model_files import read_sampling_defaults
 from ttmark.services.runtime import StartupError
-from ttmark.services.sampling_defaults import read_sampling_defaults
 from ttmark.shared.schemas.sampling import SamplingDefaults
 
 

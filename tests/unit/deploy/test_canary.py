@@ -8,8 +8,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ttmark.services.canary import Canary
-from ttmark.services.canary_metrics import CanaryMetrics
+from ttmark.services.canary import Canary, CanaryMetrics
 from ttmark.services.settings.canary import CanarySettings
 from ttmark.shared.client import Client
 

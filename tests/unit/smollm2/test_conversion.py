@@ -13,9 +13,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from ttmark.gen_service.smollm2 import GGUF, GGUF_SHA256
 from ttmark.gen_service.smollm2.sampling import SAMPLING
 from ttmark.gen_service.smollm2.weights import transformers_name
-from ttmark.services.chat_template import read_chat_template
 from ttmark.services.local.manifest import is_whole, sha256
-from ttmark.services.sampling_defaults import read_sampling_defaults
+from ttmark.services.model_files import read_chat_template, read_sampling_defaults
 from ttmark.shared.chunked_encoding import ChunkedEncoder
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.sampling import SamplingDefaults

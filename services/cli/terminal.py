@@ -1,11 +1,36 @@
-"""A table whose rows are named by paths: on a terminal their ends stay, elsewhere they are whole."""
+"""The terminal: asks before what cannot be taken back, and shows tables whose rows are named by paths."""
 
+import sys
 from collections.abc import Sequence
+from typing import Annotated
 
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can answer.")]
+
+
+def confirm(consequence: str, *, yes: bool) -> None:
+    """Returns when somebody at the terminal agrees, or `yes` says so.
+
+    Raises:
+        typer.BadParameter: standard input is no terminal.
+        typer.Abort: the answer is no.
+    """
+    if yes:
+        return
+    if not is_terminal():
+        raise typer.BadParameter(f"{consequence} Say --yes where nobody can be asked.", param_hint="--yes")
+    typer.confirm(f"{consequence} Go on?", abort=True, err=True)
+
+
+def is_terminal() -> bool:
+    """Whether somebody at standard input can answer."""
+    return sys.stdin.isatty()
+
 
 _LEAST_ROOM = 12
 

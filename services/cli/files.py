@@ -1,11 +1,16 @@
-"""Texts that a command is given as files or on standard input."""
+"""Files that commands read, or standard input in their place, and new ones for the eyes of their owner."""
 
 import errno
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import BinaryIO
+
+import typer
 
 from ttmark.services.runtime import StartupError, in_one_line
+from ttmark.shared.whole_file import NotWritten, whole_file
 
 STANDARD_INPUT = "-"
 MOST_BYTES = 256 * 2**20
@@ -43,3 +48,17 @@ def read_bytes(name: str) -> bytes:
 def shown(name: str) -> str:
     """What messages call a file."""
     return "standard input" if name == STANDARD_INPUT else in_one_line(name)
+
+
+@contextmanager
+def new_closed_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that did not exist, mode 0600, there and on the disk at the end of the block alone.
+
+    Raises:
+        BadParameter: it exists or cannot be written.
+    """
+    try:
+        with whole_file(path, new=True) as file:
+            yield file
+    except NotWritten as error:
+        raise typer.BadParameter(str(error)) from error
