@@ -17,7 +17,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.vault.audit import AuditEvent, AuditSink, log_audit
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, log_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.store import RecordStore

@@ -48,7 +48,7 @@ from ttmark.shared.schemas.detection import (
     Verdict,
 )
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
-from ttmark.shared.vault.audit import AuditSink
+from ttmark.shared.vault.audit_events import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]
 # Answers leave at multiples of at least this after their request: what was done for them hardly ever shows.

@@ -21,7 +21,7 @@ from ttmark.shared.schemas.queue import (
     QueueState,
     QueueStep,
 )
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError

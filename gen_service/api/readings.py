@@ -26,7 +26,7 @@ from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
 from ttmark.shared.token_spans import Window, byte_ends, reading_windows
 from ttmark.shared.tokenization import EncodedText
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")

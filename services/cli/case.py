@@ -18,7 +18,7 @@ from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
 from ttmark.shared.cases.signed_file import Case, CaseRefused, verified_case
 from ttmark.shared.client import Client
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 
 if TYPE_CHECKING:
     from ttmark.detect_service.cases.case_store import CaseStore

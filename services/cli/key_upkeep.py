@@ -16,7 +16,7 @@ from ttmark.shared.audit.heads import Heads
 from ttmark.shared.counted import counted
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
 from ttmark.shared.keys.volume import Rotation, rotate_due
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
 

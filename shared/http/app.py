@@ -42,7 +42,7 @@ from ttmark.shared.http.service_errors import (
 from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
 from ttmark.shared.observability.tracing import WithoutQueries
 from ttmark.shared.schemas.bodies import FieldProblem
-from ttmark.shared.vault.audit import AuditSink, log_audit
+from ttmark.shared.vault.audit_events import AuditSink, log_audit
 
 _MOST_PROBLEMS = 20
 

@@ -30,7 +30,7 @@ from ttmark.shared.keys.rotation import (
 )
 from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
-from ttmark.shared.vault.audit import Action, AuditEvent, AuditSink, no_audit
+from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import KeyWrapper

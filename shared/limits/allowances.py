@@ -12,7 +12,7 @@ from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.rate_limit import Grant, UsageLimits
 from ttmark.shared.limits.row_space import REASONS, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 # Of the token, by what is counted; why documents get no verdict; and of public questions.
 PUBLIC_LIMITS = ("address", "words")

@@ -16,7 +16,7 @@ from ttmark.shared.limits.counters import Counters
 from ttmark.shared.limits.rate_limit import Grant, RateLimiter
 from ttmark.shared.limits.row_space import AnswerRule, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 _DAY = 86_400.0
 _MINUTE = 60.0

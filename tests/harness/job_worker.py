@@ -21,7 +21,7 @@ from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.stores_beside_keys import open_jobs
-from ttmark.shared.vault.audit import no_audit
+from ttmark.shared.vault.audit_events import no_audit
 
 Moment = Literal["claimed", "examined", "answered"]
 

@@ -15,7 +15,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter, rotate_due, volume_name
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit import AuditEvent, no_audit
+from ttmark.shared.vault.audit_events import AuditEvent, no_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidTransition, StoreUnavailable
 from ttmark.shared.vault.store import RecordStore, open_store

@@ -23,7 +23,7 @@ from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.sampling import SamplingDefaults
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
 TEMPLATE = (

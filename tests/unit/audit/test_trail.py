@@ -22,7 +22,7 @@ from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import Head
 from ttmark.shared.audit.segments import segments
 from ttmark.shared.audit.trail import AuditTrail
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailable
 from ttmark.shared.vault.store import open_store

@@ -20,7 +20,7 @@ from ttmark.shared.limits.allowances import LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.limits.row_space import AnswerRule
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 
 DAY = 86_400.0
 BUDGET = PublicBudget(  # the settings' defaults

@@ -27,7 +27,7 @@ from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.schemas.detection import CombinedRequest, Document
-from ttmark.shared.vault.audit import AuditEvent, no_audit
+from ttmark.shared.vault.audit_events import AuditEvent, no_audit
 
 MODES = ("combined", "direct", "aligned", "localized")
 SECRET = "kryptonite"

@@ -26,7 +26,7 @@ from ttmark.shared.cases.signed_file import case_file
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
 KEY = CaseKey.generate()

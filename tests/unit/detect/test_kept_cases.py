@@ -27,7 +27,7 @@ from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.cases.signed_file import case_file, case_page, verified_case
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 

@@ -20,7 +20,7 @@ from ttmark.services.stores_beside_keys import open_queue
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
 ENTRY = {

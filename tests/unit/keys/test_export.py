@@ -15,7 +15,7 @@ from ttmark.shared.keys.backup import verify_store
 from ttmark.shared.keys.key_codec import KIND
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.envelope import open_envelope
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound, StoreUnavailable

@@ -18,7 +18,7 @@ from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault import ledger as ledger_module
-from ttmark.shared.vault.audit import no_audit
+from ttmark.shared.vault.audit_events import no_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError, RecordRolledBack
 from ttmark.shared.vault.ledger import Ledger, LedgerFile, ledger_path
