@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode
-from ttmark.services.settings.reader import ReaderSettings
 
 from ttmark.services.settings.access import OidcSettings, PublicSettings
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings
 from ttmark.services.settings.provenance import LabelSettings, TrustSettings
+from ttmark.services.settings.reader import ReaderSettings
 from ttmark.services.settings.service import ServiceSettings
 from ttmark.services.settings.values import (
     Amount,
