@@ -14,7 +14,7 @@ from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.pipeline import Reach
 from ttmark.detect_service.results import is_weak
 from ttmark.detect_service.typical_lengths import typical_tokens
-from ttmark.shared.conversation_words import conversation_message
+from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.languages.words import Words
 from ttmark.shared.limits.row_space import Reason, Refusal
 from ttmark.shared.schemas.detected import DetectedKey

@@ -15,9 +15,8 @@ from ttmark.shared.watermark import DirectEvidence, LocalizedEvidence, corrected
 from ttmark.shared.watermark.detectors.aligned import aligned_evidence, aligned_null, check_beta
 from ttmark.shared.watermark.detectors.alignment import aligned_score_of_each
 from ttmark.shared.watermark.detectors.localized import Method, localized_evidence, segment_null
-from ttmark.shared.watermark.detectors.positions import PositionRows
+from ttmark.shared.watermark.detectors.positions import PositionRows, context_and_block
 from ttmark.shared.watermark.detectors.segments import disjoint
-from ttmark.shared.watermark.detectors.tokens import context_and_block
 from ttmark.shared.watermark.pauses import pause
 from ttmark.shared.watermark.pool_scores import scores_under_each
 from ttmark.shared.watermark.redrawn import Redrawn, RowKeys

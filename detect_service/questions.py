@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ttmark.shared.access.rates import allowed_rate
 from ttmark.shared.access.scopes import Principal
+from ttmark.shared.access.token_limits import allowed_rate
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.schemas.detection import (
     DEFAULT_BETA,

@@ -9,12 +9,10 @@ import orjson
 from pydantic import ValidationError
 
 from ttmark.library.errors import KeyDetectsOnly
-from ttmark.shared.keys.export import FORMAT as EXPORTED
 from ttmark.shared.keys.key_codec import derive_prf_keys
-from ttmark.shared.keys.library_file import SECRET_BYTES, LibraryKeyFile, NotAKeyFile
-from ttmark.shared.keys.revealed_key import Dated, RevealedKey
-from ttmark.shared.schemas.presets import profile_fields
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.keys.key_files import EXPORT_FORMAT as EXPORTED
+from ttmark.shared.keys.key_files import SECRET_BYTES, Dated, LibraryKeyFile, NotAKeyFile, RevealedKey
+from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.whole_file import write_whole

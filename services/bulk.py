@@ -13,8 +13,8 @@ from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.services.runtime import StartupError, no_start_after
-from ttmark.services.settings import DetectionSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.observability.logging import configure_logging

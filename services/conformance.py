@@ -33,8 +33,9 @@ from ttmark.services.bulk import read_keys
 from ttmark.services.model_folder import model_id, resolve_model
 from ttmark.services.models import Models
 from ttmark.services.runtime import StartupError, no_start_after
-from ttmark.services.settings import DetectionSettings, GenerationSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.service_errors import ServiceError

@@ -17,26 +17,23 @@ from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.work_limits import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.tokenizers import TokenizerSet
-from ttmark.services.cases import open_kept_cases
-from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.public import open_public_tier
-from ttmark.services.queue import open_queue
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import DetectionSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.stores_beside_keys import open_jobs, open_kept_cases, open_queue
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
 from ttmark.shared.access.token_limits import TokenLimits
-from ttmark.shared.audit.trail_metrics import watch_trail
+from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
-from ttmark.shared.limits.allowances import DocumentAllowance
-from ttmark.shared.limits.limit_metrics import LimitMetrics
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
+from ttmark.shared.limits.rate_limit import WorkBudget
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
-from ttmark.shared.limits.work_budget import WorkBudget
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing
 

@@ -11,7 +11,7 @@ from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError, no_start_after
-from ttmark.services.settings import GenerationSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.state_folder import choices_file
 
 # Of the memory that is free at start; the rest is for logits and what a pass needs.

@@ -13,15 +13,14 @@ from ttmark.gen_service.api.receipt import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.models import Models
-from ttmark.services.settings import GenerationSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.token_limits import TokenLimits
-from ttmark.shared.audit.trail_metrics import watch_trail
+from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
-from ttmark.shared.limits.allowances import TokenAllowance
-from ttmark.shared.limits.limit_metrics import LimitMetrics
+from ttmark.shared.limits.allowances import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging
 
 

@@ -8,8 +8,8 @@ from typing import Self
 
 import structlog
 
-from ttmark.services.settings import ServiceSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.service import ServiceSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.cache import KeyCache
@@ -17,7 +17,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
 from ttmark.shared.keys.volume import VolumeCounter
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.vault.audit import AuditEvent, AuditSink, log_audit
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, log_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.store import RecordStore

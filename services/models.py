@@ -11,13 +11,12 @@ import structlog
 from ttmark.gen_service.api.backend import ServedModel
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.services.chat_template import read_chat_template
 from ttmark.services.engines import RunningEngine, load_engine
+from ttmark.services.model_files import read_chat_template, read_sampling_defaults
 from ttmark.services.model_folder import default_model, model_id, resolve_model
 from ttmark.services.runtime import StartupError
-from ttmark.services.sampling_defaults import read_sampling_defaults
-from ttmark.services.settings import GenerationSettings
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.services.settings.generation import GenerationSettings
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 # oneDNN keeps a kernel for each shape of a product; its own 1,024 take 0.15 GB more on the demo model.
 _KERNELS_KEPT = "64"

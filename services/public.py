@@ -4,9 +4,9 @@ import math
 
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.settings import DetectionSettings
-from ttmark.shared.http.guests import Guests
-from ttmark.shared.limits.limit_metrics import LimitMetrics
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.shared.http.auth import Guests
+from ttmark.shared.limits.allowances import LimitMetrics
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.limits.row_space import AnswerRule
 

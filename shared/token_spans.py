@@ -1,8 +1,9 @@
-"""Where tokens stand in the bytes of their text."""
+"""Where tokens stand in the bytes of their text, and in which windows a long text is read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,3 +48,30 @@ def _byte_places(text: str) -> Ints:
     points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
     lengths = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+class Window(NamedTuple):
+    """Tokens [start, end) that are read together, of which those from `kept` on are used."""
+
+    start: int
+    kept: int
+    end: int
+
+
+def reading_windows(tokens: int, size: int) -> Iterator[Window]:
+    """Windows of at most `size` tokens; each but the first begins with a quarter that is context alone.
+
+    Every token is kept once: the first window keeps all of its own, and later tokens have a quarter of a
+    window before them at least.
+
+    Args:
+        tokens: of the text.
+        size: at least 1.
+    """
+    overlap, start = size // 4, 0
+    while start + overlap < tokens or not start:
+        end = min(start + size, tokens)
+        yield Window(start, start + overlap if start else 0, end)
+        if end == tokens:
+            return
+        start += size - overlap

@@ -36,12 +36,11 @@ from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.queue.desk import KeptQueue, QueueDesk
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.http.app import AppOptions, create_app
-from ttmark.shared.http.background import beside
+from ttmark.shared.http.app import AppOptions, beside, create_app
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.limits.allowances import DocumentAllowance
-from ttmark.shared.limits.work_budget import WorkBudget
+from ttmark.shared.limits.rate_limit import WorkBudget
 
 
 def create_detection_app(

@@ -13,8 +13,8 @@ from ttmark.detect_service.cases.cases import content_hash
 from ttmark.detect_service.cases.desk import CaseDesk
 from ttmark.detect_service.cases.page import page_around
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.cases.case_file import CASE_START, Case, CaseRefused, case_page, verified_case
 from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CASE_START, Case, CaseRefused, case_page, verified_case
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong
 from ttmark.shared.http.request_id import request_id

@@ -11,7 +11,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import InternalError
 from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.schemas.detection import DetectionResult
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 _HALF = math.log10(0.5)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from ttmark.shared.http.error_format import PROBLEM_MEDIA_TYPE
-from ttmark.shared.schemas.error_bodies import ProblemDocument
+from ttmark.shared.http.service_errors import PROBLEM_MEDIA_TYPE
+from ttmark.shared.schemas.bodies import ProblemDocument
 
 _DESCRIPTIONS = {
     400: "The body is not strict JSON",

@@ -23,10 +23,9 @@ from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.spending import Spending, check_askable
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.detection_words import public_message
-from ttmark.shared.http.auth import require
-from ttmark.shared.http.guests import GUEST
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.detection_words import public_message, with_manifests
+from ttmark.shared.http.auth import GUEST, require
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import (
     KeyNotFound,
@@ -37,7 +36,6 @@ from ttmark.shared.http.service_errors import (
 )
 from ttmark.shared.languages.words import Words, preferred_words
 from ttmark.shared.limits.public_allowance import words_of
-from ttmark.shared.manifest_words import with_manifests
 from ttmark.shared.pages.page_router import page_router
 from ttmark.shared.schemas.detected import Basis
 from ttmark.shared.schemas.detection import (
@@ -50,7 +48,7 @@ from ttmark.shared.schemas.detection import (
     Verdict,
 )
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, PublicVerdict, TextProvenance
-from ttmark.shared.vault.audit import AuditSink
+from ttmark.shared.vault.audit_events import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT_PUBLIC))]
 # Answers leave at multiples of at least this after their request: what was done for them hardly ever shows.

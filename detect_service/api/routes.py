@@ -39,7 +39,7 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
 )
 from ttmark.shared.schemas.detection_combined import CombinedResponse
-from ttmark.shared.vault.audit import AuditSink
+from ttmark.shared.vault.audit_events import AuditSink
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
 

@@ -19,8 +19,7 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.json_body import LONG_BODY_BYTES
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
 from ttmark.shared.keys.unlocked import HeldKey
-from ttmark.shared.limits.rate_limit import Grant
-from ttmark.shared.limits.work_budget import WorkBudget
+from ttmark.shared.limits.rate_limit import Grant, WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from ttmark.detect_service.options import route_of
-from ttmark.shared.cases.case_file import FORMAT, case_file
 from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CASE_FORMAT, case_file
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 from ttmark.shared.watermark.pauses import pause
 
@@ -27,7 +27,7 @@ class Cases:
         if self._key is None:
             return
         self._shared = {
-            "format": FORMAT,
+            "format": CASE_FORMAT,
             "signing_key": self._key.public.name,
             "issued_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "release": version("ttmark"),

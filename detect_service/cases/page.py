@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from ttmark.shared.cases.case_file import Case
+from ttmark.shared.cases.signed_file import Case
 from ttmark.shared.detection_words import about_words
 
 _STYLE = (

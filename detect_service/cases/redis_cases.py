@@ -7,9 +7,8 @@ tenant's take. As with jobs nothing expires by itself: Redis would evict it when
 from ttmark.detect_service.cases.case_store import CaseRoom, CaseStoreFull, KeptCase, TenantStoreFull
 from ttmark.detect_service.once.redis_keys import RedisKeys
 from ttmark.detect_service.once.request_keys import RequestKeys
-from ttmark.shared.vault.redis_changes import RedisChanges, script_command
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_location import HASH_TAG
+from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
+from ttmark.shared.vault.redis_connections import HASH_TAG
 
 _CASES = f"{HASH_TAG}:cases"
 _EXPIRY, _BYTES = f"{_CASES}:expiry", f"{_CASES}:bytes"

@@ -22,7 +22,7 @@ from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, Too
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 from ttmark.shared.watermark.pauses import pause
 

@@ -35,7 +35,7 @@ from ttmark.shared.schemas.detection import (
     DocumentError,
 )
 from ttmark.shared.schemas.jobs import JobResult
-from ttmark.shared.vault.audit import AuditSink
+from ttmark.shared.vault.audit_events import AuditSink
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
 ROUTE = "/v1/detect/jobs"

@@ -26,9 +26,8 @@ from ttmark.detect_service.jobs.job_store import (
 from ttmark.detect_service.once.redis_keys import RedisKeys
 from ttmark.detect_service.once.request_keys import RequestKeys
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_changes import RedisChanges, script_command
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_location import HASH_TAG
+from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
+from ttmark.shared.vault.redis_connections import HASH_TAG
 
 _JOBS = f"{HASH_TAG}:jobs"
 _TENANTS, _EXPIRY, _CALLS = f"{_JOBS}:tenants", f"{_JOBS}:expiry", f"{_JOBS}:calls"

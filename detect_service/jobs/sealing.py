@@ -10,8 +10,8 @@ from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobOptions, JobResult
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.vault.data_key import DataKey
+from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.sealed_record import open_record, seal_record
 
 
 class JobHead(BaseModel):

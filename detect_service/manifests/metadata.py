@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ttmark.detect_service.manifests.examiner import Found
 from ttmark.detect_service.manifests.parting import PartedRequest
+from ttmark.shared.detection_words import with_manifests
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.manifest_words import with_manifests
 from ttmark.shared.schemas.detected import Basis
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest

@@ -18,9 +18,9 @@ from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import AlreadyGone, IdempotencyKeyReused, RequestInProgress
 from ttmark.shared.schemas.cases import StoredCase
 from ttmark.shared.schemas.jobs import JobStatus
+from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.sealed_record import open_record, seal_record
 
 KEEP_SECONDS = 86_400.0
 # Longer than nearly all requests take. One that takes longer is not done twice either: its last step fails.

@@ -5,8 +5,8 @@ kept, and `:keys:tenants` each tenant's latest of these times.
 """
 
 from ttmark.detect_service.once.request_keys import MOST_KEYS
-from ttmark.shared.vault.redis_changes import RedisChanges, script_command
-from ttmark.shared.vault.redis_conversation import Command
+from ttmark.shared.vault.redis_client import RedisChanges, script_command
+from ttmark.shared.vault.redis_connections import Command
 
 # KEYS: entries, times, tenants. ARGV: name, tenant, what was there, entry, until when, most entries. A script
 # whose reply was lost is run again: its entry is there then, and no other is like it.

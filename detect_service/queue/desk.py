@@ -21,10 +21,10 @@ from ttmark.shared.schemas.queue import (
     QueueState,
     QueueStep,
 )
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
+from ttmark.shared.vault.envelope import open_record, seal_record
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.sealed_record import open_record, seal_record
 
 _DAY_SECONDS = 86_400.0
 _EXPIRE_SECONDS = 30.0

@@ -7,9 +7,8 @@ those in a state are in the order in which items came, `{ttmark}:queue:expiry` i
 
 from ttmark.detect_service.queue.queue_store import KeptItem, QueueFull
 from ttmark.shared.schemas.queue import QueueState
-from ttmark.shared.vault.redis_changes import RedisChanges, script_command
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_location import HASH_TAG
+from ttmark.shared.vault.redis_client import RedisChanges, RedisClient, script_command
+from ttmark.shared.vault.redis_connections import HASH_TAG
 
 _QUEUE = f"{HASH_TAG}:queue"
 _EXPIRY = f"{_QUEUE}:expiry"

@@ -7,7 +7,7 @@ from typing import Any
 from ttmark.evaluation.conformance.attacks import Row
 from ttmark.evaluation.conformance.report import as_read, made_by
 from ttmark.evaluation.conformance.unmarked import TextSet
-from ttmark.shared.cases.conformance_file import ATTACKS_FORMAT
+from ttmark.shared.cases.signed_file import ATTACKS_FORMAT
 
 
 @dataclass(frozen=True, slots=True)

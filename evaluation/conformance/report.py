@@ -16,7 +16,7 @@ from ttmark.evaluation.conformance.plan import PROMPTS_PATH, Plan, Size
 from ttmark.evaluation.manifest import machine, versions
 from ttmark.shared import watermark
 from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.cases.conformance_file import FORMAT, JSON_NAME, PAGE_NAME, REPORTS
+from ttmark.shared.cases.signed_file import CONFORMANCE_FORMAT, JSON_NAME, PAGE_NAME, REPORTS
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
@@ -89,7 +89,7 @@ def make_report(
     for path in sorted(_TABLES.glob("*.json")):
         tables.update(path.name.encode() + b"\0" + path.read_bytes())
     report = {
-        "format": FORMAT,
+        "format": CONFORMANCE_FORMAT,
         **made_by(command, seconds, signing_key),
         "size": size.value,
         "plan": asdict(plan),

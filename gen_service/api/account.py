@@ -22,7 +22,7 @@ from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.limits.rate_limit import NOTHING, Grant
 from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
 from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 
 @dataclass(slots=True)

@@ -22,11 +22,10 @@ from ttmark.shared.http.disconnect import unless_disconnected
 from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import BadRequest, NotReady, ServiceError, TooMuchWork
 from ttmark.shared.limits.allowances import TokenAllowance
-from ttmark.shared.reading_windows import Window, reading_windows
 from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
-from ttmark.shared.token_spans import byte_ends
+from ttmark.shared.token_spans import Window, byte_ends, reading_windows
 from ttmark.shared.tokenization import EncodedText
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")

@@ -10,8 +10,8 @@ from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, FinishReason
 from ttmark.shared.http.service_errors import ServiceError
-from ttmark.shared.schemas import response_events as events
 from ttmark.shared.schemas import responses
+from ttmark.shared.schemas import responses as events
 from ttmark.shared.schemas.chat import TextFormat
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.tools import CallDelta

@@ -19,13 +19,12 @@ from ttmark.gen_service.api.verification import Verifier
 from ttmark.gen_service.api.watermark_block import described_headers
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
+from ttmark.shared.schemas.bodies import ErrorEnvelope
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.error_bodies import ErrorEnvelope
 from ttmark.shared.schemas.models import Model, ModelList, ModelProfile
 from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
-from ttmark.shared.schemas.response_events import RESPONSE_EVENTS
-from ttmark.shared.schemas.responses import ResponseObject
+from ttmark.shared.schemas.responses import RESPONSE_EVENTS, ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 

@@ -21,7 +21,7 @@ from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.schemas.detected import DetectedKey
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.watermark import corrected
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean

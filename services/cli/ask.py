@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import typer
 
 from ttmark.services.cli.detect import FOUND_CODE
-from ttmark.services.cli.input_text import read_bytes
-from ttmark.services.cli.named_table import print_named
+from ttmark.services.cli.files import read_bytes
 from ttmark.services.cli.options import JsonOutput, bad_usage, one_line_errors
+from ttmark.services.cli.terminal import print_named
 from ttmark.services.runtime import StartupError, in_one_line
-from ttmark.services.settings_values import web_address
+from ttmark.services.settings.values import web_address
 from ttmark.shared.client import Client, ClientError
 
 _AT_ONCE, _MOST_ADDRESSES = 8, 64

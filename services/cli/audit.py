@@ -11,16 +11,14 @@ import typer
 
 from ttmark.services.cli.audit_prune import prune
 from ttmark.services.cli.audit_store import trail_segments, verified
-from ttmark.services.cli.closed_file import new_closed_file
+from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.runtime import StartupError, one_clear_line
-from ttmark.services.settings_cases import CaseSettings
+from ttmark.services.settings.cases_and_jobs import CaseSettings
+from ttmark.shared.audit.chain_check import Problem, Seam, Verification
 from ttmark.shared.audit.export import export_lines, verify_export
-from ttmark.shared.audit.problem import Problem
 from ttmark.shared.audit.record import Damaged
-from ttmark.shared.audit.seam import Seam
-from ttmark.shared.audit.verification import Verification
 from ttmark.shared.cases.case_key import CasePublicKey, NotACaseKey
 from ttmark.shared.counted import counted
 from ttmark.shared.vault.key_store_errors import KeyStoreError

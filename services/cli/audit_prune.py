@@ -10,16 +10,16 @@ from typing import Annotated
 import typer
 
 from ttmark.services.cli.audit_store import trail_folder, verified
-from ttmark.services.cli.confirmation import Yes, confirm
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.options import JsonOutput
+from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.runtime import StartupError, one_clear_line
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.shared.audit.chain_check import Verification
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.removal import Removal, one_removal_at_a_time, removal, remove_removal
-from ttmark.shared.audit.verification import Verification
 from ttmark.shared.counted import counted
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _DAYS = re.compile(r"(?P<days>[1-9]\d{0,4})d", re.ASCII)

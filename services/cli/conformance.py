@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ttmark.services.cli.input_text import read_bytes
+from ttmark.services.cli.files import read_bytes
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import AskedKeys, DetectUrl, JsonOutput, Token, access_token
 from ttmark.services.cli.options import store_url as checked_url
@@ -15,14 +15,14 @@ from ttmark.services.cli.public_key import pem_text, public_key
 from ttmark.services.extras import needs
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
-from ttmark.shared.cases.conformance_file import (
+from ttmark.shared.cases.signed_file import (
     ATTACKS_FORMAT,
     JSON_NAME,
     PAGE_NAME,
     REPORTS,
+    FileRefused,
     verified_report,
 )
-from ttmark.shared.cases.signed_file import FileRefused
 from ttmark.shared.counted import counted
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
     """The key of a report that is to be written into `out`, where none may be."""
     if (out / JSON_NAME).exists():
         raise StartupError(f"{out / JSON_NAME} is there already: a report is not overwritten")
-    from ttmark.services.settings_cases import CaseSettings
+    from ttmark.services.settings.cases_and_jobs import CaseSettings
 
     if path is None:
         key = CaseSettings().load_case_key()

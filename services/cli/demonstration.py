@@ -1,21 +1,51 @@
 """What `ttmark up` shows: one text goes round, through HTTP, as a client would do it."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.live import Live
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
-from ttmark.services.chat_template import has_chat_template
-from ttmark.services.cli.answer_stream import print_stream, stream_answer
 from ttmark.services.cli.next_steps import next_steps
 from ttmark.services.local.processes import LocalServices
+from ttmark.services.model_files import has_chat_template
 from ttmark.services.model_folder import DEMO
 from ttmark.services.runtime import StartupError
-from ttmark.shared.client import Client, ClientError
+from ttmark.shared.client import Client, ClientError, ServiceUnreachable
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, DirectRequest, Document
+
+
+def stream_answer(generation: Client, body: Mapping[str, Any]) -> Iterator[str]:
+    """Pieces of the answer to a request.
+
+    Raises:
+        StartupError: the service refused, failed or went away.
+    """
+    try:
+        for chunk in generation.stream_chat(body):
+            yield "".join(choice.delta.content or "" for choice in chunk.choices)
+    except ServiceUnreachable as error:
+        raise StartupError(f"the chat broke off: {error}") from error
+    except ClientError as error:
+        raise StartupError(f"the chat failed: {error}") from error
+
+
+def print_stream(pieces: Iterable[str], console: Console) -> str:
+    """Prints a text as it is written, and returns it; not on a terminal, when it is whole."""
+    text = Text()
+    with Live(text, console=console):
+        for piece in pieces:
+            text.append(piece)
+    if not console.is_terminal:  # there Live ends the line itself
+        console.line()
+    return text.plain
+
 
 QUESTION = "Write a long letter to a friend about a week of walking in the mountains, day by day."
 PROMPT = "The command reads the file and"

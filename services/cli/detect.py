@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ttmark.services.cli.named_table import print_named
 from ttmark.services.cli.options import (
     AskedKeys,
     AskedMode,
@@ -20,6 +19,7 @@ from ttmark.services.cli.options import (
     access_token,
     one_line_errors,
 )
+from ttmark.services.cli.terminal import print_named
 from ttmark.services.extras import require
 from ttmark.shared.client import Client
 from ttmark.shared.counted import counted
@@ -137,7 +137,7 @@ def detect(
         if files.count("-") > 1:
             raise typer.BadParameter("standard input (-) can be read once")
     if mark is not None and secret_file is not None:
-        from ttmark.services.cli.detect_mark import detect_mark  # reads texts, which takes settings
+        from ttmark.services.cli.portable import detect_mark  # reads texts, which takes settings
 
         with one_line_errors():
             options.request([Document(text="")])  # names an option that is out of range

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ttmark.services.cli.files import shown
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
-from ttmark.services.cli.input_text import shown
-from ttmark.services.cli.named_table import print_named
+from ttmark.services.cli.terminal import print_named
 from ttmark.services.runtime import StartupError
 from ttmark.shared.client import Client
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS, CombinedRequest, Document

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from ttmark.detect_service.refusal_words import duration
+from ttmark.services.cli.files import shown
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
-from ttmark.services.cli.input_text import shown
 from ttmark.shared.client import Client, ClientError, ServiceRefused
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS, DetectionResult, Document
 

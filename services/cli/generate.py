@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ttmark.services.cli.input_text import STANDARD_INPUT, read_bytes
+from ttmark.services.cli.files import STANDARD_INPUT, read_bytes
 from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.services.runtime import StartupError
 from ttmark.shared.client import Client

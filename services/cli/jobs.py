@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from ttmark.services.cli.confirmation import Yes, confirm
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import (
     AskedKeys,
@@ -20,6 +19,7 @@ from ttmark.services.cli.options import (
     access_token,
     one_line_errors,
 )
+from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.shared.client import Client, ClientError

@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line, warn
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidName, KeyStoreError
 from ttmark.shared.vault.ledger import Ledger

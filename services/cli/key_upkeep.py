@@ -9,15 +9,14 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.closed_file import new_closed_file
+from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.counted import counted
-from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup
-from ttmark.shared.keys.upkeep import Rotation, rotate_due
-from ttmark.shared.keys.verification import verify_store
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
+from ttmark.shared.keys.volume import Rotation, rotate_due
+from ttmark.shared.vault.audit_events import AuditEvent
 
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
 

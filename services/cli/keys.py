@@ -7,21 +7,15 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.confirmation import Yes, confirm
-from ttmark.services.cli.key_describe import describe
-from ttmark.services.cli.key_export import export
-from ttmark.services.cli.key_import import import_key
-from ttmark.services.cli.key_profile import profile_from
-from ttmark.services.cli.key_reveal import reveal
+from ttmark.services.cli.key_export import describe, export, reveal
+from ttmark.services.cli.key_import import import_key, profile_from
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, print_table, run
 from ttmark.services.cli.key_upkeep import backup, restore, rewrap, upkeep, verify
 from ttmark.services.cli.options import JsonOutput, TokenizerOption
+from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.shared.keys.records import KeyInfo
-from ttmark.shared.keys.upkeep import rotate_due
-from ttmark.shared.keys.volume import volume_name
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.presets import Purpose
-from ttmark.shared.schemas.profile import MAX_POOL, Profile
+from ttmark.shared.keys.volume import rotate_due, volume_name
+from ttmark.shared.schemas.profile import MAX_POOL, ForeignProfile, Profile, Purpose
 from ttmark.shared.vault.key_store_errors import ReplicasBehind
 
 app = typer.Typer(help="Watermark keys and their versions.", no_args_is_help=True)

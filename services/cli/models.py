@@ -2,20 +2,48 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.cli.key_store import print_json, print_table
-from ttmark.services.cli.model_progress import ModelProgress
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.local.manifest import is_whole
 from ttmark.services.local.smollm2 import get_smollm2, smollm2_folder
 from ttmark.services.model_folder import BY_NAME, DEMO, resolve_model
 from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.services.state_folder import STATE_FOLDER
+
+
+class ModelProgress:
+    """A bar on a terminal, elsewhere a line for each thing that is done."""
+
+    def __init__(self, console: Console, model: str) -> None:
+        self._console = console
+        self._model = model
+        self._doing = ""
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=console, disable=not console.is_terminal)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, doing: str, share: float | None) -> None:
+        """What is being done, and the share of it that is done."""
+        if doing != self._doing:
+            self._doing = doing
+            self._bar.start()
+            self._task = self._bar.add_task(f"model {self._model}: {doing}", total=None)
+            if self._bar.disable:
+                self._console.print(f"model {self._model}: {doing} ...")
+        self._bar.update(self._task, completed=share, total=None if share is None else 1.0)
+
 
 app = typer.Typer(help="Models that `ttmark` knows by name.", no_args_is_help=True)
 

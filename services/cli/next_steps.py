@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ttmark.services.cli.options import TOKEN_FILE
 from ttmark.services.local.processes import LocalServices
-from ttmark.services.settings_public import PublicSettings
+from ttmark.services.settings.access import PublicSettings
 
 CHAT_QUESTION = "What makes a good breakfast?"
 PROMPT = "The old lighthouse stood"

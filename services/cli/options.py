@@ -9,7 +9,7 @@ import typer
 from pydantic import ValidationError
 
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
-from ttmark.services.settings_values import web_address
+from ttmark.services.settings.values import web_address
 from ttmark.shared.client import ClientError
 
 TOKEN_FILE = Path(".ttmark/token")
@@ -26,7 +26,7 @@ def store_url(value: str | None) -> str | None:
     Raises:
         typer.BadParameter: it is none.
     """
-    from ttmark.services.settings_keys import check_store_url  # most commands start without the key store
+    from ttmark.services.settings.store import check_store_url  # most commands start without the key store
 
     if value:
         with bad_usage():

@@ -1,4 +1,4 @@
-"""What commands on portable marks share: reading the files, finding the tokenizer, showing answers."""
+"""`ttmark detect --mark` and `ttmark verify --revealed`: a mark from files, looked for without a service."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, TypeVar
 import orjson
 import typer
 
-from ttmark.services.cli.input_text import STANDARD_INPUT, shown
-from ttmark.services.cli.named_table import print_named
-from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.detect_service.portable_mark import look_for
+from ttmark.services.cli.files import STANDARD_INPUT, shown
+from ttmark.services.cli.input_files import NotExamined, named_files, read_text, read_texts
+from ttmark.services.cli.terminal import print_named
+from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.services.state_folder import STATE_FOLDER, known_tokenizers
-from ttmark.shared.keys.portable_mark import MOST_BYTES, MarkFile, MarkRefused, PortableMark
+from ttmark.shared.keys.key_files import ProvesNothing, RevealedKey
+from ttmark.shared.keys.portable_mark import MOST_BYTES, MarkFile, MarkRefused, MarkSecret, PortableMark
 from ttmark.shared.tokenization import TOKENIZER_FILE, TextTokenizer, TokenizerMissing
 
 if TYPE_CHECKING:
     from ttmark.detect_service.portable_mark import MarkAnswer
+
 
 File = TypeVar("File", bound=MarkFile)
 _COLUMNS = ("verdict", "p-value", "tokens", "scored", "scheme")
@@ -91,3 +95,55 @@ def show_answers(named: Sequence[tuple[str, "MarkAnswer"]], *, as_json: bool) ->
     ]
     names = ["standard input" if name == STANDARD_INPUT else name for name, _ in named]
     print_named("file", names, _COLUMNS, rows)
+
+
+def detect_mark(
+    names: list[str], mark_file: Path, secret_file: Path, tokenizer: Path | None, fpr: float, *, as_json: bool
+) -> tuple[bool, bool]:
+    """Whether the mark was found in one of the files, and whether one was not examined.
+
+    Raises:
+        StartupError: a file is not what it should be, the mark does not commit to the secret, or the
+            tokenizer is another.
+    """
+    with one_clear_line(), no_start_after(MarkRefused):
+        mark, secret = read_file(PortableMark, mark_file), read_file(MarkSecret, secret_file)
+        mark.check(secret)
+        reads = tokenizer_of(mark, tokenizer)
+        files, _ = named_files(names)
+        texts = read_texts(files)
+        answers = [
+            (str(name), look_for(mark, secret, text, reads, fpr))
+            for name, text in zip(files, texts, strict=True)
+            if isinstance(text, str)
+        ]
+    show_answers(answers, as_json=as_json)
+    failed = [text for text in texts if isinstance(text, NotExamined)]
+    for one in failed:
+        typer.echo(f"ttmark: {one.name}: {one.reason}", err=True)
+    return any(answer.verdict == "watermarked" for _, answer in answers), bool(failed)
+
+
+def verify_revealed(
+    file: str, revealed: Path, dated: str | None, tokenizer: Path | None, fpr: float, *, as_json: bool
+) -> None:
+    """Prints the verdict about one text.
+
+    Raises:
+        typer.BadParameter: the rate is out of range.
+        StartupError: a file is not what it should be, or the text is no evidence.
+    """
+    if not 0.0 < fpr <= 0.1:
+        raise typer.BadParameter("is above 0 and at most 0.1", param_hint="--fpr")
+    with one_clear_line(), no_start_after(MarkRefused), no_start_after(ProvesNothing):
+        key = read_file(RevealedKey, revealed)
+        key.prf_keys()
+        key.check_date(dated)
+        answer = look_for(key.mark, key.secret, read_text(file), tokenizer_of(key.mark, tokenizer), fpr)
+    show_answers([(file, answer)], as_json=as_json)
+    if not as_json:
+        typer.echo(
+            f"version {key.version} of {key.key_id}, which record {key.published.sequence} of the "
+            f"audit chain {key.published.chain} committed to at {key.published.time}; it is public since "
+            f"{key.revealed_at}"
+        )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import httpx
 
-from ttmark.services.cli.input_text import read_bytes
+from ttmark.services.cli.files import read_bytes
 from ttmark.services.runtime import StartupError
 from ttmark.shared.cases.case_key import CasePublicKey, NotACaseKey
 

@@ -1,13 +1,38 @@
 """`ttmark serve gen|detect|canary`: one service in the foreground."""
 
+import ctypes
+import sys
+
 import typer
 
-from ttmark.services.allocator import bound_arenas
 from ttmark.services.extras import needs
 from ttmark.services.runtime import listen
-from ttmark.services.settings import DetectionSettings, GenerationSettings
-from ttmark.services.settings_canary import CanarySettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.settings.store import KeyStoreSettings
+
+# Of glibc's malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_ARENAS = 2
+_LARGE_BYTES = 1 << 20
+
+
+def bound_arenas() -> None:
+    """Makes memory that threads have freed usable by all of them; called before there are threads.
+
+    By default threads allocate from 8 arenas for each core, and every arena keeps what it once held. What is
+    large goes back to the system at once. Systems without glibc are left as they are.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return
+    mallopt(_M_ARENA_MAX, _ARENAS)
+    mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+    mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
+
 
 app = typer.Typer(
     help="Run one service in the foreground; settings come from TTMARK_* variables.", no_args_is_help=True

@@ -5,12 +5,11 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.confirmation import Yes, confirm
 from ttmark.services.cli.key_store import moment, print_json, print_table, run
 from ttmark.services.cli.options import JsonOutput
-from ttmark.shared.access.rates import DEFAULT_RATES, MOST_RATES, checked_rates
+from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.shared.access.scopes import Scope, TokenUse
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.token_limits import DEFAULT_RATES, MOST_RATES, TokenLimits, checked_rates
 from ttmark.shared.access.token_records import TokenInfo
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)

@@ -11,13 +11,13 @@ from rich.console import Console
 
 from ttmark.gen_service.smollm2 import SMOLLM2
 from ttmark.services.cli.demonstration import demonstrate
-from ttmark.services.cli.model_progress import ModelProgress
+from ttmark.services.cli.models import ModelProgress
 from ttmark.services.cli.options import store_url as checked_url
 from ttmark.services.local.processes import GIVEN, LocalServices
 from ttmark.services.local.provision import provision
 from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
 from ttmark.services.model_folder import DEMO
-from ttmark.services.settings_names import check_settings
+from ttmark.services.settings.names import check_settings
 from ttmark.services.state_folder import STATE_FOLDER
 
 

@@ -9,14 +9,13 @@ from pydantic import SecretStr
 
 from ttmark.services.model_folder import BY_NAME, model_id, resolve_model
 from ttmark.services.runtime import StartupError, no_start_after
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.state_folder import remember_tokenizer
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.presets import profile_fields
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyExists, KeyStoreError

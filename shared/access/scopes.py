@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ttmark.shared.access.rates import DEFAULT_RATES
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.token_limits import DEFAULT_RATES, TokenLimits
 
 
 class Scope(StrEnum):

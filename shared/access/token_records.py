@@ -8,9 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from ttmark.shared.access.rates import DEFAULT_RATES, checked_rates
 from ttmark.shared.access.scopes import Scope, TokenUse
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.token_limits import DEFAULT_RATES, TokenLimits, checked_rates
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.key_store_errors import InvalidToken, RecordTampered
 from ttmark.shared.vault.names import Name

@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 
 from ttmark.shared.access import token_records
-from ttmark.shared.access.rates import DEFAULT_RATES, checked_rates
 from ttmark.shared.access.recent_tokens import RecentTokens
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
-from ttmark.shared.access.token_limits import TokenLimits
-from ttmark.shared.vault.audit import AuditEvent, AuditSink, no_audit
+from ttmark.shared.access.token_limits import DEFAULT_RATES, TokenLimits, checked_rates
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import KeyWrapper
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken

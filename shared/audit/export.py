@@ -6,11 +6,9 @@ from typing import Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ttmark.shared.audit.problem import Problem
+from ttmark.shared.audit.chain_check import ChainCheck, Problem, Seam
 from ttmark.shared.audit.record import Head, Record, read_record
-from ttmark.shared.audit.seam import Seam
 from ttmark.shared.audit.segments import Segment
-from ttmark.shared.audit.verification import ChainCheck
 from ttmark.shared.cases.case_key import CasePublicKey
 from ttmark.shared.vault.envelope import canonical_json
 

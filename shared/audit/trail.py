@@ -11,13 +11,14 @@ from importlib.metadata import version
 from typing import Any, Self
 
 import structlog
+from prometheus_client import CollectorRegistry, Gauge
 
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import LOST, START
 from ttmark.shared.audit.segments import remove
 from ttmark.shared.observability.redaction import redact_text
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _EVERY_SECONDS = 5.0
@@ -171,3 +172,17 @@ def _document(event: AuditEvent) -> dict[str, Any]:
         for name, value in said
         if value is not None
     }
+
+
+def watch_trail(trail: AuditTrail | None, registry: CollectorRegistry) -> None:
+    """Registers the gauges, read at each scrape; 0 where there is no trail."""
+    Gauge(
+        "ttmark_audit_unanchored_records",
+        "Records of the audit trail that the key store does not know of yet; rises while it is away.",
+        registry=registry,
+    ).set_function(lambda: float(trail.unanchored if trail else 0))
+    Gauge(
+        "ttmark_audit_lost_events",
+        "Events since the start that could not be written to the audit trail.",
+        registry=registry,
+    ).set_function(lambda: float(trail.lost if trail else 0))

@@ -6,6 +6,7 @@ the same values is refused, so that every byte of the file counts.
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -123,3 +124,32 @@ def _by_whom(document: Any, key: CasePublicKey) -> str:
 
 def _spelt(value: object) -> str:
     return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+
+
+Case = Document
+CaseRefused = FileRefused
+
+CASE_FORMAT = "ttmark-case/1"
+CASE_START = "{"
+"""Of a json case; a page begins otherwise."""
+
+_CASES = SignedKind("case", (CASE_FORMAT,))
+case_file, case_page, verified_case = _CASES.file, _CASES.page, _CASES.verified
+
+
+CONFORMANCE_FORMAT = "ttmark-conformance/1"
+ATTACKS_FORMAT = "ttmark-attacks/1"
+REPORTS = SignedKind("report", (CONFORMANCE_FORMAT, ATTACKS_FORMAT))
+JSON_NAME, PAGE_NAME = "report.json", "report.html"
+
+
+def verified_report(contents: Sequence[bytes], key: CasePublicKey) -> Document:
+    """The report that all these files hold.
+
+    Raises:
+        FileRefused: one is not signed with `key` or was changed since, or they are of different reports.
+    """
+    first, *others = [REPORTS.verified(content, key) for content in contents]
+    if any(other != first for other in others):
+        raise FileRefused("the files are of different reports, each as it was signed")
+    return first

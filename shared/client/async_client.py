@@ -7,9 +7,8 @@ from typing import Any, Self, overload
 import httpx
 
 from ttmark.shared.client import calls, errors
-from ttmark.shared.client.answers import parsed, parsed_event
 from ttmark.shared.client.attempts import Attempt, OnWait, Patience, attempts, broken_off
-from ttmark.shared.client.calls import Answer, Call, Fields
+from ttmark.shared.client.calls import Answer, Call, Fields, parsed, parsed_event
 from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse

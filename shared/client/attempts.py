@@ -10,8 +10,7 @@ from typing import Any
 
 import httpx
 
-from ttmark.shared.client.answers import refusal
-from ttmark.shared.client.calls import Call
+from ttmark.shared.client.calls import Call, refusal
 from ttmark.shared.client.errors import AnswerLost, ClientError, ServiceRefused, ServiceUnreachable
 
 Attempt = httpx.Response | httpx.HTTPError

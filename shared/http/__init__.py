@@ -2,9 +2,9 @@
 
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.auth import Authenticate, check_scope, require
-from ttmark.shared.http.error_format import openai_envelope, problem_document
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.incoming_body import HttpLimits
+from ttmark.shared.http.service_errors import openai_envelope, problem_document
 
 __all__ = [
     "AppOptions",

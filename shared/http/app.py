@@ -1,7 +1,8 @@
 """The FastAPI application that both services are built from."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from itertools import pairwise
@@ -21,27 +22,27 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from ttmark.shared.access.scopes import Scope as AccessScope
-from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware
-from ttmark.shared.http.error_format import ErrorRenderer, ErrorStyle, InvalidFields, error_renderer
-from ttmark.shared.http.guests import Guests
-from ttmark.shared.http.health import Readiness, health_router
+from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware, Guests
+from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.http.json_body import JsonBodyMiddleware, RunLong
-from ttmark.shared.http.limits import HttpLimits
 from ttmark.shared.http.request_id import HEADER as REQUEST_ID_HEADER
 from ttmark.shared.http.request_id import RequestIdMiddleware
 from ttmark.shared.http.service_errors import (
     BadRequest,
+    ErrorRenderer,
+    ErrorStyle,
     InternalError,
+    InvalidFields,
     MethodNotAllowed,
     NotFound,
     ServiceError,
+    error_renderer,
 )
-from ttmark.shared.http.telemetry import TelemetryMiddleware
-from ttmark.shared.observability.http_metrics import HttpMetrics
-from ttmark.shared.observability.readiness_metrics import ReadinessCollector
+from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
 from ttmark.shared.observability.tracing import WithoutQueries
-from ttmark.shared.schemas.error_bodies import FieldProblem
-from ttmark.shared.vault.audit import AuditSink, log_audit
+from ttmark.shared.schemas.bodies import FieldProblem
+from ttmark.shared.vault.audit_events import AuditSink, log_audit
 
 _MOST_PROBLEMS = 20
 
@@ -233,3 +234,20 @@ def _from_http_exception(error: HTTPException, path: str) -> ServiceError:
     if error.status_code < 500:
         return BadRequest(str(error.detail), headers=headers)
     return InternalError("Something went wrong on our side.", headers=headers)
+
+
+def beside(lifespan: Lifespan | None, works: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> Lifespan:
+    """A lifespan that runs `works` inside of another one, and cancels them before that one ends."""
+
+    @asynccontextmanager
+    async def both(app: FastAPI) -> AsyncIterator[None]:
+        async with lifespan(app) if lifespan is not None else nullcontext():
+            tasks = [asyncio.create_task(work()) for work in works]
+            try:
+                yield
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    return both

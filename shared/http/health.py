@@ -1,13 +1,59 @@
 """/healthz, /readyz and /metrics: open to all, and outside the access log."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.health import Liveness, ReadinessReport
+from ttmark.shared.schemas.fields import is_none
+
+
+class Liveness(BaseModel):
+    """Whether the process works, or has to be restarted."""
+
+    status: Literal["ok", "dead"]
+
+
+class ReadinessReport(BaseModel):
+    """Whether requests are accepted, check by check."""
+
+    status: Literal["ready", "not_ready"]
+    checks: dict[str, bool] = Field(description="Each condition of readiness and whether it holds.")
+    reasons: dict[str, str] | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Why conditions do not hold, and what to do, of those that can say it.",
+    )
+
+
+class ReadinessCollector(Collector):
+    """Asks at each scrape; the label's values are the names that the service gives its checks."""
+
+    def __init__(self, checks: Callable[[], Mapping[str, bool]], registry: CollectorRegistry) -> None:
+        self._checks = checks
+        registry.register(self)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """The family without its values, so that registering asks nobody."""
+        yield self._family()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """One value for each condition of /readyz."""
+        family = self._family()
+        for name, holds in self._checks().items():
+            family.add_metric([name], float(holds))
+        yield family
+
+    @staticmethod
+    def _family() -> GaugeMetricFamily:
+        return GaugeMetricFamily(
+            "ttmark_ready", "1 for each condition of /readyz that holds.", labels=["check"]
+        )
 
 
 @dataclass(frozen=True, slots=True)

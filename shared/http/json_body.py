@@ -17,10 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import check_scope
-from ttmark.shared.http.error_format import ErrorRenderer
-from ttmark.shared.http.incoming_body import IncomingBody
-from ttmark.shared.http.limits import HttpLimits
-from ttmark.shared.http.service_errors import ServiceError, UnsupportedMediaType
+from ttmark.shared.http.incoming_body import HttpLimits, IncomingBody
+from ttmark.shared.http.service_errors import ErrorRenderer, ServiceError, UnsupportedMediaType
 from ttmark.shared.http.strict_json import parse_json
 
 PARSED_JSON = "parsed_json"

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.http.service_errors import MalformedJson
 
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")

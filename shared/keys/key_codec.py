@@ -14,8 +14,7 @@ from pydantic import ValidationError
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
 from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
 from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion, HeldKey, UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, canonical_json
 from ttmark.shared.vault.key_store_errors import RecordTampered

@@ -29,9 +29,8 @@ from ttmark.shared.keys.rotation import (
     revealed,
 )
 from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit import Action, AuditEvent, AuditSink, no_audit
+from ttmark.shared.schemas.profile import ForeignProfile, Profile
+from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import KeyWrapper

@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import Fingerprint, Profile
+from ttmark.shared.schemas.profile import Fingerprint, ForeignProfile, Profile
 from ttmark.shared.vault.envelope import canonical_json
 from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES

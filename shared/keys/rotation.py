@@ -4,7 +4,7 @@ from datetime import datetime
 
 from ttmark.shared.keys.records import KeyRecord, KeyState, VersionRecord
 from ttmark.shared.keys.unlocked import ForeignKey, HeldKey, UnlockedKey
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound
 
 _RETIRABLE = (KeyState.PENDING, KeyState.ACTIVE)

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ttmark.shared.keys.records import KeyState
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.vault.confidential import Confidential
 from ttmark.shared.watermark.foreign import ForeignMark
 

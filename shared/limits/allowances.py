@@ -1,18 +1,49 @@
 """What an access token may use of each service; a service without limits has no allowance."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.access.token_limits import TokenLimits, Usage
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.limit_metrics import LimitMetrics
-from ttmark.shared.limits.rate_limit import Grant
-from ttmark.shared.limits.row_space import Reason
+from ttmark.shared.limits.rate_limit import Grant, UsageLimits
+from ttmark.shared.limits.row_space import REASONS, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
-from ttmark.shared.limits.usage_limits import UsageLimits
-from ttmark.shared.vault.audit import AuditEvent, AuditSink
+from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
+
+# Of the token, by what is counted; why documents get no verdict; and of public questions.
+PUBLIC_LIMITS = ("address", "words")
+LIMITS = ("requests", "tokens", "documents", *REASONS, *PUBLIC_LIMITS)
+
+
+class LimitMetrics:
+    """Refusals by limit, and whether all replicas count together."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._refusals = Counter(
+            "ttmark_limit_refusals",
+            "Requests, and documents of requests, refused because a limit of their access token was reached.",
+            ["limit"],
+            registry=registry,
+        )
+        self._shared = Gauge(
+            "ttmark_limit_counters_shared",
+            "1 while limits are counted over all replicas, 0 while each counts for itself.",
+            registry=registry,
+        )
+        for limit in LIMITS:
+            self._refusals.labels(limit)
+
+    def refused(self, limit: str) -> None:
+        """A request was refused; `limit` is one of LIMITS."""
+        self._refusals.labels(limit).inc()
+
+    def watch(self, shared: Callable[[], bool]) -> None:
+        """Reads at each scrape whether the counters are shared."""
+        self._shared.set_function(lambda: float(shared()))
 
 
 class Allowance:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from ttmark.shared.schemas.bodies import RequestPart
 from ttmark.shared.schemas.completions import FinishReason
 from ttmark.shared.schemas.fields import (
     Ignored,
@@ -16,9 +17,7 @@ from ttmark.shared.schemas.fields import (
     not_supported,
     says,
 )
-from ttmark.shared.schemas.request_part import RequestPart
-from ttmark.shared.schemas.sampling import ChoiceFields, Usage
-from ttmark.shared.schemas.structured_outputs import Choice, LarkGrammar, Regex
+from ttmark.shared.schemas.sampling import Choice, ChoiceFields, LarkGrammar, Regex, Usage
 from ttmark.shared.schemas.tools import CallDelta, MadeCall, ToolCall, ToolChoice, Tools
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 

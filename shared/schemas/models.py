@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 
 class ModelProfile(BaseModel):

@@ -4,8 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
-from ttmark.shared.schemas.error_bodies import ProblemDocument
+from ttmark.shared.schemas.bodies import AnswerModel, ProblemDocument, StrictModel
 from ttmark.shared.schemas.fields import WholeNumber
 
 QueueState = Literal["new", "looked_at", "decided", "appealed"]

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
+from ttmark.shared.schemas.bodies import RequestPart
 from ttmark.shared.schemas.chat import (
     ChatMessage,
     JsonObjectFormat,
@@ -22,7 +23,6 @@ from ttmark.shared.schemas.fields import (
     not_supported,
     says,
 )
-from ttmark.shared.schemas.request_part import RequestPart
 from ttmark.shared.schemas.sampling import SamplingFields, StreamOptions
 from ttmark.shared.schemas.tools import (
     AnyFunction,

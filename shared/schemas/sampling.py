@@ -1,9 +1,10 @@
 """The fields that all generation requests have in common. Null means the same as leaving a field out."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ttmark.shared.schemas.bodies import RequestPart
 from ttmark.shared.schemas.fields import (
     Ignored,
     NonEmptyText,
@@ -15,9 +16,66 @@ from ttmark.shared.schemas.fields import (
     WholeNumbers,
     says,
 )
-from ttmark.shared.schemas.request_part import RequestPart
-from ttmark.shared.schemas.structured_outputs import Choice, LarkGrammar, Regex, Schema, StructuredOutputs
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
+
+
+class SamplingDefaults(BaseModel):
+    """A model's sampling where a request does not name it, field by field; without arguments OpenAI's."""
+
+    model_config = ConfigDict(frozen=True, strict=True, allow_inf_nan=False)
+
+    temperature: float = Field(default=1.0, gt=0, le=2)
+    top_p: float = Field(default=1.0, gt=0, le=1, description="1: off.")
+    top_k: Annotated[int, Field(ge=0, le=2**31 - 1), WholeNumber] = Field(default=0, description="0: off.")
+    min_p: float = Field(default=0.0, ge=0, le=1, description="0: off.")
+    repetition_penalty: float = Field(default=1.0, ge=1, le=2, description="1: off.")
+    max_new_tokens: Annotated[int, Field(ge=1, le=2**31 - 1), WholeNumber] | None = Field(
+        default=None,
+        description="Tokens of an answer in a chat or response that names no limit. null: what the context "
+        "leaves.",
+    )
+
+    def under(self, request: BaseModel) -> dict[str, Any]:
+        """The five values of a request, with the default where it has null; a `top_k` of -1 becomes 0."""
+        values = self.model_dump(exclude={"max_new_tokens"})
+        named = {name: value for name in values if (value := getattr(request, name)) is not None}
+        values |= named
+        return values | {"top_k": max(0, values["top_k"])}
+
+    def answer_tokens(self, room: int) -> int:
+        """Tokens that an answer may have where its request names no limit and the context leaves `room`."""
+        return min(room, self.max_new_tokens or room)
+
+
+MAX_CHOICE_TEXTS = 1024
+Schema = Annotated[
+    str | dict[str, Any], Field(description="JSON that is valid against a schema; the schema may be a text.")
+]
+Regex = Annotated[NonEmptyText, Field(description="The whole text matches a regular expression.")]
+Choice = Annotated[
+    list[NonEmptyText],
+    Field(min_length=1, max_length=MAX_CHOICE_TEXTS, fail_fast=True, description="One of these texts."),
+]
+LarkGrammar = Annotated[
+    NonEmptyText,
+    Field(description="A text of a grammar, in the dialect of Lark that llguidance reads, or in GBNF."),
+]
+
+
+class StructuredOutputs(RequestPart):
+    """What the text is held to: exactly one of `json`, `regex`, `choice`, `grammar` and `json_object`."""
+
+    json_schema: Schema | None = Field(default=None, alias="json")
+    regex: Regex | None = None
+    choice: Choice | None = None
+    grammar: LarkGrammar | None = None
+    json_object: OnlyTrue = None
+    structural_tag: NotTaken = None
+    whitespace_pattern: NotTaken = None
+    disable_additional_properties: OnlyFalse = None
+    disable_any_whitespace: Ignored = None
+    disable_fallback: Ignored = None
+
 
 MAX_CHOICES = 16
 MAX_STOPS = 4

@@ -4,9 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
+from ttmark.shared.schemas.bodies import RequestPart
 from ttmark.shared.schemas.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
 from ttmark.shared.schemas.fields import OnlyFalse, TokenIds
-from ttmark.shared.schemas.request_part import RequestPart
 from ttmark.shared.schemas.tools import Tools
 
 ModelId = Annotated[

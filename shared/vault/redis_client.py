@@ -1,11 +1,12 @@
 """Conversations with Redis that end in time, retries included."""
 
 import asyncio
+import logging
 import random
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from redis.exceptions import (
     AskError,
@@ -15,14 +16,14 @@ from redis.exceptions import (
     MovedError,
     ReadOnlyError,
     RedisError,
+    ResponseError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
 from ttmark.shared.vault.redis_address import RedisAddress
-from ttmark.shared.vault.redis_connections import RedisConnections
-from ttmark.shared.vault.redis_conversation import Conversation
+from ttmark.shared.vault.redis_connections import Command, Conversation, RedisConnections
 
 T = TypeVar("T")
 
@@ -108,3 +109,74 @@ def _is_refusal(error: BaseException) -> bool:
     if isinstance(error, AuthenticationError | AuthorizationError):
         return True
     return isinstance(error.__context__, ssl.SSLCertVerificationError)
+
+
+_log = logging.getLogger(__name__)
+
+
+class Durability:
+    """Confirms changes as the address asks for it. WAITAOF needs Redis 7.2 and an append-only file."""
+
+    def __init__(self, address: RedisAddress, *, wait_seconds: float) -> None:
+        self._address = address
+        self._wait_milliseconds = int(1000 * wait_seconds)
+        self._warned = False
+
+    async def confirm(self, redis: Conversation) -> None:
+        """Returns when the last change made on this connection is on disk, here and on enough replicas.
+
+        Raises:
+            RedisTimeoutError: it is not confirmed in time; whether it will last is unknown.
+            StoreUnavailable: the address demands the confirmation and the server cannot give it.
+        """
+        command = ("WAITAOF", 1, self._address.replicas, self._wait_milliseconds)
+        try:
+            ((local, replicas),) = await redis.ask(command, seconds=2 * self._wait_milliseconds / 1000)
+        except ResponseError as error:
+            self._refused(error)
+            return
+        if local < 1 or replicas < self._address.replicas:
+            raise RedisTimeoutError(f"a change was not confirmed on disk within {self._wait_milliseconds} ms")
+
+    def _refused(self, error: ResponseError) -> None:
+        reason = f"{self._address.name} cannot confirm that changes are on disk ({error})"
+        if self._address.must_confirm:
+            raise StoreUnavailable(f"{reason}; it needs Redis 7.2 and appendonly yes") from error
+        if not self._warned:
+            self._warned = True
+            _log.warning("%s: a crash of the server may lose acknowledged changes", reason)
+
+
+def script_command(script: str, names: Sequence[str], *values: str | bytes | int) -> Command:
+    """A script with the keys `names` and the arguments `values`."""
+    return ("EVAL", script, len(names), *names, *values)
+
+
+class RedisChanges:
+    """One command at a time; each raises StoreUnavailable when Redis does not answer in time."""
+
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
+        self._durability = Durability(client.address, wait_seconds=client.reply_seconds)
+
+    async def ask(self, command: Command) -> Any:
+        """The reply."""
+
+        async def ask(redis: Conversation) -> Any:
+            return (await redis.ask(command))[0]
+
+        return await self._client.run(ask)
+
+    async def confirmed(self, command: Command) -> Any:
+        """The reply, once what it changed has reached the disk as far as the address asks for it."""
+
+        async def ask(redis: Conversation) -> Any:
+            (reply,) = await redis.ask(command)
+            await self._durability.confirm(redis)
+            return reply
+
+        return await self._client.run(ask)
+
+    async def close(self) -> None:
+        """Closes connections."""
+        await self._client.close()

@@ -5,19 +5,101 @@ out, cut) must never serve another caller, who would read the reply to somebody 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from redis.asyncio.connection import Connection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ReadOnlyError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ttmark.shared.vault.redis_address import RedisAddress
-from ttmark.shared.vault.redis_conversation import Command, Conversation
-from ttmark.shared.vault.redis_location import locate
+
+Command = Sequence[str | bytes | int]
+
+
+class Conversation:
+    """A connection that serves one caller.
+
+    The time limits are our own: redis-py sends under `asyncio.wait_for`, which on Python 3.11 may
+    swallow the cancellation of the caller.
+    """
+
+    def __init__(self, connection: Connection, *, reply_seconds: float) -> None:
+        self.connection = connection
+        self._reply_seconds = reply_seconds
+
+    async def ask(self, *commands: Command, seconds: float | None = None) -> list[Any]:
+        """Sends the commands in one write and reads one reply for each.
+
+        Raises:
+            RedisError: the connection broke, the replies did not come in time, or a command was refused.
+        """
+        limit = self._reply_seconds if seconds is None else seconds
+        try:
+            async with asyncio.timeout(limit):
+                await self.connection.send_packed_command(self.connection.pack_commands(commands))
+                return [await self._read() for _ in commands]
+        except TimeoutError as error:
+            raise RedisTimeoutError(f"no reply within {limit:g} s") from error
+
+    async def next_message(self, seconds: float) -> Any:
+        """What the server sends of itself next, or None when it is silent for `seconds`."""
+        try:
+            async with asyncio.timeout(seconds):
+                # Only whole messages are taken from the buffer: giving up in between loses nothing.
+                return await self.connection.read_response(timeout=math.inf, disconnect_on_error=False)
+        except TimeoutError:
+            return None
+
+    async def _read(self) -> Any:
+        return await self.connection.read_response(timeout=math.inf)
+
+
+HASH_TAG = "{ttmark}"
+"""Every name in Redis begins with it, so that in a cluster all of them lie in one slot, on one server."""
+
+Ask = Callable[[tuple[str, int], Sequence[str]], Awaitable[Any]]
+"""Sends a command to an endpoint on a connection of its own and gives the reply."""
+
+
+async def locate(address: RedisAddress, ask: Ask) -> tuple[str, int]:
+    """Host and port of the server to talk to.
+
+    Raises:
+        RedisError: nobody that was asked knows it.
+    """
+    if address.topology == "single":
+        return address.endpoints[0]
+    last: RedisError = RedisConnectionError("nobody to ask")
+    for endpoint in address.endpoints:
+        try:
+            if address.topology == "sentinel":
+                return _primary(await ask(endpoint, ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", address.service)))
+            slot = int(await ask(endpoint, ("CLUSTER", "KEYSLOT", HASH_TAG)))
+            return _slot_owner(await ask(endpoint, ("CLUSTER", "SLOTS")), slot, endpoint)
+        except RedisError as error:
+            last = error
+    raise RedisConnectionError(f"no answer where the server is: {last}")
+
+
+def _primary(reply: Any) -> tuple[str, int]:
+    if not reply:
+        raise RedisConnectionError("the Sentinels know no service of that name")
+    host, port = reply
+    return host.decode(), int(port)
+
+
+def _slot_owner(ranges: Any, slot: int, asked: tuple[str, int]) -> tuple[str, int]:
+    for first, last, primary, *_ in ranges:
+        if first <= slot <= last:
+            host, port = primary[0].decode(), int(primary[1])
+            return (host or asked[0]), port
+    raise RedisConnectionError(f"the cluster has no server for slot {slot}")
 
 
 class RedisConnections:

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ttmark.shared.vault.key_store_errors import RevisionConflict
-from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_conversation import Command, Conversation
-from ttmark.shared.vault.redis_durability import Durability
-from ttmark.shared.vault.redis_location import HASH_TAG
+from ttmark.shared.vault.redis_client import Durability, RedisClient
+from ttmark.shared.vault.redis_connections import HASH_TAG, Command, Conversation
 from ttmark.shared.vault.store import Stored
 
 CHANGES_CHANNEL = f"{HASH_TAG}:changes"

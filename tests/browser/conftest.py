@@ -32,16 +32,15 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.guests import Guests
+from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.unlocked import UnlockedKey
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 from ttmark.shared.watermark import ContextTracker, key_lanes
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform

@@ -18,8 +18,7 @@ from ttmark.services.conformance import detection
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.presets import profile_fields
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 
 PLAN = Plan({CHAT: 18, PLAIN: 9}, 9, 80, (40, 80), 0, 0, 3)

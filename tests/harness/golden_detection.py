@@ -17,8 +17,8 @@ from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.export import export_file
 from ttmark.shared.keys.key_codec import derive_prf_keys
+from ttmark.shared.keys.key_files import export_file
 from ttmark.shared.keys.records import KeyInfo, KeyState, VersionInfo
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document

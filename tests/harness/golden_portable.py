@@ -14,13 +14,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from ttmark.detect_service.portable_mark import answer_for
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.watermark.detectors.tokens import check_tokens
-from ttmark.shared.watermark.foreign.philox import philox
+from ttmark.shared.watermark.detectors.positions import check_tokens
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
-from ttmark.shared.watermark.foreign.vllm_gumbel import VllmGumbel
+from ttmark.shared.watermark.foreign.vllm_gumbel import VllmGumbel, philox
 
 VECTORS = Path(__file__).parents[2] / "docs" / "portable-marks-vectors.json"
 FPR = 1e-5

@@ -18,10 +18,10 @@ from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.tokenizers import TokenizerSet
-from ttmark.services.jobs import open_jobs
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.settings import DetectionSettings
-from ttmark.shared.vault.audit import no_audit
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.stores_beside_keys import open_jobs
+from ttmark.shared.vault.audit_events import no_audit
 
 Moment = Literal["claimed", "examined", "answered"]
 

@@ -8,14 +8,13 @@ from typing import Any
 from ttmark.services.cli.main import app
 from ttmark.services.local.provision import TENANT, provision
 from ttmark.services.runtime import one_clear_line
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.audit.chain_check import verify_folder
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.segments import segments
-from ttmark.shared.audit.verification import verify_folder
-from ttmark.shared.keys.backup import restore_backup
+from ttmark.shared.keys.backup import restore_backup, verify_store
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.verification import verify_store
 
 STATE = Path(".ttmark")
 AUDIT = Path("audit")

@@ -25,8 +25,9 @@ from starlette.types import Message, Receive, Scope, Send
 from ttmark.services.detect import build_detection_service
 from ttmark.services.gen import build_generation_service
 from ttmark.services.local.provision import TENANT, LocalSetup, provision
-from ttmark.services.settings import DetectionSettings, GenerationSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.keys.keyring import KeyRing
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_scores
 from ttmark.shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
-from ttmark.shared.watermark.detectors.positions import position_scores
-from ttmark.shared.watermark.detectors.tokens import check_tokens
+from ttmark.shared.watermark.detectors.positions import check_tokens, position_scores
 from ttmark.shared.watermark.watermark import Watermark
 
 BETA = 5.0

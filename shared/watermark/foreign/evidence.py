@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.tokens import check_tokens
+from ttmark.shared.watermark.detectors.positions import check_tokens
 
 Tokens = NDArray[np.int64]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.tokens import check_tokens
+from ttmark.shared.watermark.detectors.positions import check_tokens
 from ttmark.shared.watermark.likelihood.chain import Chain
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail, draw_seed, gate

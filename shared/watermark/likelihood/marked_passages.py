@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.detectors.tokens import check_tokens, context_and_block
+from ttmark.shared.watermark.detectors.positions import check_tokens, context_and_block
 from ttmark.shared.watermark.likelihood.chain import Chain
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_of

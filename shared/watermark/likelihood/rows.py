@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.contexts import first_occurrences
-from ttmark.shared.watermark.detectors.tokens import check_tokens, context_and_block
+from ttmark.shared.watermark.detectors.positions import check_tokens, context_and_block
 from ttmark.shared.watermark.likelihood.chain import Chain
 from ttmark.shared.watermark.likelihood.edit_paths import as_table, evidence_paths
 from ttmark.shared.watermark.likelihood.laws import Cells

@@ -21,9 +21,8 @@ import redis
 from tests.contract.keys.secured_redis import SecuredRedis, start_secured
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
-from ttmark.shared.vault.open_store import open_store
 from ttmark.shared.vault.redis_address import RedisAddress
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.store import RecordStore, open_store
 
 
 def free_port() -> int:

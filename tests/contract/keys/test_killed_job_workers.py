@@ -19,7 +19,7 @@ from ttmark.detect_service.jobs.desk import JobDesk
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
 from ttmark.detect_service.tokenizers import TokenizerSet
-from ttmark.services.jobs import open_job_store
+from ttmark.services.stores_beside_keys import open_job_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.cache import KeyCache
@@ -28,9 +28,9 @@ from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobResult, JobStatus
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.vault.audit import no_audit
+from ttmark.shared.vault.audit_events import no_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 KEK_TEXT = "07" * 32
 LEASE_SECONDS = 2.0

@@ -16,13 +16,13 @@ from tests.integration.detect.service_figures import free_port, running, service
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
-from ttmark.services.cases import open_case_store
+from ttmark.services.stores_beside_keys import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 DOCUMENTS = 40
 LEASE_SECONDS = 2

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
+from ttmark.shared.keys.backup import verify_store
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.verification import verify_store
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import (
@@ -26,7 +26,7 @@ from ttmark.shared.vault.key_store_errors import (
     KeyNotFound,
     KeyStoreError,
 )
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 PROFILE = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
 key_ids = st.sampled_from(["a", "b", "c"])

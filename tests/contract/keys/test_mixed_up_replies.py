@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from ttmark.shared.vault.open_store import open_store
 from ttmark.shared.vault.redis_address import RedisAddress
 from ttmark.shared.vault.redis_client import RedisClient
 from ttmark.shared.vault.redis_store import RedisStore
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.store import RecordStore, open_store
 
 RECORDS = 50
 

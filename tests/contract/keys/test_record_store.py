@@ -6,8 +6,7 @@ import itertools
 import pytest
 
 from ttmark.shared.vault.key_store_errors import RevisionConflict
-from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.store import RecordStore, Stored, open_store
 
 
 async def test_a_record_that_was_never_written_is_none(store: RecordStore) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.store import RecordStore, Stored, open_store
 
 IN_MEMORY = ("--appendonly", "no", "--save", "")
 

@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 
 from tests.contract.keys.secured_redis import DEPLOY, SecuredRedis
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
-from ttmark.services.cases import open_case_store
 from ttmark.services.cli.main import app
+from ttmark.services.stores_beside_keys import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.chain import Chain
@@ -28,8 +28,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.store import RecordStore, open_store
 
 SIGNED_OFF = '1:{"known":{},"reported_at":"2020-01-01T00:00:00Z","serves_until":"2020-01-01T00:00:00Z"}'
 ROLES = ("operator", "gen", "detect")

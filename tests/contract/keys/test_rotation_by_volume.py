@@ -13,14 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.replicas import ReplicaReporter
-from ttmark.shared.keys.upkeep import rotate_due
-from ttmark.shared.keys.volume import VolumeCounter, volume_name
+from ttmark.shared.keys.volume import VolumeCounter, rotate_due, volume_name
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit import AuditEvent, no_audit
+from ttmark.shared.vault.audit_events import AuditEvent, no_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidTransition, StoreUnavailable
-from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.store import RecordStore, open_store
 
 PROFILE = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
 KEK = KeyEncryptionKey(bytes(32))

@@ -14,8 +14,7 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.store import RecordStore, Stored, open_store
 
 Mutation = Callable[[random.Random, list[tuple[str, str, bytes]], bytes], bytes | None]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 PORT_NOBODY_LISTENS_ON = 1
 

@@ -22,8 +22,8 @@ from ttmark.shared.http import AppOptions, HttpLimits
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import InvalidToken
 
 TEMPLATE = (

@@ -7,7 +7,7 @@ import pytest
 from tests.contract.openai.composed import TEMPERED
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH
 from ttmark.gen_service.decoding.support import FilterParams
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 ROUTES: dict[str, dict[str, Any]] = {
     "/v1/completions": {"prompt": "Once upon", "max_tokens": 12},

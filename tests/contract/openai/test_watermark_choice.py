@@ -6,7 +6,7 @@ import pytest
 
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion
-from ttmark.shared.schemas.foreign_profile import ForeignProfile
+from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.watermark.foreign import VllmGumbel
 
 REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16, "top_k": 4, "ignore_eos": True}

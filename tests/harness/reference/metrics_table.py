@@ -15,14 +15,14 @@ from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.services.canary_metrics import CanaryMetrics
-from ttmark.shared.audit.trail_metrics import watch_trail
+from ttmark.services.canary import CanaryMetrics
+from ttmark.shared.audit.trail import watch_trail
+from ttmark.shared.http.health import ReadinessCollector
+from ttmark.shared.http.telemetry import HttpMetrics
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.limits.limit_metrics import LIMITS, LimitMetrics
-from ttmark.shared.observability.http_metrics import HttpMetrics
-from ttmark.shared.observability.readiness_metrics import ReadinessCollector
+from ttmark.shared.limits.allowances import LIMITS, LimitMetrics
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.sqlite_store import SqliteStore

@@ -9,9 +9,10 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from tests.harness.reference.settings_topics import headings, topic
-from ttmark.services.settings import DetectionSettings, GenerationSettings
-from ttmark.services.settings_canary import CanarySettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.settings.store import KeyStoreSettings
 
 HEAD = "| variable | default | read by | meaning |\n|---|---|---|---|\n"
 READERS: dict[str, tuple[type[BaseSettings], ...]] = {

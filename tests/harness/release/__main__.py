@@ -63,7 +63,9 @@ def release(options: argparse.Namespace, work: Path) -> None:
     if options.key:
         steps.done(sign(sums, options.key, f"TTMark {source.version} {source.commit}").name)
     else:
-        steps.left_out("the signature", "name your key: make release KEY=$HOME/ttmark.key (docs/releasing.md)")
+        steps.left_out(
+            "the signature", "name your key: make release KEY=$HOME/ttmark.key (docs/releasing.md)"
+        )
     for path in sorted(out.iterdir()):
         print(f"  {path.stat().st_size:>12,}  {path.name}")
 

@@ -32,7 +32,7 @@ from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 TENANT = "a"
 KEYS, VERSIONS = 5, 4

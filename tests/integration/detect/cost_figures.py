@@ -21,7 +21,7 @@ from ttmark.detect_service.detection import detect
 from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from ttmark.services.settings import DetectionSettings
+from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import (

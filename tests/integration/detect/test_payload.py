@@ -25,7 +25,7 @@ from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 POOL = 256
 PROMPTS = [json.loads(line)["prompt"] for line in PROMPTS_PATH.read_text().splitlines()]

@@ -23,10 +23,10 @@ from ttmark.services.cli.main import app
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.library_file import LibraryKeyFile
+from ttmark.shared.keys.key_files import LibraryKeyFile
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from ttmark.shared.schemas.presets import profile_fields
+from ttmark.shared.schemas.profile import profile_fields
 
 SCOPES = {"ttm_sees": {Scope.DETECT, Scope.DETECT_EVIDENCE}, "ttm_blind": {Scope.DETECT}}
 TRIED = ("words replaced by others", "no-break spaces", "printed to PDF and copied")

@@ -14,7 +14,7 @@ from transformers import LlamaConfig
 from tests.harness.random_model import END_OF_TEXT, save_random_model
 from ttmark.services.local.provision import LocalSetup, provision
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import GenerationSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.tokenization import TextTokenizer
 
 

@@ -19,10 +19,10 @@ from ttmark.shared.vault.key_store_errors import (
     RecordTampered,
     UnknownKek,
 )
-from ttmark.shared.vault.ledger_file import LedgerFile
+from ttmark.shared.vault.ledger import LedgerFile
 from ttmark.shared.vault.names import check_name
-from ttmark.shared.vault.open_store import open_store
 from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.store import open_store
 
 KEK = KeyEncryptionKey(bytes(32))
 few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -9,8 +9,7 @@ import pytest
 
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import GenerationSettings
-from ttmark.services.settings_policy import PolicySettings
+from ttmark.services.settings.generation import GenerationSettings, PolicySettings
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "generation.md"
 RULE = "rules: [{name: a, when: {machine: true}, then: leave_unmarked}]"

@@ -9,7 +9,7 @@ from ttmark.gen_service.api.sampling import sampling_params, seed_of_choice
 from ttmark.gen_service.engine import SamplingParams
 from ttmark.shared.http.service_errors import BadRequest
 from ttmark.shared.schemas.completions import CompletionRequest
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 OPENAI = SamplingDefaults()
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from ttmark.services.model_files import read_sampling_defaults
 from ttmark.services.runtime import StartupError
-from ttmark.services.sampling_defaults import read_sampling_defaults
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 
 def read(folder: Path, said: Any) -> SamplingDefaults:

@@ -71,7 +71,7 @@ from ttmark.gen_service.api.sampling import sampling_params
 from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.schemas.completions import CompletionRequest
-from ttmark.shared.schemas.sampling_defaults import SamplingDefaults
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 body = CompletionRequest.model_validate({"model": "m", "prompt": "p", "seen_bonus": 1.5})
 params = sampling_params(body, SamplingDefaults().under(body), max_tokens=5, logprobs=None, vocab_size=8)

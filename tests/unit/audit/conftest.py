@@ -8,7 +8,7 @@ import pytest
 
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 
 class Calendar:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.audit.conftest import Calendar
 from ttmark.shared.audit.chain import Chain
+from ttmark.shared.audit.chain_check import Verification, verify_folder
 from ttmark.shared.audit.record import NO_RECORD, Anchor, Head
 from ttmark.shared.audit.segments import Segment, remove, segments
-from ttmark.shared.audit.verification import Verification, verify_folder
 
 
 def verified(folder: Path, *heads: Head) -> Verification:

@@ -19,7 +19,7 @@ from ttmark.shared.audit.record import Anchor, Head
 from ttmark.shared.audit.segments import segments
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 KEK = bytes(range(32))
 DAYS, A_DAY = 20, 150

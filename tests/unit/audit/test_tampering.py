@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ttmark.shared.audit.chain import Chain
+from ttmark.shared.audit.chain_check import Problem, verify_folder
 from ttmark.shared.audit.export import Closing, export_lines, verify_export
-from ttmark.shared.audit.problem import Problem
 from ttmark.shared.audit.record import NO_RECORD, Anchor, Head, record_line
 from ttmark.shared.audit.segments import segments
-from ttmark.shared.audit.verification import verify_folder
 from ttmark.shared.cases.case_key import CaseKey
 
 COUNT = 60

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ttmark.services.cli.answer_stream import print_stream, stream_answer
+from ttmark.services.cli.demonstration import print_stream, stream_answer
 from ttmark.services.runtime import StartupError
 from ttmark.shared.client import Client
 

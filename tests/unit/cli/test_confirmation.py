@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ttmark.services.cli import confirmation
+from ttmark.services.cli import terminal
 from ttmark.services.cli.main import app
 
 DANGEROUS = [
@@ -41,7 +41,7 @@ def test_a_program_has_to_say_yes(command: list[str]) -> None:
 def test_somebody_at_a_terminal_is_asked(
     command: list[str], monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool
 ) -> None:
-    monkeypatch.setattr(confirmation, "is_terminal", lambda: True)
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
     result = invoke(command, answer)
     assert "Go on?" in result.stderr
     assert result.exit_code == 1

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.services.cli import named_table
+from ttmark.services.cli import terminal as terminal_module
 from ttmark.services.cli.detect import show
 from ttmark.shared.detection_words import message
 from ttmark.shared.schemas.detected import DetectedKey
@@ -90,7 +90,7 @@ def test_a_terminal_shows_the_ends_of_names(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     terminal = partial(Console, force_terminal=True, width=80, color_system=None)
-    monkeypatch.setattr(named_table, "Console", terminal)
+    monkeypatch.setattr(terminal_module, "Console", terminal)
     show(results(name, "a.txt"), as_json=False)
     table = [line for line in capsys.readouterr().out.splitlines() if "900" in line]
     assert len(table) == 2

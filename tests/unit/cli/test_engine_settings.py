@@ -8,7 +8,7 @@ import pytest
 from ttmark.services.engines import load_engine
 from ttmark.services.extras import MODULES
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import GenerationSettings
+from ttmark.services.settings.generation import GenerationSettings
 
 FOLDER = Path("nowhere")
 

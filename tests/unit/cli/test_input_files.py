@@ -9,7 +9,7 @@ import pytest
 from tests.harness.hostile_files.pdf import text_page
 from ttmark.detect_service.extraction import ExtractionLimits
 from ttmark.services.cli.input_files import NotExamined, named_files, read_texts
-from ttmark.services.settings_extraction import ExtractionSettings
+from ttmark.services.settings.detection import ExtractionSettings
 
 
 def test_files_of_all_formats_are_read_in_order(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 import pytest
 
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.labels import TEMPLATES, Label
 
 

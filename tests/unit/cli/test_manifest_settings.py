@@ -8,7 +8,7 @@ import pytest
 from tests.harness.certificates import credential
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_manifests import SigningSettings, TrustSettings
+from ttmark.services.settings.provenance import SigningSettings, TrustSettings
 
 Files = Callable[..., SigningSettings]
 

@@ -8,7 +8,8 @@ from tokenizers import Tokenizer, models
 from ttmark.evaluation.options import chosen_model, model_path, run_folder
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.model_folder import default_model
-from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.state_folder import known_tokenizers, remember_tokenizer
 from ttmark.shared.tokenization import TextTokenizer
 

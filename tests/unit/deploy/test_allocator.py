@@ -8,7 +8,7 @@ import pytest
 # Threads that each hold some memory at the same time; prints how many arenas they took it from.
 THREADS = """
 import ctypes, sys, threading
-from ttmark.services.allocator import bound_arenas
+from ttmark.services.cli.serve import bound_arenas
 if sys.argv[1] == "bound":
     bound_arenas()
 libc = ctypes.CDLL(None)

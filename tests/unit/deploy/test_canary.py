@@ -8,9 +8,8 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ttmark.services.canary import Canary
-from ttmark.services.canary_metrics import CanaryMetrics
-from ttmark.services.settings_canary import CanarySettings
+from ttmark.services.canary import Canary, CanaryMetrics
+from ttmark.services.settings.canary import CanarySettings
 from ttmark.shared.client import Client
 
 Answer = Callable[[httpx.Request], httpx.Response]

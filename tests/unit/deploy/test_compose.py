@@ -12,10 +12,11 @@ import pytest
 import yaml
 from pydantic_settings import BaseSettings
 
-from ttmark.services.settings import DetectionSettings, GenerationSettings
-from ttmark.services.settings_canary import CanarySettings
-from ttmark.services.settings_keys import KeyStoreSettings
-from ttmark.services.settings_names import known_names
+from ttmark.services.settings.canary import CanarySettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.settings.names import known_names
+from ttmark.services.settings.store import KeyStoreSettings
 
 OURS = {"gen", "gen-gpu", "gen-vllm", "detect", "canary", "operator"}
 SETTINGS: tuple[type[BaseSettings], ...] = (

@@ -31,11 +31,10 @@ from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import DetectionResult
 from ttmark.shared.schemas.detection_combined import CombinedResult
-from ttmark.shared.schemas.presets import Purpose, profile_fields
-from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.schemas.profile import Profile, Purpose, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 from ttmark.shared.watermark import Watermark, key_lanes
 
 SEED = 1

@@ -15,12 +15,11 @@ from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
-from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
-from ttmark.shared.vault.audit import no_audit
+from ttmark.shared.vault.audit_events import no_audit
 
 RULE = AnswerRule(limit=12, window_seconds=86_400.0, findings=0.1)  # the settings' defaults
 FINEST, COARSEST = 1e-5, 1e-2

@@ -14,13 +14,13 @@ from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.guests import Guests
+from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
+from ttmark.shared.limits.allowances import LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
-from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.limits.row_space import AnswerRule
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 
 DAY = 86_400.0
 BUDGET = PublicBudget(  # the settings' defaults

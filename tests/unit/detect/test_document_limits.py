@@ -10,8 +10,7 @@ from ttmark.detect_service.cost import reading_cost
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.rate_limit import Grant
-from ttmark.shared.limits.work_budget import WorkBudget
+from ttmark.shared.limits.rate_limit import Grant, WorkBudget
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer
 
 MOST = 5_000

@@ -21,14 +21,13 @@ from ttmark.shared.client import AsyncClient
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.labels import Label
-from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.limit_metrics import LimitMetrics
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.manifests.wrapper import wrapped
 from ttmark.shared.schemas.detection import CombinedRequest, Document
-from ttmark.shared.vault.audit import AuditEvent, no_audit
+from ttmark.shared.vault.audit_events import AuditEvent, no_audit
 
 MODES = ("combined", "direct", "aligned", "localized")
 SECRET = "kryptonite"

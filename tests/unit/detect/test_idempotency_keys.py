@@ -21,12 +21,12 @@ from ttmark.detect_service.jobs.job_store import StoreLimits
 from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.cases.case_file import case_file
 from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import case_file
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
 KEY = CaseKey.generate()

@@ -18,7 +18,7 @@ from ttmark.detect_service.jobs.sealing import JobHead, seal_head
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_jobs import JobSettings
+from ttmark.services.settings.cases_and_jobs import JobSettings
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.jobs import JobOptions
 from ttmark.shared.vault.kek import KeyEncryptionKey

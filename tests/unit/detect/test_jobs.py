@@ -29,7 +29,7 @@ from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken
 

@@ -11,11 +11,9 @@ import pytest
 from babel import Locale
 from babel.numbers import format_decimal
 
-from ttmark.shared.cases.case_file import verified_case
-from ttmark.shared.conversation_words import conversation_message
-from ttmark.shared.detection_words import message, public_message
+from ttmark.shared.cases.signed_file import verified_case
+from ttmark.shared.detection_words import conversation_message, message, public_message, with_manifests
 from ttmark.shared.languages.words import LANGUAGES, preferred_words, words_of
-from ttmark.shared.manifest_words import with_manifests
 from ttmark.shared.schemas.detected import DetectedKey, Segment
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, Message
 from ttmark.shared.schemas.detection_combined import CombinedResult, ConversationMessage, MarkedShare

@@ -9,7 +9,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
 
 from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING, FORMATS, format_of
-from ttmark.shared.cases.case_file import CASE_START
+from ttmark.shared.cases.signed_file import CASE_START
 from ttmark.shared.schemas.cases import CaseStoreRequest
 from ttmark.shared.schemas.extraction import ENDINGS
 from ttmark.shared.schemas.jobs import JobRequest

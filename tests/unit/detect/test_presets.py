@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.detect.conftest import Service
-from ttmark.shared.schemas.presets import PRESETS, Purpose
+from ttmark.shared.schemas.profile import PRESETS, Purpose
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned
 from ttmark.shared.watermark.null_tables import load_null_table
 

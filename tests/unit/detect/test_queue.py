@@ -15,12 +15,12 @@ from tests.unit.detect.callers import CALLERS
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.queue.desk import KeptQueue
 from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
-from ttmark.services.queue import open_queue
-from ttmark.services.settings_queue import QueueSettings
+from ttmark.services.settings.cases_and_jobs import QueueSettings
+from ttmark.services.stores_beside_keys import open_queue
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
 ENTRY = {

@@ -12,10 +12,10 @@ from typer.testing import CliRunner, Result
 import ttmark
 from tests.unit.detect.conftest import Service, watermarked_text
 from ttmark.services.cli.main import app
+from ttmark.shared.keys.key_files import ProvesNothing, RevealedKey
 from ttmark.shared.keys.portable_mark import MarkRefused, MarkSecret, PortableMark
 from ttmark.shared.keys.replicas import ReplicaReporter
-from ttmark.shared.keys.revealed_key import ProvesNothing, RevealedKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 FPR = 1e-5
 LENGTHS = (30, 45, 60, 70, 80, 90, 100, 120, 150, 200)

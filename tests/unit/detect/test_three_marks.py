@@ -20,7 +20,7 @@ from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 KEYS = ("a-one", "a-two", "partner")
 BEFORE = HUMAN * 6

@@ -21,7 +21,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.work_budget import WorkBudget
+from ttmark.shared.limits.rate_limit import WorkBudget
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     DetectionRequest,

@@ -6,8 +6,7 @@ import httpx
 import pytest
 
 from ttmark.shared.http import service_errors as errors
-from ttmark.shared.http.error_format import openai_envelope, problem_document
-from ttmark.shared.http.service_errors import ServiceError
+from ttmark.shared.http.service_errors import ServiceError, openai_envelope, problem_document
 
 Code = Callable[[httpx.Response], str]
 

@@ -15,7 +15,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.observability.redaction import REDACTED, redact
-from ttmark.shared.vault.audit import AuditEvent, log_audit
+from ttmark.shared.vault.audit_events import AuditEvent, log_audit
 
 CANARY = bytes(range(32))
 

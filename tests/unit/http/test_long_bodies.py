@@ -6,9 +6,9 @@ from typing import Any
 from starlette.types import Message, Receive, Scope, Send
 
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.error_format import error_renderer
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.http.json_body import _LONG_BODIES_AT_ONCE, LONG_BODY_BYTES, JsonBodyMiddleware
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.service_errors import error_renderer
 
 BODY = b"[" + b"1," * LONG_BODY_BYTES + b"1]"
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from ttmark.shared.http import strict_json
-from ttmark.shared.http.limits import HttpLimits
+from ttmark.shared.http.incoming_body import HttpLimits
 from ttmark.shared.http.service_errors import MalformedJson
 from ttmark.shared.http.strict_json import parse_json
 

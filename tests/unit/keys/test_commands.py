@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import keys, tokens
 from ttmark.shared.keys.replicas import ReplicaReporter
-from ttmark.shared.schemas.presets import PRESETS, Purpose
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.schemas.profile import PRESETS, Purpose
+from ttmark.shared.vault.store import open_store
 
 KEK = "5e" * 32
 

@@ -11,18 +11,17 @@ import pytest
 
 from ttmark.services.cli.key_store import KeyStore, run
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.settings import DetectionSettings
-from ttmark.services.settings_keys import KeyStoreSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault import ledger_file
-from ttmark.shared.vault.audit import no_audit
+from ttmark.shared.vault import ledger as ledger_module
+from ttmark.shared.vault.audit_events import no_audit
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken, KeyStoreError, RecordRolledBack
-from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.ledger_file import LedgerFile, ledger_path
+from ttmark.shared.vault.ledger import Ledger, LedgerFile, ledger_path
 from ttmark.shared.vault.store import RecordStore
 from ttmark.shared.whole_file import NotWritten
 
@@ -187,7 +186,7 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mon
         def full(*_: object, **__: object) -> None:
             raise NotWritten(errno.ENOSPC, os.strerror(errno.ENOSPC), "ledger")
 
-        fault.setattr(ledger_file, "write_whole", full)
+        fault.setattr(ledger_module, "write_whole", full)
         yield fault
 
 

@@ -13,7 +13,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import DetectionSettings
+from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.access.oidc import KEYS_FRESH_SECONDS, KEYS_LAST_SECONDS, OidcRules, OidcTokens
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken, StoreUnavailable

@@ -15,8 +15,7 @@ from ttmark.shared.vault.key_store_errors import (
     RecordRolledBack,
     StoreUnavailable,
 )
-from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.vault.store import RecordStore, Stored
+from ttmark.shared.vault.store import RecordStore, Stored, open_store
 
 
 class SwitchableStore:

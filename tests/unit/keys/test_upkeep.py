@@ -7,16 +7,14 @@ import pytest
 
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.keys.backup import create_backup, restore_backup
+from ttmark.shared.keys.backup import create_backup, restore_backup, verify_store
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.verification import verify_store
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.audit import AuditEvent
+from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.kek import KeyEncryptionKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import RecordRolledBack, RecordTampered, UnknownKek
-from ttmark.shared.vault.open_store import open_store
-from ttmark.shared.vault.store import RecordStore
+from ttmark.shared.vault.store import RecordStore, open_store
 from ttmark.shared.vault.vault import Vault
 
 OLD, NEW = bytes(range(32)), bytes(32)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 import ttmark
-from ttmark.shared.keys.library_file import LibraryKeyFile
-from ttmark.shared.schemas.presets import profile_fields
+from ttmark.shared.keys.key_files import LibraryKeyFile
+from ttmark.shared.schemas.profile import profile_fields
 
 
 @pytest.fixture(scope="session")

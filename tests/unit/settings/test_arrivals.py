@@ -10,7 +10,7 @@ import pytest
 from tests.harness.container_environment import Environment, compose_environment, pod_environment
 from tests.harness.reference.settings_table import READERS
 from tests.unit.settings.changed_values import changed_value
-from ttmark.services.settings_reading import Settings, variable
+from ttmark.services.settings.base import Settings, variable
 
 COMPOSE = {
     "generation": ("gen", "gen-gpu", "gen-vllm"),

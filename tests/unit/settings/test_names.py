@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ttmark.services.cli.main import app
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_names import FORMER, check_names, known_names
+from ttmark.services.settings.names import FORMER, check_names, known_names
 
 MISTYPED = {
     "TTMARK_POLICYFILE": "TTMARK_POLICY_FILE",

@@ -15,9 +15,9 @@ from tests.unit.settings.wrong_values import (
     wrong_values,
 )
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_keys import KeyStoreSettings
-from ttmark.services.settings_names import ALL
-from ttmark.services.settings_reading import Settings, variable
+from ttmark.services.settings.base import Settings, variable
+from ttmark.services.settings.names import ALL
+from ttmark.services.settings.store import KeyStoreSettings
 
 
 def _below(cls: type[Settings]) -> set[type[Settings]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.harness.reference.settings_table import READERS
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings_reading import Settings, variable
+from ttmark.services.settings.base import Settings, variable
 
 CLASSES = sorted({cls for classes in READERS.values() for cls in classes}, key=lambda cls: cls.__name__)
 SECRET = "hunter2"

@@ -21,7 +21,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from ttmark.services import key_access
 from ttmark.services.detect import build_detection_service
 from ttmark.services.gen import build_generation_service
-from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.cache import KeyCache
@@ -30,8 +31,8 @@ from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
 from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.store import open_store
 
 T = TypeVar("T")
 

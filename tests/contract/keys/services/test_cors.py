@@ -14,7 +14,8 @@ from fastapi import FastAPI
 from ttmark.services.detect import build_detection_service
 from ttmark.services.gen import build_generation_service
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import DetectionSettings, GenerationSettings
+from ttmark.services.settings.detection import DetectionSettings
+from ttmark.services.settings.generation import GenerationSettings
 
 PAGES = "https://app.example.org, http://localhost:5173"
 

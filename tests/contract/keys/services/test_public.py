@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings import DetectionSettings
+from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.access.scopes import Scope
 
 PATH = "/v1/detect/public"

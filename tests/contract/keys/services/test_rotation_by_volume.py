@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.upkeep import Rotation, rotate_due
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.keys.volume import Rotation, rotate_due
+from ttmark.shared.vault.store import open_store
 
 
 def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(

@@ -21,7 +21,7 @@ from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.token_limits import TokenLimits
 from ttmark.shared.keys.key_codec import KIND, _secret_name, load_record
 from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 from ttmark.shared.vault.vault import Vault
 
 OURS = ("ttmark", "shared", "services", "gen_service", "detect_service")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ttmark.shared.keys.backup import create_backup, restore_backup
-from ttmark.shared.vault.open_store import open_store
+from ttmark.shared.vault.store import open_store
 
 
 @pytest.fixture

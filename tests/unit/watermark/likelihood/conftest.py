@@ -8,11 +8,9 @@ import pytest
 
 from ttmark.shared.watermark.likelihood.chain import Chain
 from ttmark.shared.watermark.likelihood.edit_paths import Path, as_table
-from ttmark.shared.watermark.likelihood.forward_backward import Passes
+from ttmark.shared.watermark.likelihood.forward_backward import Kernels, Passes, find_kernels
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
-from ttmark.shared.watermark.likelihood.kernels import Kernels, find_kernels
-from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures
-from ttmark.shared.watermark.likelihood.ratios import Ratios
+from ttmark.shared.watermark.likelihood.ratios import POINTS, Mixtures, Ratios
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

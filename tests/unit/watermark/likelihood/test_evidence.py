@@ -14,8 +14,7 @@ from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail
 from ttmark.shared.watermark.likelihood.laws import Floats
-from ttmark.shared.watermark.likelihood.mixtures import Mixtures, load_mixtures
-from ttmark.shared.watermark.likelihood.ratios import Ratios
+from ttmark.shared.watermark.likelihood.ratios import Mixtures, Ratios, load_mixtures
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
 

@@ -13,8 +13,7 @@ from ttmark.shared.watermark.likelihood.chain import MOST_PATHS, Chain
 from ttmark.shared.watermark.likelihood.edit_paths import Path, as_table, drawn_paths, evidence_paths
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
-from ttmark.shared.watermark.likelihood.mixtures import Mixtures
-from ttmark.shared.watermark.likelihood.ratios import Ratios
+from ttmark.shared.watermark.likelihood.ratios import Mixtures, Ratios
 
 PATHS = (
     Path(0, 0.06),

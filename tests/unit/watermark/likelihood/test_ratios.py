@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.likelihood.mixtures import POINTS, Mixtures, load_mixtures, moved
-from ttmark.shared.watermark.likelihood.ratios import NEUTRAL, PLAIN, Ratios
+from ttmark.shared.watermark.likelihood.ratios import (
+    NEUTRAL,
+    PLAIN,
+    POINTS,
+    Mixtures,
+    Ratios,
+    load_mixtures,
+    moved,
+)
 
 WATERMARKS = [Watermark(name, size) for name in scheme_names() for size in (1, 2, 3)]
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, key_lanes
-from ttmark.shared.watermark.likelihood.mixtures import Mixtures
-from ttmark.shared.watermark.likelihood.ratios import NEUTRAL, PLAIN, Ratios
+from ttmark.shared.watermark.likelihood.ratios import NEUTRAL, PLAIN, Mixtures, Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.likelihood.rows import Rows
 

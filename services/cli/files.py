@@ -1,0 +1,64 @@
+"""Files that commands read, or standard input in their place, and new ones for the eyes of their owner."""
+
+import errno
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+import typer
+
+from ttmark.services.runtime import StartupError, in_one_line
+from ttmark.shared.whole_file import NotWritten, whole_file
+
+STANDARD_INPUT = "-"
+MOST_BYTES = 256 * 2**20
+"""What is read of a file: a device or a pipe may never end."""
+_BLOCK_BYTES = 2**20
+
+
+def bytes_of(name: str) -> bytes:
+    """The content of a file, or of standard input for `-`.
+
+    Raises:
+        OSError: the file cannot be read, or has more than MOST_BYTES.
+    """
+    content = bytearray()
+    with nullcontext(sys.stdin.buffer) if name == STANDARD_INPUT else Path(name).open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            content += block
+            if len(content) > MOST_BYTES:
+                raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES // 2**20} MiB")
+    return bytes(content)
+
+
+def read_bytes(name: str) -> bytes:
+    """The same with one clear line where it fails.
+
+    Raises:
+        StartupError: the file cannot be read.
+    """
+    try:
+        return bytes_of(name)
+    except OSError as error:
+        raise StartupError(f"cannot read {shown(name)}: {error.strerror}") from error
+
+
+def shown(name: str) -> str:
+    """What messages call a file."""
+    return "standard input" if name == STANDARD_INPUT else in_one_line(name)
+
+
+@contextmanager
+def new_closed_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that did not exist, mode 0600, there and on the disk at the end of the block alone.
+
+    Raises:
+        BadParameter: it exists or cannot be written.
+    """
+    try:
+        with whole_file(path, new=True) as file:
+            yield file
+    except NotWritten as error:
+        raise typer.BadParameter(str(error)) from error

@@ -1,0 +1,180 @@
+"""Settings of who may ask the detection service: people who sign in at an OpenID provider, and the public."""
+
+from ipaddress import ip_network
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings.base import Settings
+from ttmark.services.settings.values import Amount, ReadableFile, Separated, WebAddress
+from ttmark.shared.access.oidc import OidcRules
+from ttmark.shared.access.scopes import Scope
+from ttmark.shared.access.token_records import parse_token
+from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.vault.key_store_errors import InvalidToken
+from ttmark.shared.vault.names import Name
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class OidcSettings(Settings):
+    """Whether tokens of an OpenID provider are taken beside ours, and what they open."""
+
+    oidc_issuer: WebAddress | None = Field(
+        default=None,
+        description="OpenID provider whose JWT access tokens are taken beside ours, exactly as `iss` in "
+        "them. Left out: none are.",
+    )
+    oidc_audience: str | None = Field(
+        default=None,
+        max_length=500,
+        description="What `aud` in such a token must be or hold: this service, as the provider knows it. "
+        "Whom the provider gives it may ask.",
+    )
+    oidc_client_id: str | None = Field(
+        default=None,
+        max_length=500,
+        description="Public client (authorization code with PKCE) that the console signs people in with. "
+        "Left out: the console takes tokens alone.",
+    )
+    oidc_tenant: Name = Field(default="local", description="Tenant whose keys such tokens look for.")
+    oidc_scopes: Annotated[tuple[Scope, ...], *Separated] = Field(
+        default=(Scope.DETECT,),
+        description="What such tokens open, separated by commas: `detect`, `detect:evidence` or "
+        "`detect:public`.",
+    )
+    oidc_evidence_group: str | None = Field(
+        default=None,
+        max_length=500,
+        description="Group, by the token's claim `groups`, whose members also have `detect:evidence`.",
+    )
+
+    def oidc_rules(self) -> OidcRules | None:
+        """Whose tokens are taken, if any are.
+
+        Raises:
+            StartupError: no audience, the client's own as audience, or a scope of generation.
+        """
+        if self.oidc_issuer is None:
+            return None
+        if self.oidc_audience is None:
+            raise StartupError(
+                "TTMARK_OIDC_ISSUER needs TTMARK_OIDC_AUDIENCE: else tokens for others open this"
+            )
+        address = urlsplit(self.oidc_issuer)
+        if address.scheme != "https" and address.hostname not in _LOOPBACK:
+            raise StartupError("TTMARK_OIDC_ISSUER: https, or whoever is on the way can sign people in")
+        if self.oidc_audience == self.oidc_client_id:
+            raise StartupError(
+                "TTMARK_OIDC_AUDIENCE is the client's id: that is the audience of ID tokens, which open "
+                "nothing. Register this service as an API (a resource) at the provider"
+            )
+        others = set(self.oidc_scopes) - {Scope.DETECT, Scope.DETECT_EVIDENCE, Scope.DETECT_PUBLIC}
+        if others or not self.oidc_scopes:
+            raise StartupError("TTMARK_OIDC_SCOPES: of detect, detect:evidence, detect:public at least one")
+        return OidcRules(
+            self.oidc_issuer,
+            self.oidc_audience,
+            self.oidc_tenant,
+            frozenset(self.oidc_scopes),
+            self.oidc_evidence_group,
+        )
+
+
+def _network(value: str) -> str:
+    """A name, or `*`, would be believed from nobody, or from everybody."""
+    try:
+        ip_network(value)
+    except ValueError:
+        raise ValueError("each is an address, or a network such as 10.0.0.0/8") from None
+    return value
+
+
+Network = Annotated[str, AfterValidator(_network)]
+
+
+class PublicSettings(Settings):
+    """Whether the public may ask, at which rate, how much, and by which address it is counted."""
+
+    public: bool = Field(
+        default=False,
+        description="Answer `POST /v1/detect/public` for tokens with detect:public, and serve the page "
+        "`/check` and `/.well-known/text-provenance.json`.",
+    )
+    public_fpr: float = Field(
+        default=DEFAULT_FPR,
+        ge=1e-100,
+        le=1e-2,
+        description="False positive rate of all public answers.",
+    )
+    public_contact: str | None = Field(
+        default=None,
+        pattern="^(https://|mailto:)",
+        max_length=2000,
+        description="Address of who gives out access tokens for public questions, https: or mailto:; shown "
+        "to everybody.",
+    )
+    public_token_file: ReadableFile | None = Field(
+        default=None,
+        description="File with a token that has detect:public: the service uses it for public questions "
+        "that come without a token, so that the page works without signing in. Left out: a token is needed.",
+    )
+    public_characters: int = Field(
+        default=20_000, ge=1, le=500_000, description="Longest public question, in characters."
+    )
+    public_words_per_day: Amount = Field(
+        default=100_000,
+        description="Words that a token may ask about publicly in a day, over all replicas; a word is six "
+        "characters, a question at least 50 words; 0: any.",
+    )
+    public_tenant_words_per_day: Amount = Field(
+        default=300_000,
+        description="Words that all tokens of a tenant together may ask about publicly in a day, over all "
+        "replicas; 0: any.",
+    )
+    public_address_words_per_day: Amount = Field(
+        default=10_000,
+        description="Words that a network address that sends no token may ask about publicly in a day, over "
+        "all replicas; 0: any.",
+    )
+    public_address_requests_per_minute: Amount = Field(
+        default=20,
+        description="Public requests of a network address that sends no token in a minute, over all "
+        "replicas; 0: any.",
+    )
+    public_answers_per_asker: int = Field(
+        default=4,
+        ge=1,
+        le=250,
+        description="Public answers about the same context and block that a token, or an address without "
+        "one, may have in half of TTMARK_ANSWERS_WINDOW_SECONDS; then it counts no more for it.",
+    )
+    public_answers: int = Field(
+        default=12,
+        ge=1,
+        le=250,
+        description="Public answers about the same context and block that all who ask about a tenant's keys, "
+        "together, may have in half of TTMARK_ANSWERS_WINDOW_SECONDS.",
+    )
+    trusted_proxies: Annotated[tuple[Network, ...], *Separated] = Field(
+        default=(),
+        description="Addresses and networks of proxies, separated by commas, such as `10.0.0.0/8`, whose "
+        "X-Forwarded-For says who asks; empty: the address that connects does.",
+    )
+
+    def load_public_token(self) -> str | None:
+        """What people without a token are answered under, if they are.
+
+        Raises:
+            StartupError: the file cannot be read or holds no token.
+        """
+        if self.public_token_file is None:
+            return None
+        token = self.text_of("public_token_file")
+        try:
+            parse_token(token)
+        except InvalidToken:
+            raise StartupError("TTMARK_PUBLIC_TOKEN_FILE: the file holds no access token") from None
+        return token

@@ -1,0 +1,174 @@
+"""Settings of what the detection service keeps: signed cases, the queue that a team shares, jobs."""
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings.base import Settings
+from ttmark.services.settings.values import Amount, ReadableFile, Seconds, Separated, is_host
+from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
+from ttmark.shared.schemas.jobs import MOST_DOCUMENTS
+
+if TYPE_CHECKING:
+    from ttmark.detect_service.jobs.jobs import JobLimits
+    from ttmark.detect_service.jobs.webhooks import Webhooks
+
+
+class CaseSettings(Settings):
+    """Whether and with what the detection service signs cases, and whether it keeps some."""
+
+    case_key_file: ReadableFile | None = Field(
+        default=None,
+        description="File with the secret key that cases are signed with, from `ttmark case new-key`; left "
+        "out: none are signed.",
+    )
+    cases_keep_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=3_650,
+        description="Days for which the service keeps signed cases that are stored there; 0: it keeps none.",
+    )
+    case_bytes: int = Field(default=256 * 2**10, ge=1, le=2**20, description="Largest case that is kept.")
+    cases_tenant_bytes: Amount = Field(
+        default=8 * 2**20,
+        description="What a tenant's cases may take in the store, over all replicas; a case takes some 3 kB.",
+    )
+    cases_bytes: Amount = Field(
+        default=32 * 2**20,
+        description="What the cases of all tenants may take in the store, over all replicas.",
+    )
+
+    def load_case_key(self) -> CaseKey | None:
+        """The key, if there is to be one.
+
+        Raises:
+            StartupError: the file cannot be read or holds no such key.
+        """
+        if self.case_key_file is None:
+            return None
+        try:
+            return CaseKey.from_pem(self.text_of("case_key_file"))
+        except NotACaseKey as error:
+            raise StartupError(f"TTMARK_CASE_KEY_FILE: {error}") from error
+
+
+class QueueSettings(Settings):
+    """Whether the detection service keeps a queue of documents that were looked at."""
+
+    queue_keep_days: float = Field(
+        default=0.0,
+        ge=0,
+        le=3_650,
+        description="Days for which an item of the moderators' queue is kept that nobody changes; 0: there "
+        "is no queue.",
+    )
+    queue_items: Amount = Field(
+        default=10_000,
+        description="Most items of a tenant, over all replicas; an item takes some 1.5 kB in the store.",
+    )
+
+
+def _is_secret(value: SecretStr) -> SecretStr:
+    from ttmark.detect_service.jobs.webhooks import secret_of  # commands start without the service
+
+    secret_of(value.get_secret_value())
+    return value
+
+
+def _called_host(value: str) -> str:
+    name, _, port = value.rpartition(":") if re.search(r":\d+$", value) else (value, "", "80")
+    if not is_host(name.strip("[]")) or not 0 < int(port) < 65_536:
+        raise ValueError("each is the name of a host, with :port where it is not the usual one")
+    return value
+
+
+CalledHost = Annotated[str, AfterValidator(_called_host)]
+
+
+class JobSettings(Settings):
+    """Limits on jobs, how they are worked on, and who may be told of them."""
+
+    job_documents: int = Field(default=10_000, ge=1, le=MOST_DOCUMENTS, description="Documents of one job.")
+    job_bytes: Amount = Field(default=16 * 2**20, ge=1, description="Largest request body that makes a job.")
+    jobs_per_tenant: Amount = Field(
+        default=16, description="Jobs of a tenant, until they are deleted or their time is over."
+    )
+    jobs_tenant_bytes: Amount = Field(
+        default=32 * 2**20,
+        description="What documents and results of a tenant's jobs may take in the store, over all replicas; "
+        "at most half of TTMARK_JOBS_BYTES.",
+    )
+    jobs_bytes: Amount = Field(
+        default=64 * 2**20,
+        description="What documents and results of all jobs may take in the store, over all replicas.",
+    )
+    job_keep_seconds: Seconds = Field(
+        default=86_400.0,
+        description="How long a job is kept after it was made, and its results after it was finished.",
+    )
+    job_workers: int = Field(
+        default=1,
+        ge=0,
+        le=1_000,
+        description="Parts of one tenant's jobs that this replica works on at the same time; 0: it leaves "
+        "them to others.",
+    )
+    job_lease_seconds: Seconds = Field(
+        default=30.0,
+        description="Time after the last sign of life of a replica until another one does its part of a job.",
+    )
+    webhook_hosts: Annotated[tuple[CalledHost, ...], *Separated] = Field(
+        default=(),
+        description="Hosts that jobs may name to be told of their end, separated by commas, with a port "
+        "where it is not the usual one; empty: none. Whoever makes jobs can have them called.",
+    )
+    webhook_secret: Annotated[SecretStr, AfterValidator(_is_secret)] | None = Field(
+        default=None,
+        description="What calls about finished jobs are signed with: whsec_ and base64 of 24 to 64 random "
+        "bytes.",
+    )
+    webhook_secret_file: ReadableFile | None = Field(
+        default=None,
+        description="File with what calls about finished jobs are signed with, in place of "
+        "TTMARK_WEBHOOK_SECRET.",
+    )
+
+    def job_limits(self) -> "JobLimits":
+        """The same for the service."""
+        from ttmark.detect_service.jobs.job_store import StoreLimits  # commands start without the service
+        from ttmark.detect_service.jobs.jobs import JobLimits
+
+        return JobLimits(
+            documents=self.job_documents,
+            body_bytes=self.job_bytes,
+            store=StoreLimits(
+                self.jobs_per_tenant, min(self.jobs_tenant_bytes, self.jobs_bytes // 2), self.jobs_bytes
+            ),
+            keep_seconds=self.job_keep_seconds,
+            workers=self.job_workers,
+        )
+
+    def open_webhooks(self) -> "Webhooks | None":
+        """What calls the listed hosts; None where none is listed.
+
+        Raises:
+            StartupError: there is no secret, or it cannot be read.
+        """
+        from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of
+
+        if not self.webhook_hosts:
+            return None
+        if self.webhook_secret_file is not None:
+            variable, secret = "TTMARK_WEBHOOK_SECRET_FILE", self.text_of("webhook_secret_file")
+        elif self.webhook_secret is not None:
+            variable, secret = "TTMARK_WEBHOOK_SECRET", self.webhook_secret.get_secret_value()
+        else:
+            raise StartupError(
+                "TTMARK_WEBHOOK_HOSTS needs TTMARK_WEBHOOK_SECRET or TTMARK_WEBHOOK_SECRET_FILE"
+            )
+        try:
+            return Webhooks(self.webhook_hosts, secret_of(secret))
+        except ValueError as error:
+            raise StartupError(f"{variable}: {error}") from None

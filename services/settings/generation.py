@@ -1,0 +1,235 @@
+"""Settings of the generation service."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import orjson
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import NoDecode
+
+from ttmark.services.model_folder import check_model, is_folder
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings.base import Settings
+from ttmark.services.settings.provenance import AigcSettings, SigningSettings
+from ttmark.services.settings.service import ServiceSettings
+from ttmark.services.settings.values import (
+    Amount,
+    AtOnce,
+    Port,
+    ReadableFile,
+    Seconds,
+    Separated,
+    WebAddress,
+)
+from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.vault.names import Name
+
+if TYPE_CHECKING:
+    from ttmark.gen_service.api.marking_policy import MarkingPolicy
+
+
+_MOST_PROBLEMS = 5
+
+
+class PolicySettings(Settings):
+    """Which traffic of the generation service is marked."""
+
+    policy_file: ReadableFile | None = Field(
+        default=None,
+        description="YAML or JSON file with rules on which texts are marked, or refused where they would not "
+        "be; read at start. Left out: all are marked.",
+    )
+
+    def load_policy(self) -> "MarkingPolicy":
+        """The policy; without a file one that marks everything.
+
+        Raises:
+            StartupError: the file cannot be read, or is not a policy; the message says where.
+        """
+        from ttmark.gen_service.api.marking_policy import MarkingPolicy
+
+        if self.policy_file is None:
+            return MarkingPolicy()
+        try:
+            return MarkingPolicy.model_validate_json(orjson.dumps(_read_policy(self.policy_file)))
+        except ValidationError as error:
+            problems = [f"{_place(one['loc'])}: {one['msg']}" for one in error.errors()[:_MOST_PROBLEMS]]
+            raise StartupError(f"TTMARK_POLICY_FILE={self.policy_file}: {'; '.join(problems)}") from error
+        except TypeError as error:
+            raise StartupError(f"TTMARK_POLICY_FILE={self.policy_file}: {error}") from error
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location) or "the policy"
+
+
+def _read_policy(path: Path) -> Any:
+    """What a YAML file says; JSON is YAML.
+
+    Raises:
+        StartupError: it cannot be read, or says a thing twice.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Refuses a name that comes twice, of which YAML drops the first."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+            names = [self.construct_object(key, deep=True) for key, _ in node.value]
+            for name in names:
+                if names.count(name) > 1:
+                    raise yaml.YAMLError(
+                        f"{name!r} stands twice in line {node.start_mark.line + 1} and after"
+                    )
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(path.read_text(), Loader)  # noqa: S506 - a safe loader
+    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise StartupError(f"TTMARK_POLICY_FILE={path} cannot be read: {reason}") from error
+
+
+def _split_models(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if is_folder(value):  # whose name may hold a comma
+        return (value,)
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+Model = Annotated[str, AfterValidator(check_model)]
+
+
+class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceSettings):
+    """Settings of the generation service."""
+
+    gen_port: Port = Field(default=8000, description="Port to listen on.")
+    model: Annotated[tuple[Model, ...], NoDecode, BeforeValidator(_split_models)] = Field(
+        default=(),
+        description="`smollm2`, `demo`, a hub id or a folder with a causal language model; several, "
+        "separated by commas, are served side by side; empty: `smollm2` where it lies in the state folder, "
+        "else `demo`.",
+    )
+    default_key: Annotated[tuple[Name, ...], *Separated] = Field(
+        default=(),
+        description="Key id used when a request names none; several models may need several, separated by "
+        "commas; left out: the tenant's only key.",
+    )
+    opening_bits: float = Field(
+        default=8.0,
+        ge=0,
+        le=100,
+        description="Surprise of an answer (-log2 of its tokens' probabilities) before its first mark, so "
+        "that answers to one question differ; at most a bit for every four tokens of its limit, none "
+        "beside `response_format`. 0: none.",
+    )
+    detectability_fpr: float = Field(
+        default=DEFAULT_FPR,
+        ge=1e-100,
+        le=0.1,
+        description="False positive rate at which answers are called detectable: that of your detection.",
+    )
+    detectability_for: Literal["everyone", "evidence"] = Field(
+        default="everyone",
+        description="Who is told how detectable an answer is: every caller, or tokens with detect:evidence.",
+    )
+    key_max_age_seconds: Seconds = Field(
+        default=900.0,
+        description="How long generation goes on with known keys while the store is away.",
+    )
+    requests_per_minute: Amount = Field(
+        default=3_000,
+        description="Requests of an access token in a minute, over all replicas; 0: any.",
+    )
+    tokens_per_minute: Amount = Field(
+        default=1_000_000,
+        description="Tokens of prompts and completions of an access token in a minute, over all replicas; "
+        "0: any.",
+    )
+    engine: Literal["embedded", "vllm"] = Field(
+        default="embedded",
+        description="What runs the model: `embedded`, or `vllm` where vLLM 0.32.0 is installed.",
+    )
+    engine_file: ReadableFile | None = Field(
+        default=None,
+        description="With `vllm`: a YAML file with further arguments for it, in vLLM's own names, such as "
+        "`tensor_parallel_size: 2`.",
+    )
+    max_concurrency: AtOnce = Field(default=32, description="Sequences that run at the same time.")
+    max_queue: Amount = Field(default=128, description="Requests that may wait before 429 is answered.")
+    reading_share: float = Field(
+        default=0.2,
+        gt=0,
+        le=1,
+        description="What texts that are only read, by `POST /v1/readings` and by verification, may take "
+        "beside texts that are written: rows of computation for each of theirs, and a share of the places.",
+    )
+    max_branches: AtOnce = Field(
+        default=8,
+        description="Candidates of a block level that are probed together; more cost rows, on a CPU time.",
+    )
+    adaptive_branches: bool = Field(
+        default=False,
+        description=(
+            "Probe fewer candidates while many sequences run, down to what costs next to nothing; the text "
+            "of a seed then depends on the load."
+        ),
+    )
+    prefix_cache: bool = Field(
+        default=True,
+        description="Keep prompts in the cache and reuse their beginnings, such as a system prompt or the "
+        "earlier turns of a conversation, for the same tenant; they yield to any request that needs room.",
+    )
+    reproducible: bool = Field(
+        default=False,
+        description="Give a seed the same text whatever else the service is doing, on a CPU in `float32`; "
+        "passes then take more rows.",
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        default="auto", description="Number format of the model."
+    )
+    threads: AtOnce | None = Field(
+        default=None,
+        description=(
+            "CPU threads; empty: one or all, measured at start. A seed gives the same text at every start "
+            "with `float32` and a fixed number of threads only."
+        ),
+    )
+    control_tokens: Literal["text", "refuse", "control"] = Field(
+        default="text",
+        description="What becomes of control tokens such as `<|im_end|>` that a message spells out: `text`: "
+        "they are read as ordinary text; `refuse`: the request gets a 400; `control`: they work, so that a "
+        "user's message can pose as the system's.",
+    )
+    reasoning: Literal["auto", "think", "none"] = Field(
+        default="auto",
+        description="In which tags models reason before they answer, so that their answers have it "
+        "apart: `auto`: as each chat template knows them; `think`: `<think>` and `</think>`; `none`: such "
+        "tags are text.",
+    )
+    generation_defaults: Literal["model", "openai"] = Field(
+        default="model",
+        description="What holds where a request names no temperature, top-p, top-k, min-p or repetition "
+        "penalty: `model`: what the model's `generation_config.json` says; `openai`: temperature 1 alone.",
+    )
+    unknown_fields: Literal["refuse", "ignore"] = Field(
+        default="refuse",
+        description="What becomes of a field that nobody knows: `refuse`: the request gets a 400 that names "
+        "it; `ignore`: the answer lists it in the header `Warning`. In `watermark` they are refused in any "
+        "case.",
+    )
+    playground: bool = Field(
+        default=False,
+        description="Serve a page at `/playground` on which people with an access token watch a text being "
+        "written.",
+    )
+    console_url: WebAddress = Field(
+        default="http://127.0.0.1:8001",
+        description="Address of the detection service, as browsers reach it: the playground hands texts over "
+        "to its console.",
+    )
+    request_seconds: Seconds = Field(
+        default=600.0, description="Time for a completion, waiting included, before 503 is answered."
+    )

@@ -1,0 +1,147 @@
+"""Settings of what says openly that a model wrote a text: visible labels, `AIGC` metadata, C2PA manifests."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field, field_validator
+
+from ttmark.services.extras import require
+from ttmark.services.runtime import StartupError
+from ttmark.services.settings.base import Settings
+from ttmark.services.settings.values import ReadableFile
+from ttmark.shared.labels import TEMPLATES, Label, LabelPlace
+from ttmark.shared.manifests.signer import ManifestSigner, UnusableCredential
+
+if TYPE_CHECKING:
+    from ttmark.detect_service.extraction import ExtractionWorkers
+    from ttmark.detect_service.manifests.examiner import ManifestExaminer
+    from ttmark.gen_service.api.provenance import ManifestRule
+
+
+class LabelSettings(Settings):
+    """The words that generated texts carry visibly; detection leaves them out where they stand."""
+
+    label: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Visible label of generated texts: `eu`, `cn`, or words of your own in one line; left "
+        "out: none. Detection leaves it out of what it examines, so both services need the same.",
+    )
+    label_place: LabelPlace = Field(default="start", description="Where the visible label stands in a text.")
+
+    @field_validator("label")
+    @classmethod
+    def _one_line(cls, value: str | None) -> str | None:
+        words = (value or "").strip()
+        if not words.isprintable():
+            raise ValueError("a label is one line of printable characters")
+        return words or None
+
+    def load_label(self) -> Label | None:
+        """The label, the words of a template in place of its name."""
+        return None if self.label is None else Label(TEMPLATES.get(self.label, self.label), self.label_place)
+
+
+class AigcSettings(LabelSettings):
+    """What the generation service says besides."""
+
+    aigc_producer: str | None = Field(
+        default=None,
+        max_length=200,
+        description="Name or code of the provider, for the `AIGC` metadata (GB 45438-2025) in the watermark "
+        "block of answers; left out: no such metadata.",
+    )
+
+
+_OTHERS_MAY_WRITE = 0o022
+_CERTIFICATE, _KEY, _TRUST = "TTMARK_C2PA_CERT_FILE", "TTMARK_C2PA_KEY_FILE", "TTMARK_C2PA_TRUST_FILE"
+
+
+class SigningSettings(Settings):
+    """Whether and with what the generation service signs manifests."""
+
+    c2pa_cert_file: ReadableFile | None = Field(
+        default=None,
+        description="File with the certificates, in PEM, that C2PA manifests in texts are signed with, the "
+        "signer's first; left out: no manifests. Needs the extra `provenance`.",
+    )
+    c2pa_key_file: ReadableFile | None = Field(
+        default=None,
+        description="File with the private key of the first certificate in TTMARK_C2PA_CERT_FILE, in PEM and "
+        "without a password.",
+    )
+    c2pa_manifests: Literal["on_request", "always"] = Field(
+        default="on_request", description="Which texts end in a manifest: those that ask for it, or all."
+    )
+
+    def manifest_rule(self, *, demanded: bool) -> "ManifestRule":
+        """The rule for texts of this service.
+
+        Args:
+            demanded: by a rule of the marking policy.
+
+        Raises:
+            StartupError: a file is missing, cannot be read, or others may write it; the two cannot sign; the
+                extra is not installed.
+        """
+        from ttmark.gen_service.api.provenance import ManifestRule  # the settings load without the service
+
+        chain, key = self.c2pa_cert_file, self.c2pa_key_file
+        if chain is None and key is None:
+            if demanded or self.c2pa_manifests == "always":
+                asking = "a rule of TTMARK_POLICY_FILE" if demanded else "TTMARK_C2PA_MANIFESTS=always"
+                raise StartupError(f"{asking} needs TTMARK_C2PA_CERT_FILE")
+            return ManifestRule()
+        if chain is None or key is None:
+            raise StartupError(f"{_CERTIFICATE} and {_KEY} go together")
+        require("provenance")
+        try:
+            signer = ManifestSigner(_read(chain, _CERTIFICATE), _read(key, _KEY))
+        except UnusableCredential as error:
+            raise StartupError(f"{_CERTIFICATE} and {_KEY} cannot sign manifests: {error}") from error
+        return ManifestRule(signer, self.c2pa_manifests == "always")
+
+
+class TrustSettings(Settings):
+    """Whose manifests the detection service trusts."""
+
+    c2pa_trust_file: ReadableFile | None = Field(
+        default=None,
+        description="File with the certificates, in PEM, whose C2PA manifests are trusted, such as those of "
+        "C2PA's trust list and your own root; left out: none is. Needs the extra `provenance`.",
+    )
+
+    def manifest_examiner(self, workers: "ExtractionWorkers") -> "ManifestExaminer":
+        """What verifies manifests; nothing is verified where the extra is not installed.
+
+        Raises:
+            StartupError: the file cannot be read or holds no certificates, others may write it, or the extra
+                is not installed.
+        """
+        from ttmark.detect_service.manifests.examiner import ManifestExaminer  # as above
+
+        if self.c2pa_trust_file is None:
+            return ManifestExaminer(workers if find_spec("c2pa") else None)
+        require("provenance")
+        return ManifestExaminer(workers, _certificates(self.c2pa_trust_file))
+
+
+def _certificates(path: Path) -> str:
+    from cryptography import x509
+
+    content = _read(path, _TRUST)
+    try:
+        x509.load_pem_x509_certificates(content)
+        return content.decode("ascii")
+    except ValueError as error:
+        raise StartupError(f"{_TRUST}: the file holds no certificates in PEM") from error
+
+
+def _read(path: Path, variable: str) -> bytes:
+    try:
+        if path.stat().st_mode & _OTHERS_MAY_WRITE:
+            raise StartupError(f"{variable}: others than its owner may write the file: chmod go-w it")
+        return path.read_bytes()
+    except OSError as error:
+        raise StartupError(f"{variable}: cannot be read: {error.strerror}") from error

@@ -1,0 +1,127 @@
+"""Cases, jobs and the moderators' queue, which the detection service keeps beside its keys."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from ttmark.detect_service.cases.case_store import CaseRoom, CaseStore
+from ttmark.detect_service.cases.desk import KeptCases
+from ttmark.detect_service.jobs.job_store import JobStore
+from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.queue.desk import KeptQueue
+from ttmark.detect_service.queue.queue_store import QueueStore
+from ttmark.services.key_access import KeyAccess
+from ttmark.services.runtime import StartupError, no_start_after
+from ttmark.services.settings.cases_and_jobs import CaseSettings, JobSettings, QueueSettings
+from ttmark.services.settings.store import KeyStoreSettings
+
+if TYPE_CHECKING:
+    from ttmark.shared.vault.redis_client import RedisClient
+
+
+def _beside(url: str, file: str) -> "RedisClient | Path":
+    """The Redis of the key store that a URL names, or the path of `file` in the folder of the store's file.
+
+    Nothing is connected to before the first call.
+
+    Raises:
+        ValueError: the URL names no store.
+    """
+    parts = urlsplit(url)
+    if parts.scheme.partition("+")[0] in ("redis", "rediss"):
+        from ttmark.shared.vault.redis_address import RedisAddress
+        from ttmark.shared.vault.redis_client import RedisClient
+
+        return RedisClient(RedisAddress.parse(url))
+    if parts.scheme == "sqlite" and len(parts.path) > 1:
+        return Path(unquote(parts.path[1:])).with_name(file)
+    raise ValueError("jobs and cases are kept beside the key store, whose URL names none")
+
+
+def open_case_store(url: str) -> CaseStore:
+    """Cases beside the key store that a URL names; nothing is connected to before the first call.
+
+    Raises:
+        ValueError: the URL names no store.
+    """
+    place = _beside(url, "cases.db")
+    if isinstance(place, Path):
+        from ttmark.detect_service.cases.sqlite_cases import SqliteCases
+
+        return SqliteCases(place)
+    from ttmark.detect_service.cases.redis_cases import RedisCases
+
+    return RedisCases(place)
+
+
+def open_kept_cases(settings: CaseSettings, access: KeyAccess) -> KeptCases | None:
+    """Where cases are kept, if they are to be.
+
+    Raises:
+        StartupError: the key store's URL is not usable, or nothing signs cases.
+    """
+    if not settings.cases_keep_days:
+        return None
+    if settings.case_key_file is None:
+        raise StartupError("TTMARK_CASES_KEEP_DAYS needs TTMARK_CASE_KEY_FILE: only signed cases are kept")
+    with no_start_after(ValueError):
+        store = open_case_store(KeyStoreSettings().url())
+    room = CaseRoom(settings.cases_tenant_bytes, settings.cases_bytes)
+    return KeptCases(store, access.kek, settings.cases_keep_days, room, settings.case_bytes)
+
+
+def open_job_store(url: str, *, lease_seconds: float) -> JobStore:
+    """Jobs beside the key store that a URL names; nothing is connected to before the first call.
+
+    Raises:
+        ValueError: the URL names no store.
+    """
+    place = _beside(url, "jobs.db")
+    if isinstance(place, Path):
+        from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
+
+        return SqliteJobs(place, lease_seconds=lease_seconds)
+    from ttmark.detect_service.jobs.redis_jobs import RedisJobs
+
+    return RedisJobs(place, lease_seconds=lease_seconds)
+
+
+def open_jobs(settings: JobSettings, access: KeyAccess) -> Jobs:
+    """Jobs beside the key store, with the keys and tokens of the service.
+
+    Raises:
+        StartupError: the key store's URL is not usable, or webhooks are allowed and have no secret.
+    """
+    with no_start_after(ValueError):
+        store = open_job_store(KeyStoreSettings().url(), lease_seconds=settings.job_lease_seconds)
+    return Jobs(store, access.kek, access.tokens.current, settings.job_limits(), settings.open_webhooks())
+
+
+def open_queue_store(url: str) -> QueueStore:
+    """The queue beside the key store that a URL names; nothing is connected to before the first call.
+
+    Raises:
+        ValueError: the URL names no store.
+    """
+    place = _beside(url, "queue.db")
+    if isinstance(place, Path):
+        from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
+
+        return SqliteQueue(place)
+    from ttmark.detect_service.queue.redis_queue import RedisQueue
+
+    return RedisQueue(place)
+
+
+def open_queue(settings: QueueSettings, access: KeyAccess) -> KeptQueue | None:
+    """The queue, if there is to be one.
+
+    Raises:
+        StartupError: the key store's URL is not usable.
+    """
+    if not settings.queue_keep_days:
+        return None
+    with no_start_after(ValueError):
+        store = open_queue_store(KeyStoreSettings().url())
+    secret = access.kek.derive(b"ttmark queue")
+    return KeptQueue(store, access.kek, secret, settings.queue_keep_days, settings.queue_items)
