@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.detect_service.decision import typical_tokens
 from ttmark.detect_service.memory import MOST_ROWS, Memory
 from ttmark.detect_service.pipeline import Finding
 from ttmark.detect_service.rows import DocumentRows
-from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
 from ttmark.shared.limits.spent_evidence import Standing, short

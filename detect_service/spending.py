@@ -13,12 +13,11 @@ from ttmark.detect_service.asked_document import AskedDocument, Counted, scope_o
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.failures import is_fault
-from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.memory import Memory
-from ttmark.detect_service.questions import check_vocabulary
+from ttmark.detect_service.questions import KeySelection, tokenizers_of
 from ttmark.detect_service.rows import DocumentRows
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.keys.unlocked import HeldKey, own_keys
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.row_space import Reason, Refusal
 from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
@@ -71,22 +70,28 @@ class Spending:
     refused: Callable[[Principal, Sequence[Reason]], None]
 
     async def ask(
-        self, request: DetectionRequest, mode: str, caller: Principal, run: Run, asker: str = ""
+        self,
+        request: DetectionRequest,
+        mode: str,
+        caller: Principal,
+        selection: KeySelection,
+        run: Run,
+        asker: str = "",
     ) -> Counted:
         """The documents of a permitted request, without manifests; `run` reads long ones off the event loop.
 
         Args:
+            selection: as `check_askable` gives it.
             asker: who asks, where each asker has a limit of its own.
 
         Raises:
-            KeyNotFound, Unprocessable: as `select_keys`; or a token id is outside the vocabulary.
             TooLarge: a document is too long.
         """
-        keys = check_askable(request, caller, self.backend)
-        tokenizers = _tokenizers(keys, self.backend)
+        keys = selection.keys
+        tokenizers = tokenizers_of(keys, self.backend)
         options = {
             "mode": mode,
-            "versions": [[key.key_id, *(version.version for version in key.detectable)] for key in keys],
+            "versions": [[key.key_id, *selection.numbers[key.key_id]] for key in keys],
             **request.model_dump(mode="json", exclude={"inputs", "keys", "case", "fpr"}),
         }
         named = orjson.dumps(options, option=orjson.OPT_SORT_KEYS)
@@ -126,7 +131,7 @@ class Spending:
                     told,
                 )
             )
-        return Counted(asked, own_keys(keys), told)
+        return Counted(asked, selection.own, told)
 
     async def close(self, caller: Principal, counted: Counted) -> None:
         """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""
@@ -171,24 +176,6 @@ def spending_of(allowance: DocumentAllowance | None, backend: DetectionBackend) 
     if allowance is None or allowance.ledger is None:
         return None
     return Spending(allowance.ledger, backend, allowance.refused)
-
-
-def check_askable(
-    request: DetectionRequest, caller: Principal, backend: DetectionBackend
-) -> Sequence[HeldKey]:
-    """The keys that a permitted request is tried with.
-
-    Raises:
-        KeyNotFound, Unprocessable: as `select_keys`; or a token id is outside the vocabulary.
-    """
-    keys = select_keys(request, caller.tenant, backend.keys, backend.tokenizers).keys
-    check_vocabulary(request.inputs, _tokenizers(keys, backend))
-    return keys
-
-
-def _tokenizers(keys: Sequence[HeldKey], backend: DetectionBackend) -> list[TextTokenizer | None]:
-    fingerprints = dict.fromkeys(key.profile.tokenizer_fingerprint for key in keys)
-    return [backend.tokenizers.get(fingerprint) for fingerprint in fingerprints]
 
 
 def _is_carrier(tokenizer: TextTokenizer, ids: Sequence[int], text: str) -> bool:

@@ -7,10 +7,10 @@ from fastapi import FastAPI
 
 from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_routers, public_key_router
-from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
 from ttmark.detect_service.api.extract import extraction_router
 from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
+from ttmark.detect_service.api.journal import MODES, DetectionMetrics
 from ttmark.detect_service.api.keys import keys_router
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers

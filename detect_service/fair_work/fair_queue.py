@@ -14,8 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
-from ttmark.detect_service.fair_work.job import Abandoned, Job, LineName
-from ttmark.detect_service.fair_work.tenant_line import TenantLine
+from ttmark.detect_service.fair_work.tenant_line import Abandoned, Job, LineName, TenantLine
 from ttmark.shared.watermark.pauses import interruptible
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import CALLERS
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
+from ttmark.detect_service.api.journal import MODES, DetectionMetrics
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
