@@ -14,7 +14,7 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.console import SignIn
 from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.services.cases import open_kept_cases
 from ttmark.services.jobs import open_jobs

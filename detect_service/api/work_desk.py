@@ -11,8 +11,7 @@ from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, estimated_tokens, reading_cost, request_cost
 from ttmark.detect_service.document_limits import RefusedDocument, check_text, shorten, size_of, sized
-from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
-from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull, WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
 from ttmark.detect_service.questions import KeySelection, select_keys
 from ttmark.shared.access.scopes import Principal

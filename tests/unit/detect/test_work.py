@@ -15,7 +15,7 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detection import Detection, detect
-from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
