@@ -256,13 +256,14 @@ class Examination:
                 reading=partial(_reading, readers[best], readings if reader_state == "read" else {}),
                 reader_state=reader_state,
             )
-        result = with_foreign(
-            result,
-            request,
-            decision if selection.own else None,
-            foreign_findings(request, selection.foreign, readers, selection.versions, asked),
-            evidence=self.shows_evidence,
-        )
+        if selection.foreign:
+            result = with_foreign(
+                result,
+                request,
+                decision if selection.own else None,
+                foreign_findings(request, selection.foreign, readers, selection.versions, asked),
+                evidence=self.shows_evidence,
+            )
         if asked is not None:
             if withheld is not None and result.verdict != "watermarked":
                 return self._refused(index, asked, withheld), None

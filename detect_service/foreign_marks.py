@@ -165,7 +165,7 @@ def with_foreign(
     *,
     evidence: bool,
 ) -> DetectionResult:
-    """The result with what foreign keys say; as it was where none was tried.
+    """The result with what foreign keys say; as it was where none has a version to try.
 
     Args:
         result: by our own keys, or about none.

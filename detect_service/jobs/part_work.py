@@ -148,7 +148,7 @@ class PartWork:
         async def run(work: Callable[[], Any]) -> Any:
             return await self._queue.run(caller.tenant, cost, work, background=True)
 
-        counted = selection = None
+        counted, selection = None, None
         try:
             if self._spending is not None and not caller.sees_evidence:
                 selection = check_askable(request, caller, self._backend)
