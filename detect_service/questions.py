@@ -49,12 +49,10 @@ class KeySelection:
     def of(cls, keys: Sequence[HeldKey], skipped: Sequence[str] = ()) -> "KeySelection":
         """Of these keys."""
         own, foreign = own_keys(keys), foreign_keys(keys)
-        tries: list[tuple[UnlockedKey, UnlockedVersion]] = []
-        numbers = {key.key_id: [version.version for version in key.detectable] for key in foreign}
-        for key in own:
-            versions = key.detectable
-            tries += [(key, version) for version in versions]
-            numbers[key.key_id] = [version.version for version in versions]
+        detectable = {key.key_id: key.detectable for key in own}
+        tries = [(key, version) for key in own for version in detectable[key.key_id]]
+        numbers = {name: [version.version for version in versions] for name, versions in detectable.items()}
+        numbers |= {key.key_id: [version.version for version in key.detectable] for key in foreign}
         return cls(keys, skipped, own, foreign, tries, numbers)
 
     @property
