@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.detect_service.decision import typical_tokens
 from ttmark.detect_service.memory import MOST_ROWS, Memory
 from ttmark.detect_service.pipeline import Finding
 from ttmark.detect_service.rows import DocumentRows
-from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
 from ttmark.shared.limits.spent_evidence import Standing, short
@@ -38,10 +38,11 @@ class AskedDocument:
     Attributes:
         rows: of all its readings.
         standing: what the ledger says of them.
-        scope: 8 bytes that name keys and options, the rate left out, and whether it is a text.
-        is_searched: whether a passage is found wherever it begins: token ids may be read at one boundary.
         rate: the false positive rate that is asked at.
         rule: what its caller may learn.
+        is_searched: whether a passage is found wherever it begins: token ids may be read at one boundary.
+        scope: 8 bytes that name keys and options, the rate left out, and whether it is a text.
+        exact: the document, for whom asks again.
         reads_back: whether its token ids are those of the text that they spell; None: unknown, or a text.
         failure: why it could not be read; it is raised where the document is answered.
         too_long: that it was not read to its end, and counts for nothing.
@@ -50,14 +51,20 @@ class AskedDocument:
 
     rows: DocumentRows
     standing: Standing
-    scope: bytes
     rate: float
     rule: AnswerRule
     is_searched: bool
+    scope: bytes = b""
+    exact: bytes = b""
     reads_back: bool | None = None
     failure: BaseException | None = None
     too_long: DocumentError | None = None
     told: Sequence[Memory] = ()
+
+    @property
+    def counts(self) -> bool:
+        """Whether the ledger is asked about it."""
+        return self.failure is None and self.too_long is None and self.standing.refusal is None
 
     @property
     def memories(self) -> list[Memory]:

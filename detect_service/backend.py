@@ -1,11 +1,44 @@
 """What a request needs of the process: keys, tokenizers, limits."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
-from ttmark.detect_service.key_selection import TenantKeys
 from ttmark.detect_service.normalization import TextNormalizer
-from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.labels import Label
+from ttmark.shared.tokenization import TextTokenizer
+
+
+class TenantKeys(Protocol):
+    """Where keys come from: a `KeyCache`, or keys that were read once."""
+
+    def for_tenant(self, tenant: str) -> Sequence[HeldKey]:
+        """The tenant's keys, ordered by id."""
+
+
+class TokenizerSet:
+    """Maps a profile's tokenizer fingerprint to its tokenizer."""
+
+    def __init__(self, tokenizers: Iterable[TextTokenizer]) -> None:
+        self._by_fingerprint = {tokenizer.fingerprint: tokenizer for tokenizer in tokenizers}
+
+    @classmethod
+    def load(cls, folders: Iterable[str | Path]) -> "TokenizerSet":
+        """Reads `tokenizer.json` of every folder.
+
+        Raises:
+            TokenizerMissing: a folder holds no usable tokenizer.
+        """
+        return cls(TextTokenizer.load(folder) for folder in folders)
+
+    def get(self, fingerprint: str) -> TextTokenizer | None:
+        """The tokenizer of that fingerprint, or None where it is not installed."""
+        return self._by_fingerprint.get(fingerprint)
+
+    def __contains__(self, fingerprint: str) -> bool:
+        return fingerprint in self._by_fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import conversation_may_be_read
 from ttmark.detect_service.conversation_evidence import GrownEvidence, Message, grown_evidence
 from ttmark.detect_service.conversation_results import NAME, ConversationResults
+from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.document_limits import read_document
-from ttmark.detect_service.examination import Finish, check_cost_of, name_of
+from ttmark.detect_service.examination import Finish, name_of
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
-from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.pipeline import Finding
+from ttmark.detect_service.questions import KeySelection
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.languages.words import ENGLISH, Words
@@ -51,7 +52,7 @@ class ConversationExamination:
     _to_be_read: bool = False
 
     def __post_init__(self) -> None:
-        if not any(key.detectable for key in self.selection.own):
+        if not self.selection.tries:
             raise Unprocessable("A conversation is asked about with keys of this system.", param="keys")
 
     def look(self) -> None:
@@ -64,7 +65,7 @@ class ConversationExamination:
             pause()
             self._messages.append(self._message(index))
         readers = [reader for one in self._messages for reader in one.readers]
-        check_cost_of(self.request, readers, self.selection.keys, self.backend)
+        check_cost_of(self.request, readers, self.selection, self.backend)
         try:
             self._first = grown_evidence(self._messages, self.selection.own, {})
         except BaseException as error:

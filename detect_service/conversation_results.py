@@ -7,13 +7,12 @@ from typing import Any
 
 from ttmark.detect_service.asked_document import UNSEEN_SHARE, AskedDocument
 from ttmark.detect_service.conversation_evidence import GrownEvidence, Message, Try, tries_of
-from ttmark.detect_service.decision import without_finding
+from ttmark.detect_service.decision import typical_tokens, without_finding
 from ttmark.detect_service.examination import name_of
 from ttmark.detect_service.failures import no_verdict
-from ttmark.detect_service.key_selection import KeySelection
 from ttmark.detect_service.pipeline import Reach
+from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.results import is_weak
-from ttmark.detect_service.typical_lengths import typical_tokens
 from ttmark.shared.detection_words import conversation_message
 from ttmark.shared.languages.words import Words
 from ttmark.shared.limits.row_space import Reason, Refusal

@@ -4,12 +4,16 @@ The unit is a hashed block: about a quarter of a microsecond of a core. What els
 blocks as well; `tests/integration/detect/cost_figures.py` measures how well that holds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
-from ttmark.detect_service.foreign_cost import foreign_cost
+from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.foreign_marks import hows
+from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.http.service_errors import TooMuchWork
-from ttmark.shared.keys.unlocked import ForeignKey, HeldKey
+from ttmark.shared.keys.unlocked import ForeignKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -21,6 +25,8 @@ from ttmark.shared.schemas.detection import (
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.detectors import aligned, localized
 from ttmark.shared.watermark.detectors.decoys import DECOYS
+from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SynthIdText, VllmGumbel
+from ttmark.shared.watermark.foreign.passages import window_count
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.weighted_null import WeightedNull
 
@@ -60,34 +66,50 @@ DocumentCost = Callable[[int, int], float]
 def request_cost(
     request: DetectionRequest,
     documents: Sequence[Document],
-    keys: Sequence[HeldKey],
-    tokens: Callable[[HeldKey], Sequence[int]],
+    selection: KeySelection,
+    tokens: Mapping[str, Sequence[int]],
 ) -> int:
     """The work of a request in hashed blocks.
 
     Args:
         documents: what is read; a document that is read in two ways comes twice.
-        keys: the keys that are tried.
-        tokens: the length of each document under a key, in tokens.
+        tokens: the length of each document in tokens, by the fingerprint of a tokenizer.
     """
     total = _REQUEST
-    known: dict[tuple[object, ...], float] = {}  # keys with one profile cost the same
-    for key in keys:
+    known: dict[str, float] = {}  # keys with one profile cost the same
+    for key in selection.keys:
+        profile = key.profile
+        lengths = tokens[profile.tokenizer_fingerprint]
         if isinstance(key, ForeignKey):
-            total += foreign_cost(request, key, tokens(key))
+            total += foreign_cost(request, key, lengths)
             continue
-        watermark, lengths = key.profile.watermark(), tuple(tokens(key))
-        pool = key.profile.pool
-        name = (watermark.null.name, watermark.block_size, watermark.context_width, pool, lengths)
-        if name not in known:
-            of_version = _version_cost(request, documents, watermark, pool)
-            known[name] = sum(of_version(index, length) for index, length in enumerate(lengths))
-        total += len(key.detectable) * (_CALL + known[name])
-    fingerprints = {key.profile.tokenizer_fingerprint: key for key in keys}
-    for key in fingerprints.values():
-        for document, length in zip(documents, tokens(key), strict=True):
+        if profile.profile_id not in known:
+            of_version = _version_cost(request, documents, key.profile.watermark(), key.profile.pool)
+            known[profile.profile_id] = sum(of_version(index, length) for index, length in enumerate(lengths))
+        total += len(selection.numbers[key.key_id]) * (_CALL + known[profile.profile_id])
+    for fingerprint in dict.fromkeys(key.profile.tokenizer_fingerprint for key in selection.keys):
+        for document, length in zip(documents, tokens[fingerprint], strict=True):
             total += length * (_TAKE_TOKEN if document.text is None else _READ_TOKEN)
     return round(total)
+
+
+def check_cost_of(
+    request: DetectionRequest,
+    readers: Sequence[DocumentReader],
+    selection: KeySelection,
+    backend: DetectionBackend,
+) -> None:
+    """Holds a request to the limit of work, once its documents are read; before, it was estimated.
+
+    Raises:
+        TooMuchWork: it is more.
+    """
+    limit = backend.max_request_blocks
+    if limit:
+        of_tokenizers = {key.profile.tokenizer_fingerprint: key for key in selection.keys}
+        lengths = {name: [one.token_ids(key).size for one in readers] for name, key in of_tokenizers.items()}
+        documents = [reader.document for reader in readers]
+        check_cost(request_cost(request, documents, selection, lengths), limit)
 
 
 def reading_cost(tokens: int) -> int:
@@ -187,3 +209,40 @@ def check_cost(blocks: int, most: int) -> None:
             "or shorter documents, name fewer keys, or use the default beta and method.",
             param="inputs",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Of a token that is scored; of a p-value of the whole text, in all and for each token; of a window."""
+
+    token: float
+    whole: float
+    whole_token: float
+    window: float
+
+
+def foreign_cost(request: DetectionRequest, key: ForeignKey, lengths: Sequence[int]) -> float:
+    """The work of looking for the key's mark in documents of so many tokens."""
+    ways = hows(request)
+    total = 0.0
+    for version in key.detectable:
+        cost = _cost_of(version.mark)
+        for tokens in lengths:
+            total += cost.token * tokens
+            if "direct" in ways:
+                total += cost.whole + cost.whole_token * tokens
+            if "localized" in ways:
+                total += cost.window * window_count(tokens)
+    return total
+
+
+def _cost_of(mark: ForeignMark) -> _Cost:
+    match mark:
+        case Kgw():  # a list of green tokens for each seed
+            return _Cost(10.0 + 0.034 * mark.green, 200.0, 110.0, 3_700.0)
+        case SynthIdText():  # two transforms of a table, a convolution for each layer
+            return _Cost(11.0, 4_000.0 + 300.0 * len(mark.keys), 5.0, 3_000.0 + 200.0 * len(mark.keys))
+        case VllmGumbel() if mark.alpha is not None:
+            return _Cost(11.0, 2_000.0, 25.0, 2_800.0)
+        case _:
+            return _Cost(7.0, 100.0, 0.3, 100.0)

@@ -1,18 +1,17 @@
 """One detection request, from body to response."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol, TypeVar, cast
 
 from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.conversation import ConversationExamination
 from ttmark.detect_service.examination import Examination, Finish, Readings
-from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.pipeline import Finding
+from ttmark.detect_service.questions import KeySelection, select_keys
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
-from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.schemas.detection import (
     CombinedRequest,
@@ -28,7 +27,7 @@ T = TypeVar("T")
 class DetectionObserver(Protocol):
     """Hears how a request goes."""
 
-    def keys(self, keys: Sequence[HeldKey]) -> None:
+    def keys(self, selection: KeySelection) -> None:
         """The keys that are tried."""
 
     def document(self, result: DetectionResult, finding: Finding | None) -> None:
@@ -47,6 +46,7 @@ class Detection:
         counted: the documents, where the caller sees verdicts alone; None: nothing of them is spent.
         reader: whether there is a language model that reads along, and it answers.
         words: of the language of the answers.
+        selection: the keys of the request; None: not chosen yet.
 
     Raises:
         ServiceError: unknown key, missing tokenizer or scope.
@@ -63,6 +63,7 @@ class Detection:
         counted: Counted | None = None,
         reader: Literal["none", "down", "up"] = "none",
         words: Words = ENGLISH,
+        selection: KeySelection | None = None,
     ) -> None:
         if request.evidence == "blocks":
             check_scope(principal, Scope.DETECT_EVIDENCE)
@@ -70,7 +71,9 @@ class Detection:
         self._request = request
         self._request_id = request_id
         self._observer = observer
-        self._selection = select_keys(request, principal.tenant, backend.keys, backend.tokenizers)
+        self._selection = selection or select_keys(
+            request, principal.tenant, backend.keys, backend.tokenizers
+        )
         self._examination: Examination | ConversationExamination
         more = backend, self._selection, principal.sees_evidence, reader, finish, counted, words
         if isinstance(request, CombinedRequest) and request.conversation:
@@ -85,7 +88,7 @@ class Detection:
             ServiceError: a document is too long, or there is more work than a request may ask for.
         """
         if self._observer is not None:
-            self._observer.keys(self._selection.keys)
+            self._observer.keys(self._selection)
         self._examination.look()
         return self._examination.unread
 

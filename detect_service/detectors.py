@@ -1,60 +1,106 @@
-"""What a detector is here: one that looks at one document under all keys of one version."""
+"""The detector that a request asks for; it looks at a document under all versions of one profile."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ttmark.detect_service.paper_detectors import aligned, direct, localized
+from ttmark.detect_service.pipeline import Detector, LikelihoodFigures, Tokens, Tried
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence
+from ttmark.shared.schemas.detection import (
+    AlignedRequest,
+    CombinedRequest,
+    DetectionRequest,
+    DirectRequest,
+    Document,
+    LocalizedRequest,
+)
+from ttmark.shared.watermark import corrected, detect_direct
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest
+from ttmark.shared.watermark.likelihood.reading import Reading
+from ttmark.shared.watermark.pauses import pause
 from ttmark.shared.watermark.redrawn import Redrawn
 
-Tokens = NDArray[np.int64]
+
+def detector_for(
+    request: DetectionRequest,
+    document: Document,
+    tries: int,
+    *,
+    share: float,
+    secret: bytes,
+    reading: Callable[[UnlockedKey], Reading | None],
+) -> Detector:
+    """The detector with the request's options, for one way to read a document.
+
+    Args:
+        tries: how many key versions are tried on how many readings of the document.
+        share: of the rate, for the likelihood ratio.
+        secret: that seeds its draws.
+        reading: what a language model says of the document's tokens under a key.
+    """
+    limit = math.log10(request.fpr) - math.log10(max(1, tries))
+    match request:
+        case DirectRequest():
+            return direct(request.phase_of(document), limit)
+        case AlignedRequest():
+            return aligned(request.beta, limit)
+        case LocalizedRequest():
+            return localized(request.method, limit)
+        case CombinedRequest():
+            return likelihood(limit + math.log10(share), secret, reading)
+        case _:
+            raise TypeError(f"no detector for {type(request).__name__}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LikelihoodFigures:
-    """What the likelihood ratio says of a document under one version.
+def likelihood(
+    log10_limit: float, secret: bytes, reading: Callable[[UnlockedKey], Reading | None]
+) -> Detector:
+    """The likelihood ratio: the detector of `POST /v1/detect`.
 
-    Attributes:
-        log10_p: corrected for the keys of the pool.
-        of_keys: log10 E under each of them [keys].
-        scored_blocks: positions with a (context, block) of their own.
-        hypotheses: keys of the pool.
+    Args:
+        log10_limit: the corrected p-value within which a key counts as found, and that p-values are as sharp
+            as needed for.
+        secret: seeds the draws, see `LikelihoodTest`.
+        reading: what a language model says of the document's tokens under a key; None: none read it.
     """
 
-    log10_p: float
-    of_keys: NDArray[np.float64]
-    scored_blocks: int
-    hypotheses: int
+    def look(
+        key: UnlockedKey,
+        versions: Sequence[UnlockedVersion],
+        tokens: Tokens,
+        redrawn: Redrawn | None = None,
+    ) -> list[Tried]:
+        pause()
+        watermark, pool = key.profile.watermark(), len(versions[0].prf_keys)
+        step = math.log10(pool)
+        test = LikelihoodTest(
+            watermark,
+            tokens,
+            rate=10.0 ** (log10_limit - step),
+            reading=reading(key),
+            secret=secret,
+            spent=None if redrawn is None else redrawn.rows,
+        )
+        found = test.under([prf_key for version in versions for prf_key in version.prf_keys])
+        first = detect_direct(watermark, versions[0].prf_keys[0], tokens).log10_p
+        tried = []
+        for start in range(0, len(found.of_keys), pool):
+            of_keys, p_of_keys = found.of_keys[start : start + pool], found.p_of_keys[start : start + pool]
+            own = np.minimum(0.0, p_of_keys + step)
+            fired = np.flatnonzero(own <= log10_limit)
+            tried.append(
+                Tried(
+                    LikelihoodFigures(corrected(float(p_of_keys.min()), pool), of_keys, found.scored, pool),
+                    first_log10_p=first,
+                    blocks=-(-found.positions // watermark.block_size),
+                    correction=pool,
+                    # Of equal p-values the one with the largest E.
+                    pool_key=int(np.lexsort((-of_keys, p_of_keys))[0]),
+                    fired=tuple(sorted(zip(own[fired].tolist(), fired.tolist(), strict=True))),
+                )
+            )
+        return tried
 
-
-Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence | LikelihoodFigures
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What one key version says about one document.
-
-    Attributes:
-        evidence: of the best of the hypotheses; its p-value and E-values are corrected for their number.
-        first_log10_p: p-value under the first hypothesis alone: chosen without looking, so uniform over texts
-            without the watermark.
-        blocks: the most blocks that count at once under any of the hypotheses.
-        correction: the number by which a p-value is multiplied for hypotheses of the version.
-        pool_key: number of the key that the evidence was found with.
-        fired: the pool's keys that are within the detector's limit: log10 p-values, of localized detection
-            E-values, corrected for the number of hypotheses, and the keys' numbers; smallest first.
-    """
-
-    evidence: Evidence
-    first_log10_p: float
-    blocks: int
-    correction: float
-    pool_key: int
-    fired: tuple[tuple[float, int], ...]
-
-
-Detector = Callable[[UnlockedKey, UnlockedVersion, Tokens, Redrawn | None], Tried]
-"""A key, its version, the document as the key's profile reads it, rows that are spent -> what was found."""
+    return look

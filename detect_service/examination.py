@@ -15,20 +15,19 @@ from ttmark.detect_service.cascade import (
     with_reading,
     without_reading,
 )
-from ttmark.detect_service.cost import check_cost, request_cost
+from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.decision import Decision, decide
+from ttmark.detect_service.detectors import detector_for
 from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
-from ttmark.detect_service.foreign_detector import foreign_findings
-from ttmark.detect_service.foreign_results import with_foreign
-from ttmark.detect_service.key_selection import KeySelection
+from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
 from ttmark.detect_service.pipeline import Finding, best_finding, best_reading
+from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.detect_service.requested_detector import detector_for
 from ttmark.detect_service.results import verdict_only, with_evidence
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
-from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
+from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import (
@@ -115,7 +114,7 @@ class Examination:
             elif read is not None:
                 documents[index] = read
         all_readers = [reader for readers in documents.values() for reader in readers]
-        check_cost_of(self.request, all_readers, self.selection.keys, self.backend)
+        check_cost_of(self.request, all_readers, self.selection, self.backend)
         for index, readers in documents.items():
             looked = self._unless_it_fails(index, partial(self._look_at, readers))
             if looked is not None:
@@ -195,7 +194,7 @@ class Examination:
     ) -> tuple[int, Finding] | None:
         """The best finding of a document, and the way of reading that it is of."""
         findings = []
-        others = sum(len(key.detectable) for key in self.selection.foreign)
+        others = self.selection.versions - len(self.selection.tries)
         for place, reader in enumerate(readers):
             detector = detector_for(
                 self.request,
@@ -207,7 +206,7 @@ class Examination:
             )
             found = best_finding(
                 reader.token_ids,
-                self.selection.own,
+                self.selection.tries,
                 detector,
                 others,
                 partial(_at, spent, place),
@@ -257,13 +256,14 @@ class Examination:
                 reading=partial(_reading, readers[best], readings if reader_state == "read" else {}),
                 reader_state=reader_state,
             )
-        result = with_foreign(
-            result,
-            request,
-            decision if selection.own else None,
-            foreign_findings(request, selection.foreign, readers, selection.versions, asked),
-            evidence=self.shows_evidence,
-        )
+        if selection.foreign:
+            result = with_foreign(
+                result,
+                request,
+                decision if selection.own else None,
+                foreign_findings(request, selection.foreign, readers, selection.versions, asked),
+                evidence=self.shows_evidence,
+            )
         if asked is not None:
             if withheld is not None and result.verdict != "watermarked":
                 return self._refused(index, asked, withheld), None
@@ -314,8 +314,9 @@ class Examination:
             secret=self.backend.draw_secret,
             reading=partial(_reading, reader, readings),
         )
-        others = self.selection.versions - len(finding.key.detectable)
-        alone = best_finding(reader.token_ids, [finding.key], detector, others, lambda _: rows)
+        own = [(key, version) for key, version in self.selection.tries if key is finding.key]
+        others = self.selection.versions - len(own)
+        alone = best_finding(reader.token_ids, own, detector, others, lambda _: rows)
         if alone is None:
             return False
         _, again = best_reading([alone] * len(asked.rows.readers), self.request.fpr)
@@ -347,24 +348,6 @@ def name_of(request: DetectionRequest, index: int) -> str:
     """What document number `index` is called in the answer."""
     name = request.inputs[index].id
     return str(index) if name is None else name
-
-
-def check_cost_of(
-    request: DetectionRequest,
-    readers: Sequence[DocumentReader],
-    keys: Sequence[HeldKey],
-    backend: DetectionBackend,
-) -> None:
-    """Holds a request to the limit of work, once its documents are read; before, it was estimated.
-
-    Raises:
-        TooMuchWork: it is more.
-    """
-    limit = backend.max_request_blocks
-    if limit:
-        lengths = {key.key_id: [reader.token_ids(key).size for reader in readers] for key in keys}
-        documents = [reader.document for reader in readers]
-        check_cost(request_cost(request, documents, keys, lambda key: lengths[key.key_id]), limit)
 
 
 def _reading(reader: DocumentReader, readings: Readings, key: UnlockedKey) -> Reading | None:

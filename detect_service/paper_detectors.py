@@ -1,17 +1,17 @@
 """The paper's statistics, each as a mode of its own: direct, aligned and localized detection."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.detectors import Detector, Tokens, Tried
+from ttmark.detect_service.pipeline import Detector, Tokens, Tried
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Phase
-from ttmark.shared.watermark import DirectEvidence, LocalizedEvidence, corrected, scored_positions
+from ttmark.shared.watermark import DirectEvidence, LocalizedEvidence, Watermark, corrected, scored_positions
 from ttmark.shared.watermark.detectors.aligned import aligned_evidence, aligned_null, check_beta
 from ttmark.shared.watermark.detectors.alignment import aligned_score_of_each
 from ttmark.shared.watermark.detectors.localized import Method, localized_evidence, segment_null
@@ -33,42 +33,79 @@ def direct(phase: Phase, log10_limit: float = -2.0) -> Detector:
     """
 
     def look(
-        key: UnlockedKey, version: UnlockedVersion, tokens: Tokens, redrawn: Redrawn | None = None
-    ) -> Tried:
-        watermark, pool = key.profile.watermark(), version.prf_keys
-        phases = range(watermark.block_size if phase == "any" else 1)
-        tries = len(pool) * len(phases)
-        smallest: dict[int, tuple[float, int]] = {}
-        first, placed = 0.0, []
-        for offset in phases:
-            starts = scored_positions(tokens, watermark.block_size, watermark.context_width, offset)
-            rows = context_and_block(watermark, tokens, starts)
-            drawn = RowKeys.of([(redrawn, starts - watermark.context_width)])
-            placed.append((starts, rows, drawn))
-            totals = np.zeros(len(pool))
-            for keys, scores in scores_under_each(watermark, pool, *rows, row_keys=drawn):
-                pause()
-                totals[keys] = scores.sum(axis=1)
-            p_value = partial(watermark.log10_p_value, blocks=starts.size)
-            if offset == 0:
-                first = p_value(float(totals[0]))
-            for own, number in _falling(totals, p_value, tries, log10_limit):
-                smallest[number] = min((own, offset), smallest.get(number, (math.inf, 0)))
-        best = min(smallest, key=lambda number: (smallest[number], number))
-        log10_p, offset = smallest[best]
-        starts, rows, drawn = placed[offset]
-        (scores,) = (one[0] for _, one in scores_under_each(watermark, [pool[best]], *rows, row_keys=drawn))
-        evidence = DirectEvidence.of_scores(watermark, tokens, starts, scores, phase=offset, phases=1)
-        return Tried(
-            replace(evidence, log10_p=log10_p, hypotheses=tries),
-            first_log10_p=first,
-            blocks=max(starts.size for starts, _, _ in placed),
-            correction=tries,
-            pool_key=best,
-            fired=tuple(sorted((own, number) for number, (own, _) in smallest.items() if own <= log10_limit)),
-        )
+        key: UnlockedKey,
+        versions: Sequence[UnlockedVersion],
+        tokens: Tokens,
+        redrawn: Redrawn | None = None,
+    ) -> list[Tried]:
+        watermark = key.profile.watermark()
+        phases = [
+            _Phase.of(watermark, tokens, redrawn, offset)
+            for offset in range(watermark.block_size if phase == "any" else 1)
+        ]
+        return [_direct(watermark, version.prf_keys, tokens, phases, log10_limit) for version in versions]
 
     return look
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Phase:
+    """The blocks of a text whose boundaries begin at one offset.
+
+    Attributes:
+        starts: first token of each [N].
+        contexts, blocks: [N, H] and [N, r].
+        drawn: keys of those that are redrawn.
+    """
+
+    offset: int
+    starts: NDArray[np.int64]
+    contexts: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    drawn: RowKeys | None
+
+    @classmethod
+    def of(cls, watermark: Watermark, tokens: Tokens, redrawn: Redrawn | None, offset: int) -> "_Phase":
+        starts = scored_positions(tokens, watermark.block_size, watermark.context_width, offset)
+        drawn = RowKeys.of([(redrawn, starts - watermark.context_width)])
+        return cls(offset, starts, *context_and_block(watermark, tokens, starts), drawn)
+
+    def scores(
+        self, watermark: Watermark, pool: Sequence[bytes]
+    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Some keys at a time, and the blocks' scores under them [keys, N]."""
+        return scores_under_each(watermark, pool, self.contexts, self.blocks, row_keys=self.drawn)
+
+
+def _direct(
+    watermark: Watermark, pool: Sequence[bytes], tokens: Tokens, phases: Sequence[_Phase], log10_limit: float
+) -> Tried:
+    """What the keys of one version say at the phases."""
+    tries, first = len(pool) * len(phases), 0.0
+    smallest: dict[int, tuple[float, int]] = {}  # of a key: p-value and phase
+    for phase in phases:
+        totals = np.zeros(len(pool))
+        for keys, scores in phase.scores(watermark, pool):
+            pause()
+            totals[keys] = scores.sum(axis=1)
+        p_value = partial(watermark.log10_p_value, blocks=phase.starts.size)
+        if phase.offset == 0:
+            first = p_value(float(totals[0]))
+        for own, number in _falling(totals, p_value, tries, log10_limit):
+            smallest[number] = min((own, phase.offset), smallest.get(number, (math.inf, 0)))
+    best = min(smallest, key=lambda number: (smallest[number], number))
+    log10_p, offset = smallest[best]
+    phase = phases[offset]
+    (scores,) = (one[0] for _, one in phase.scores(watermark, [pool[best]]))
+    evidence = DirectEvidence.of_scores(watermark, tokens, phase.starts, scores, phase=offset, phases=1)
+    return Tried(
+        replace(evidence, log10_p=log10_p, hypotheses=tries),
+        first_log10_p=first,
+        blocks=max(one.starts.size for one in phases),
+        correction=tries,
+        pool_key=best,
+        fired=tuple(sorted((own, number) for number, (own, _) in smallest.items() if own <= log10_limit)),
+    )
 
 
 def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
@@ -83,28 +120,45 @@ def aligned(beta: float, log10_limit: float = -2.0) -> Detector:
     check_beta(beta)
 
     def look(
-        key: UnlockedKey, version: UnlockedVersion, tokens: Tokens, redrawn: Redrawn | None = None
-    ) -> Tried:
-        watermark, pool = key.profile.watermark(), version.prf_keys
+        key: UnlockedKey,
+        versions: Sequence[UnlockedVersion],
+        tokens: Tokens,
+        redrawn: Redrawn | None = None,
+    ) -> list[Tried]:
+        watermark = key.profile.watermark()
         rows = PositionRows.of(watermark, tokens, redrawn)
-        totals = np.zeros(len(pool))
-        if rows.positions:
-            for keys, scores in rows.scores_under_each(watermark, pool, _ROWS):
-                totals[keys] = aligned_score_of_each(scores, watermark.block_size, beta)
-        null = aligned_null(watermark, pool[0], tokens, rows.positions, beta)
-        found = _falling(totals, null, len(pool), log10_limit)
-        log10_p, best = found[0]
-        evidence = aligned_evidence(watermark, tokens, rows.positions, float(totals[best]), log10_p)
-        return Tried(
-            replace(evidence, hypotheses=len(pool)),
-            first_log10_p=null(float(totals[0])),
-            blocks=-(-rows.positions // watermark.block_size),
-            correction=len(pool),
-            pool_key=best,
-            fired=tuple(one for one in found if one[0] <= log10_limit),
-        )
+        return [
+            _aligned(watermark, version.prf_keys, tokens, rows, beta, log10_limit) for version in versions
+        ]
 
     return look
+
+
+def _aligned(
+    watermark: Watermark,
+    pool: Sequence[bytes],
+    tokens: Tokens,
+    rows: PositionRows,
+    beta: float,
+    log10_limit: float,
+) -> Tried:
+    """What the keys of one version say of a text's positions."""
+    totals = np.zeros(len(pool))
+    if rows.positions:
+        for keys, scores in rows.scores_under_each(watermark, pool, _ROWS):
+            totals[keys] = aligned_score_of_each(scores, watermark.block_size, beta)
+    null = aligned_null(watermark, pool[0], tokens, rows.positions, beta)
+    found = _falling(totals, null, len(pool), log10_limit)
+    log10_p, best = found[0]
+    evidence = aligned_evidence(watermark, tokens, rows.positions, float(totals[best]), log10_p)
+    return Tried(
+        replace(evidence, hypotheses=len(pool)),
+        first_log10_p=null(float(totals[0])),
+        blocks=-(-rows.positions // watermark.block_size),
+        correction=len(pool),
+        pool_key=best,
+        fired=tuple(one for one in found if one[0] <= log10_limit),
+    )
 
 
 def localized(method: Method, log10_e_limit: float = -2.0) -> Detector:
@@ -115,44 +169,62 @@ def localized(method: Method, log10_e_limit: float = -2.0) -> Detector:
     """
 
     def look(
-        key: UnlockedKey, version: UnlockedVersion, tokens: Tokens, redrawn: Redrawn | None = None
-    ) -> Tried:
-        watermark, pool = key.profile.watermark(), version.prf_keys
-        step, width = math.log10(len(pool)), watermark.context_width
+        key: UnlockedKey,
+        versions: Sequence[UnlockedVersion],
+        tokens: Tokens,
+        redrawn: Redrawn | None = None,
+    ) -> list[Tried]:
+        watermark = key.profile.watermark()
         rows = PositionRows.of(watermark, tokens, redrawn)
-        null = segment_null(watermark, method, pool[0], tokens, rows.positions)
-        found: list[LocalizedEvidence] = []
-        for _, scores in rows.scores_under_each(watermark, pool, _ROWS):
-            for own in scores:
-                pause()
-                found.append(localized_evidence(watermark, tokens, own, method, log10_e_limit - step, null))
-        best = min(range(len(found)), key=lambda number: found[number].log10_p)
-        by_e_value = sorted(
-            # Passages may share the context that the end of one reaches into, as under one key they may.
-            (
-                replace(one, end=one.end - width, log10_e=one.log10_e + step, pool_key=number)
-                for number, of_key in enumerate(found)
-                for one in of_key.segments
-            ),
-            key=lambda one: one.log10_e,
-        )
-        return Tried(
-            replace(
-                found[best],
-                log10_p=corrected(found[best].log10_p, len(pool)),
-                hypotheses=len(pool),
-                segments=tuple(replace(one, end=one.end + width) for one in disjoint(by_e_value)),
-            ),
-            first_log10_p=found[0].log10_p,
-            blocks=-(-rows.positions // watermark.block_size),
-            correction=len(pool),
-            pool_key=best,
-            fired=tuple(
-                sorted((one.segments[0].log10_e + step, key) for key, one in enumerate(found) if one.segments)
-            ),
-        )
+        return [
+            _localized(watermark, version.prf_keys, tokens, rows, method, log10_e_limit)
+            for version in versions
+        ]
 
     return look
+
+
+def _localized(
+    watermark: Watermark,
+    pool: Sequence[bytes],
+    tokens: Tokens,
+    rows: PositionRows,
+    method: Method,
+    log10_e_limit: float,
+) -> Tried:
+    """The passages of a text under the keys of one version."""
+    step, width = math.log10(len(pool)), watermark.context_width
+    null = segment_null(watermark, method, pool[0], tokens, rows.positions)
+    found: list[LocalizedEvidence] = []
+    for _, scores in rows.scores_under_each(watermark, pool, _ROWS):
+        for own in scores:
+            pause()
+            found.append(localized_evidence(watermark, tokens, own, method, log10_e_limit - step, null))
+    best = min(range(len(found)), key=lambda number: found[number].log10_p)
+    by_e_value = sorted(
+        # Passages may share the context that the end of one reaches into, as under one key they may.
+        (
+            replace(one, end=one.end - width, log10_e=one.log10_e + step, pool_key=number)
+            for number, of_key in enumerate(found)
+            for one in of_key.segments
+        ),
+        key=lambda one: one.log10_e,
+    )
+    return Tried(
+        replace(
+            found[best],
+            log10_p=corrected(found[best].log10_p, len(pool)),
+            hypotheses=len(pool),
+            segments=tuple(replace(one, end=one.end + width) for one in disjoint(by_e_value)),
+        ),
+        first_log10_p=found[0].log10_p,
+        blocks=-(-rows.positions // watermark.block_size),
+        correction=len(pool),
+        pool_key=best,
+        fired=tuple(
+            sorted((one.segments[0].log10_e + step, key) for key, one in enumerate(found) if one.segments)
+        ),
+    )
 
 
 def _falling(

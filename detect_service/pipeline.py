@@ -5,15 +5,63 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ttmark.detect_service.detectors import Detector, Evidence, LikelihoodFigures, Tokens, Tried
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from ttmark.shared.watermark import LocalizedEvidence, Watermark, corrected
+from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.segments import disjoint
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.redrawn import Redrawn
 
-Attempt = tuple[Tried, UnlockedKey, UnlockedVersion]
+Tokens = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LikelihoodFigures:
+    """What the likelihood ratio says of a document under one version.
+
+    Attributes:
+        log10_p: corrected for the keys of the pool.
+        of_keys: log10 E under each of them [keys].
+        scored_blocks: positions with a (context, block) of their own.
+        hypotheses: keys of the pool.
+    """
+
+    log10_p: float
+    of_keys: NDArray[np.float64]
+    scored_blocks: int
+    hypotheses: int
+
+
+Evidence = DirectEvidence | AlignedEvidence | LocalizedEvidence | LikelihoodFigures
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What one key version says about one document.
+
+    Attributes:
+        evidence: of the best of the hypotheses; its p-value and E-values are corrected for their number.
+        first_log10_p: p-value under the first hypothesis alone: chosen without looking, so uniform over texts
+            without the watermark.
+        blocks: the most blocks that count at once under any of the hypotheses.
+        correction: the number by which a p-value is multiplied for hypotheses of the version.
+        pool_key: number of the key that the evidence was found with.
+        fired: the pool's keys that are within the detector's limit: log10 p-values, of localized detection
+            E-values, corrected for the number of hypotheses, and the keys' numbers; smallest first.
+    """
+
+    evidence: Evidence
+    first_log10_p: float
+    blocks: int
+    correction: float
+    pool_key: int
+    fired: tuple[tuple[float, int], ...]
+
+
+Detector = Callable[[UnlockedKey, Sequence[UnlockedVersion], Tokens, Redrawn | None], list[Tried]]
+"""A key, versions of it and of others with its profile, the document as the profile reads it, rows that are
+spent -> what was found under each version. All have as many PRF keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +153,28 @@ class Finding:
 
 def best_finding(
     token_ids: Callable[[UnlockedKey], Tokens],
-    keys: Sequence[UnlockedKey],
+    versions: Sequence[tuple[UnlockedKey, UnlockedVersion]],
     detector: Detector,
     others: int = 0,
     redrawn: Callable[[UnlockedKey], Redrawn | None] | None = None,
 ) -> Finding | None:
-    """Tries every detectable version of every key on a document, read in one way.
+    """Tries versions of keys on a document, read in one way.
 
     Args:
         token_ids: the document's tokens as the key's profile reads them.
-        keys: keys to try.
+        versions: to try, each with its key.
         detector: a detector with its options bound.
         others: versions of foreign keys that are tried on the document as well.
         redrawn: the document's rows that are spent, as the key's profile reads them.
 
     Returns:
-        The finding with the smallest p-value; None when no key has a detectable version.
+        The finding with the smallest p-value; None where there is none to try.
     """
-    tried: list[Attempt] = []
-    for key in keys:
-        drawn = redrawn(key) if redrawn is not None else None
-        tried += [(detector(key, version, token_ids(key), drawn), key, version) for version in key.detectable]
+    tried = _tried(token_ids, versions, detector, redrawn)
     if not tried:
         return None
-    versions = len(tried) + others
-    step = math.log10(versions)
+    tries = len(tried) + others
+    step = math.log10(tries)
     best, key, version = min(tried, key=lambda attempt: attempt[0].evidence.log10_p)
     evidence, segments, log10_e = best.evidence, None, None
     if isinstance(evidence, LocalizedEvidence):
@@ -160,16 +205,35 @@ def best_finding(
             )
         ),
         evidence=evidence,
-        log10_p=corrected(evidence.log10_p, versions),
+        log10_p=corrected(evidence.log10_p, tries),
         log10_e=log10_e,
         hypotheses=sum(attempt.evidence.hypotheses for attempt, _, _ in tried),
         segments=segments,
         reach=tuple(
-            Reach(key.profile.watermark(), attempt.blocks, versions * attempt.correction)
+            Reach(key.profile.watermark(), attempt.blocks, tries * attempt.correction)
             for attempt, key in by_profile.values()
         ),
         null_log10_p=tried[0][0].first_log10_p,
     )
+
+
+def _tried(
+    token_ids: Callable[[UnlockedKey], Tokens],
+    versions: Sequence[tuple[UnlockedKey, UnlockedVersion]],
+    detector: Detector,
+    redrawn: Callable[[UnlockedKey], Redrawn | None] | None,
+) -> list[tuple[Tried, UnlockedKey, UnlockedVersion]]:
+    """What the detector says under each version; those of one profile are looked for at once."""
+    alike: dict[tuple[str, int], list[int]] = {}
+    for number, (key, version) in enumerate(versions):
+        alike.setdefault((key.profile.profile_id, len(version.prf_keys)), []).append(number)
+    found: dict[int, Tried] = {}
+    for numbers in alike.values():
+        key = versions[numbers[0]][0]
+        drawn = redrawn(key) if redrawn is not None else None
+        own = [versions[number][1] for number in numbers]
+        found.update(zip(numbers, detector(key, own, token_ids(key), drawn), strict=True))
+    return [(found[number], key, version) for number, (key, version) in enumerate(versions)]
 
 
 def best_reading(findings: Sequence[Finding], fpr: float) -> tuple[int, Finding]:

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.schemas.detection import Document, NormalizationReport

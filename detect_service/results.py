@@ -7,11 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ttmark.detect_service.block_scores import block_scores
 from ttmark.detect_service.decision import Decision
-from ttmark.detect_service.detectors import LikelihoodFigures
-from ttmark.detect_service.passages import marked_passages
-from ttmark.detect_service.pipeline import Finding, FoundSegment
+from ttmark.detect_service.passages import block_scores, marked_passages
+from ttmark.detect_service.pipeline import Finding, FoundSegment, LikelihoodFigures
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detected import BlockEvidence, DetectedKey, Segment

@@ -3,7 +3,8 @@
 import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,11 @@ from ttmark.detect_service.asked_document import AskedDocument, Counted, scope_o
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.failures import is_fault
-from ttmark.detect_service.key_selection import select_keys
 from ttmark.detect_service.memory import Memory
-from ttmark.detect_service.questions import check_vocabulary
+from ttmark.detect_service.questions import KeySelection, tokenizers_of
 from ttmark.detect_service.rows import DocumentRows
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.keys.unlocked import HeldKey, own_keys
+from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.row_space import Reason, Refusal
 from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing
@@ -26,7 +26,6 @@ from ttmark.shared.schemas.detection import (
     CombinedRequest,
     DetectionRequest,
     DirectRequest,
-    Document,
     DocumentError,
 )
 from ttmark.shared.tokenization import TextTokenizer
@@ -36,26 +35,12 @@ from ttmark.shared.watermark.pauses import pause
 _INLINE_ITEMS = 8192
 # Token ids of which so few are no text to judge by.
 _SHORT = 32
-_UNCOUNTED = bytes(16)
+_NO_SEED = bytes(16)
 _NOT_DECODED = "\ufffd"
 _NO_ROWS = DocumentRows((), (), 0)
 
 Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Does long work off the event loop."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    rows: DocumentRows
-    exact: bytes = b""
-    reads_back: bool | None = None
-    is_carrier: bool = False
-    failure: BaseException | None = None
-    too_long: DocumentError | None = None
-
-    @property
-    def counts(self) -> bool:
-        return self.failure is None and self.too_long is None and not self.is_carrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +56,37 @@ class Spending:
     refused: Callable[[Principal, Sequence[Reason]], None]
 
     async def ask(
-        self, request: DetectionRequest, mode: str, caller: Principal, run: Run, asker: str = ""
+        self,
+        request: DetectionRequest,
+        mode: str,
+        caller: Principal,
+        selection: KeySelection,
+        run: Run,
+        asker: str = "",
     ) -> Counted:
         """The documents of a permitted request, without manifests; `run` reads long ones off the event loop.
 
         Args:
+            selection: as `check_askable` gives it.
             asker: who asks, where each asker has a limit of its own.
 
         Raises:
-            KeyNotFound, Unprocessable: as `select_keys`; or a token id is outside the vocabulary.
             TooLarge: a document is too long.
         """
-        keys = check_askable(request, caller, self.backend)
-        tokenizers = _tokenizers(keys, self.backend)
+        keys = selection.keys
+        tokenizers = tokenizers_of(keys, self.backend)
         options = {
             "mode": mode,
-            "versions": [[key.key_id, *(version.version for version in key.detectable)] for key in keys],
+            "versions": [[key.key_id, *selection.numbers[key.key_id]] for key in keys],
             **request.model_dump(mode="json", exclude={"inputs", "keys", "case", "fpr"}),
         }
         named = orjson.dumps(options, option=orjson.OPT_SORT_KEYS)
 
-        def read() -> list[_Read]:
+        told: list[Memory] = []
+
+        def read() -> list[AskedDocument]:
             return [
-                self._read(index, one, request, keys, tokenizers) for index, one in enumerate(request.inputs)
+                self._read(index, request, keys, tokenizers, told) for index in range(len(request.inputs))
             ]
 
         size = sum(len(document.text or document.token_ids or ()) for document in request.inputs)
@@ -104,29 +97,15 @@ class Spending:
             named += hashlib.blake2b(orjson.dumps([one.exact.hex() for one in documents])).digest()
         rows = [AskedRows(b"%b %r %b" % (named, request.fpr, one.exact), one.rows.names) for one in counted]
         standings = iter(await self.ledger.ask(caller, rows, rate=request.fpr, asker=asker))
-        asked: list[AskedDocument] = []
-        told: list[Memory] = []
-        for document, one in zip(request.inputs, documents, strict=True):
-            if one.counts:
-                standing = next(standings)
-            else:
-                refusal = Refusal("carrier") if one.is_carrier else None
-                standing = Standing(_UNCOUNTED, np.zeros(one.rows.names.size, dtype=np.uint8), refusal)
-            asked.append(
-                AskedDocument(
-                    one.rows,
-                    standing,
-                    scope_of(named + (b"ids" if document.text is None else b"text")),
-                    request.fpr,
-                    self.ledger.rule,
-                    not isinstance(request, DirectRequest) or request.phase_of(document) == "any",
-                    one.reads_back,
-                    one.failure,
-                    one.too_long,
-                    told,
-                )
+        asked = [
+            replace(
+                one,
+                scope=scope_of(named + (b"ids" if document.text is None else b"text")),
+                standing=next(standings) if one.counts else one.standing,
             )
-        return Counted(asked, own_keys(keys), told)
+            for document, one in zip(request.inputs, documents, strict=True)
+        ]
+        return Counted(asked, selection.own, told)
 
     async def close(self, caller: Principal, counted: Counted) -> None:
         """Keeps what was said of passages whose rows are about to be spent; every answer is made by now."""
@@ -137,33 +116,47 @@ class Spending:
     def _read(
         self,
         index: int,
-        document: Document,
         request: DetectionRequest,
         keys: Sequence[HeldKey],
         tokenizers: Sequence[TextTokenizer | None],
-    ) -> _Read:
+        told: Sequence[Memory],
+    ) -> AskedDocument:
+        """Document number `index` before the ledger is asked about it."""
         pause()
+        document = request.inputs[index]
+        made = partial(
+            AskedDocument,
+            rate=request.fpr,
+            rule=self.ledger.rule,
+            is_searched=not isinstance(request, DirectRequest) or request.phase_of(document) == "any",
+            told=told,
+        )
         try:
             readers = read_document(request, index, keys, self.backend)
             if isinstance(readers, DocumentError):
-                return _Read(_NO_ROWS, too_long=readers)
+                return made(_NO_ROWS, _uncounted(_NO_ROWS), too_long=readers)
             rows = DocumentRows(readers, keys, self.ledger.row_seed)
             if document.text is not None:
-                return _Read(rows, b"text " + document.text.encode())
+                return made(rows, _uncounted(rows), exact=b"text " + document.text.encode())
             ids = document.token_ids or []
-            exact = b"ids " + np.array(ids, dtype=np.int64).tobytes()
             known = [one for one in tokenizers if one is not None]
             spelled = [(one, one.decode(ids)) for one in known]
-            return _Read(
+            is_carrier = bool(known) and all(_is_carrier(one, ids, text) for one, text in spelled)
+            return made(
                 rows,
-                exact,
-                any(one.encode(text) == ids for one, text in spelled) if known else None,
-                bool(known) and all(_is_carrier(one, ids, text) for one, text in spelled),
+                _uncounted(rows, Refusal("carrier") if is_carrier else None),
+                exact=b"ids " + np.array(ids, dtype=np.int64).tobytes(),
+                reads_back=any(one.encode(text) == ids for one, text in spelled) if known else None,
             )
         except BaseException as error:
             if not is_fault(error):
                 raise
-            return _Read(_NO_ROWS, failure=error)
+            return made(_NO_ROWS, _uncounted(_NO_ROWS), failure=error)
+
+
+def _uncounted(rows: DocumentRows, refusal: Refusal | None = None) -> Standing:
+    """Of a document that the ledger was not asked about: nothing of it is spent."""
+    return Standing(_NO_SEED, np.zeros(rows.names.size, dtype=np.uint8), refusal)
 
 
 def spending_of(allowance: DocumentAllowance | None, backend: DetectionBackend) -> Spending | None:
@@ -171,24 +164,6 @@ def spending_of(allowance: DocumentAllowance | None, backend: DetectionBackend) 
     if allowance is None or allowance.ledger is None:
         return None
     return Spending(allowance.ledger, backend, allowance.refused)
-
-
-def check_askable(
-    request: DetectionRequest, caller: Principal, backend: DetectionBackend
-) -> Sequence[HeldKey]:
-    """The keys that a permitted request is tried with.
-
-    Raises:
-        KeyNotFound, Unprocessable: as `select_keys`; or a token id is outside the vocabulary.
-    """
-    keys = select_keys(request, caller.tenant, backend.keys, backend.tokenizers).keys
-    check_vocabulary(request.inputs, _tokenizers(keys, backend))
-    return keys
-
-
-def _tokenizers(keys: Sequence[HeldKey], backend: DetectionBackend) -> list[TextTokenizer | None]:
-    fingerprints = dict.fromkeys(key.profile.tokenizer_fingerprint for key in keys)
-    return [backend.tokenizers.get(fingerprint) for fingerprint in fingerprints]
 
 
 def _is_carrier(tokenizer: TextTokenizer, ids: Sequence[int], text: str) -> bool:

@@ -4,12 +4,11 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.options import DetectionOptions, Mode
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile

@@ -11,12 +11,11 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.console import SignIn
 from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.public import open_public_tier
 from ttmark.services.runtime import StartupError

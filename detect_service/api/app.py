@@ -7,10 +7,9 @@ from fastapi import FastAPI
 
 from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_routers, public_key_router
-from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
-from ttmark.detect_service.api.extract import extraction_router
-from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
+from ttmark.detect_service.api.extract import ExtractionMetrics, extraction_router
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
+from ttmark.detect_service.api.journal import MODES, DetectionMetrics
 from ttmark.detect_service.api.keys import keys_router
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers
@@ -21,15 +20,13 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
-from ttmark.detect_service.jobs.calls import JobCalls
+from ttmark.detect_service.jobs.background import JobCalls, JobExpiry, JobWorker
 from ttmark.detect_service.jobs.desk import JobDesk
-from ttmark.detect_service.jobs.expiry import JobExpiry
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.part_work import PartWork
-from ttmark.detect_service.jobs.worker import JobWorker
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier

@@ -1,11 +1,15 @@
-"""`POST /v1/extract`: the text of a file, for the console and for clients without a reader of their own."""
+"""`POST /v1/extract`: the text of a file, and metrics of what is read."""
 
-from typing import Annotated
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, get_args
 
 from fastapi import APIRouter, Depends, Request, Response
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.requests import ClientDisconnect
 
 from ttmark.detect_service.api.body_route import body_route
-from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.extraction import (
     Extraction,
@@ -14,12 +18,69 @@ from ttmark.detect_service.extraction import (
     LimitExceeded,
     UnreadableFile,
 )
+from ttmark.detect_service.extraction.extraction import Reason
+from ttmark.detect_service.extraction.formats import FORMATS, format_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.disconnect import unless_disconnected
 from ttmark.shared.http.json_body import RunLong
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionRequest, ExtractionResponse
+
+OUTCOMES = ("read", "refused", "abandoned", "failed")
+REFUSALS = (*get_args(Reason), "busy")
+_UNKNOWN = "other"
+_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+class ExtractionMetrics:
+    """Time by format and outcome, and refused files by reason."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._seconds = Histogram(
+            "ttmark_extract_seconds",
+            "Time to the text of a file or to its refusal, waiting included.",
+            ["format", "outcome"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self._refusals = Counter(
+            "ttmark_extract_refusals", "Files that were not read.", ["reason"], registry=registry
+        )
+        for reason in REFUSALS:
+            self._refusals.labels(reason)
+        for name in FORMATS:
+            self._seconds.labels(name, "read")
+
+    @contextmanager
+    def file(self, filename: str) -> Iterator[None]:
+        """Times one file and records how it ended, by the exception that leaves the block."""
+        started = time.perf_counter()
+        outcome = "failed"
+        try:
+            yield
+            outcome = "read"
+        except UnreadableFile as error:
+            outcome = "refused"
+            self._refusals.labels(error.reason).inc()
+            raise
+        except ExtractionBusy:
+            outcome = "refused"
+            self._refusals.labels("busy").inc()
+            raise
+        except ClientDisconnect:
+            outcome = "abandoned"
+            raise
+        finally:
+            self._seconds.labels(_format(filename), outcome).observe(time.perf_counter() - started)
+
+
+def _format(filename: str) -> str:
+    try:
+        return format_of(filename)
+    except UnreadableFile:
+        return _UNKNOWN
+
 
 Caller = Annotated[Principal, Depends(require(Scope.DETECT))]
 

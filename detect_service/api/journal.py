@@ -1,17 +1,71 @@
-"""What is recorded of one detection request: metrics of its documents, and who used which keys for it."""
+"""What is recorded of detection requests: metrics of documents, and who used which keys for them."""
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from typing import get_args
 
-from ttmark.detect_service.api.detection_metrics import DetectionMetrics
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
 from ttmark.detect_service.options import route_of
 from ttmark.detect_service.pipeline import Finding
+from ttmark.detect_service.questions import KeySelection
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import InternalError
-from ttmark.shared.keys.unlocked import HeldKey
-from ttmark.shared.schemas.detection import DetectionResult
+from ttmark.shared.schemas.detection import DetectionResult, Verdict
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
+
+MODES = ("combined", "direct", "aligned", "localized")
+_LENGTH_BUCKETS = (16, 64, 128, 256, 512, 1024, 2048, 4096, 16384, 65536)
+# Equal steps: over texts without a watermark the p-value is uniform, so this histogram must stay flat.
+_P_VALUE_BUCKETS = tuple(step / 20 for step in range(1, 21))
+
+
+class DetectionMetrics:
+    """Documents by mode and verdict, their lengths, hypotheses tried, p-values of what was not detected."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._documents = Counter(
+            "ttmark_detect_documents", "Documents examined.", ["mode", "verdict"], registry=registry
+        )
+        self._tokens = Histogram(
+            "ttmark_detect_document_tokens",
+            "Length of examined documents in tokens.",
+            ["mode"],
+            buckets=_LENGTH_BUCKETS,
+            registry=registry,
+        )
+        self._hypotheses = Counter(
+            "ttmark_detect_hypotheses",
+            "Keys, versions and phases tried, over all documents.",
+            ["mode"],
+            registry=registry,
+        )
+        self._p_values = Histogram(
+            "ttmark_detect_not_detected_p_value",
+            "P-values under the first key tried where nothing was found; flat while the null model holds.",
+            ["mode"],
+            buckets=_P_VALUE_BUCKETS,
+            registry=registry,
+        )
+
+        for mode in MODES:
+            for verdict in get_args(Verdict):
+                self._documents.labels(mode, verdict)
+
+    def document(
+        self, mode: str, verdict: str, tokens: int, hypotheses: int, null_log10_p: float | None
+    ) -> None:
+        """Records one document.
+
+        Args:
+            mode: the detector's name.
+            null_log10_p: p-value under one hypothesis that was chosen without looking at the evidence.
+        """
+        self._documents.labels(mode, verdict).inc()
+        self._tokens.labels(mode).observe(tokens)
+        self._hypotheses.labels(mode).inc(hypotheses)
+        if verdict == "not_detected" and null_log10_p is not None:
+            self._p_values.labels(mode).observe(10**null_log10_p)
+
 
 _HALF = math.log10(0.5)
 
@@ -29,15 +83,16 @@ class Journal:
         self._metrics = metrics
         self._keys: tuple[str, ...] = ()
         self._tokens = 0
-        self._verdicts: Counter[str] = Counter()
+        self._verdicts: dict[str, int] = {}
 
-    def keys(self, keys: Sequence[HeldKey]) -> None:
-        """All versions of these are tried."""
-        self._keys = tuple(f"{key.key_id}/{version.version}" for key in keys for version in key.detectable)
+    def keys(self, selection: KeySelection) -> None:
+        """These are tried."""
+        numbers = selection.numbers
+        self._keys = tuple(f"{key.key_id}/{one}" for key in selection.keys for one in numbers[key.key_id])
 
     def document(self, result: DetectionResult, finding: Finding | None) -> None:
         """One document was examined, or refused."""
-        self._verdicts[result.verdict] += 1
+        self._verdicts[result.verdict] = self._verdicts.get(result.verdict, 0) + 1
         if result.error is not None and result.error.code != InternalError.code:
             return  # the caller's to mend: operators hear of documents that fail
         null_log10_p = finding.null_log10_p if finding else None
@@ -59,6 +114,6 @@ class Journal:
                 route=self._route,
                 tokens=self._tokens,
                 keys=self._keys,
-                verdicts=dict(self._verdicts),
+                verdicts=self._verdicts,
             )
         )

@@ -10,18 +10,17 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from ttmark.detect_service.api.body_route import body_route, body_size
 from ttmark.detect_service.api.cases import PUBLIC_KEY_PATH
-from ttmark.detect_service.api.detection_metrics import DetectionMetrics
-from ttmark.detect_service.api.journal import Journal
+from ttmark.detect_service.api.journal import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import Detection, answered
 from ttmark.detect_service.even_timing import leave_evenly, step_seconds
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
-from ttmark.detect_service.manifests.metadata import with_manifests_of
+from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
-from ttmark.detect_service.spending import Spending, check_askable
+from ttmark.detect_service.questions import check_askable
+from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message, with_manifests
 from ttmark.shared.http.auth import GUEST, require
@@ -106,7 +105,7 @@ def public_routers(
             return response.results[0]
 
         try:
-            check_askable(question, seeing, backend)
+            selection = check_askable(question, seeing, backend)
         except (KeyNotFound, Unprocessable):
             raise NoUsableKey("There is no key to ask at the moment.") from None
         counted, guest = None, request.scope["state"].get(GUEST)
@@ -117,10 +116,18 @@ def public_routers(
             if spending is not None:
                 run = partial(desk.run_long, request, body_size(request))
                 asker = f"{caller.token_id} {guest or ''}"
-                counted = await spending.ask(question, "public", seeing, run, asker)
-            blocks = await desk.admit("combined", question, caller)
+                counted = await spending.ask(question, "public", seeing, selection, run, asker)
+            blocks = await desk.admit("combined", question, caller, selection)
             detection = Detection(
-                question, seeing, backend, identifier, journal, finish, counted, reader=reader.state
+                question,
+                seeing,
+                backend,
+                identifier,
+                journal,
+                finish,
+                counted,
+                reader.state,
+                selection=selection,
             )
             result = await answered(
                 detection, partial(desk.done, blocks, caller, request), reader, render, seconds

@@ -8,8 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from ttmark.detect_service.api.body_route import body_route, body_size
-from ttmark.detect_service.api.detection_metrics import DetectionMetrics
-from ttmark.detect_service.api.journal import Journal
+from ttmark.detect_service.api.journal import DetectionMetrics, Journal
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
@@ -17,12 +16,11 @@ from ttmark.detect_service.cases.cases import Cases
 from ttmark.detect_service.detection import Detection, answered
 from ttmark.detect_service.document_limits import sizes_to_read
 from ttmark.detect_service.even_timing import leave_evenly, step_seconds
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
-from ttmark.detect_service.manifests.metadata import with_manifests_of
+from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.questions import permitted
+from ttmark.detect_service.questions import check_askable, permitted
 from ttmark.detect_service.results import response_json
-from ttmark.detect_service.spending import check_askable, spending_of
+from ttmark.detect_service.spending import spending_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.auth import require
@@ -67,13 +65,13 @@ def detection_router(
         body = await desk.sized(permitted(body, caller), caller, request)
         parts = await examiner.part(body, backend.label)
         body = await desk.within_limits(parts.visible, caller, request)
-        check_askable(body, caller, backend)
+        selection = check_askable(body, caller, backend)
         counted = None
         if allowance is not None:
             await allowance.take(caller, len(body.inputs))
         if spending is not None and not caller.sees_evidence:
             run = partial(desk.run_long, request, body_size(request))
-            counted = await spending.ask(body, mode, caller, run)
+            counted = await spending.ask(body, mode, caller, selection, run)
         manifests = await examiner.examine(parts.texts, caller.tenant)
 
         journal, identifier = Journal(mode, metrics), request_id(request.scope)
@@ -90,10 +88,10 @@ def detection_router(
             # Serialised here: the framework would validate the model a second time.
             return Response(response_json(response), media_type="application/json")
 
-        blocks, tokens = await desk.admit(mode, body, caller), desk.tokens_of(body)
+        blocks, tokens = await desk.admit(mode, body, caller, selection), desk.tokens_of(body)
         reader_state = reader.state if isinstance(body, CombinedRequest) else "none"
         detection = Detection(
-            body, caller, backend, identifier, journal, finish, counted, reader=reader_state, words=words
+            body, caller, backend, identifier, journal, finish, counted, reader_state, words, selection
         )
         seconds = (
             None

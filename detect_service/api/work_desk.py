@@ -11,14 +11,12 @@ from ttmark.detect_service.api.body_route import body_size
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import check_cost, estimated_tokens, reading_cost, request_cost
 from ttmark.detect_service.document_limits import RefusedDocument, check_text, shorten, size_of, sized
-from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull
-from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.fair_queue import FairQueue, QueueFull, WorkLimits
 from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
-from ttmark.detect_service.key_selection import select_keys
+from ttmark.detect_service.questions import KeySelection, select_keys
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.json_body import LONG_BODY_BYTES
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, TooMuchWork
-from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.limits.rate_limit import Grant, WorkBudget
 from ttmark.shared.schemas.detection import DetectionRequest
 
@@ -115,14 +113,18 @@ class WorkDesk:
                 await self._budget.settle(grant, used=reading_cost(read))
         return body.model_copy(update={"inputs": inputs})
 
-    async def admit(self, mode: str, body: DetectionRequest, caller: Principal) -> int:
+    async def admit(
+        self, mode: str, body: DetectionRequest, caller: Principal, selection: KeySelection
+    ) -> int:
         """Takes what the examination of `body` costs from the tenant's budget: hashed blocks.
 
         Raises:
             TooMuchWork: it would be more than one request may ask for.
             TooManyRequests: the tenant's budget is used up.
         """
-        blocks = self._estimate(body, caller.tenant)
+        lengths = self.tokens_of(body)
+        fingerprints = {key.profile.tokenizer_fingerprint for key in selection.keys}
+        blocks = request_cost(body, body.inputs, selection, dict.fromkeys(fingerprints, lengths))
         try:
             check_cost(blocks, self._backend.max_request_blocks)
         except TooMuchWork:
@@ -197,18 +199,6 @@ class WorkDesk:
                 retry_after=taken,
             )
         return taken
-
-    def _estimate(self, body: DetectionRequest, tenant: str) -> int:
-        # Keys that are refused later are left out: the answer says what is wrong with them.
-        wanted = None if body.keys is None else frozenset(body.keys)
-        mine = self._backend.keys.for_tenant(tenant)
-        keys = [key for key in mine if wanted is None or key.key_id in wanted]
-        lengths = self.tokens_of(body)
-
-        def of_each(_: HeldKey) -> list[int]:
-            return lengths
-
-        return request_cost(body, body.inputs, keys, of_each)
 
 
 async def _has_left(request: Request) -> None:

@@ -1,9 +1,9 @@
 """Detection over files of any size: JSONL or Parquet in, one row out for each row in."""
 
-from ttmark.detect_service.bulk.bulk_error import BulkError
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.job import BulkJob
 from ttmark.detect_service.bulk.run import Progress, run_bulk
+from ttmark.detect_service.bulk.source import BulkError
 from ttmark.detect_service.bulk.workers import Workers
 
 __all__ = [

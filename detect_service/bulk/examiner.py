@@ -9,8 +9,7 @@ import orjson
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.bulk.rows import InputRow, error_row, result_row
 from ttmark.detect_service.detection import detect
-from ttmark.detect_service.manifests.examiner import Found
-from ttmark.detect_service.manifests.metadata import with_manifests_of
+from ttmark.detect_service.manifests.examiner import Found, with_manifests_of
 from ttmark.detect_service.manifests.parting import parted
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope

@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 import orjson
 
-from ttmark.detect_service.bulk.bulk_error import BulkError
 from ttmark.detect_service.bulk.csv_file import write_csv
+from ttmark.detect_service.bulk.source import BulkError
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.whole_file import AS_UMASK_SAYS, put_in_place, write_whole
 

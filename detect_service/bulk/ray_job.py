@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ttmark.detect_service.bulk.bulk_error import BulkError
 from ttmark.detect_service.bulk.parquet_file import output_schema
 from ttmark.detect_service.bulk.rows import InputRow
+from ttmark.detect_service.bulk.source import BulkError
 from ttmark.detect_service.bulk.workers import MakeExaminer
 
 if TYPE_CHECKING:

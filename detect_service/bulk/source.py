@@ -8,8 +8,12 @@ from typing import Any, Protocol
 
 import orjson
 
-from ttmark.detect_service.bulk.bulk_error import BulkError
 from ttmark.detect_service.bulk.rows import InputRow
+
+
+class BulkError(Exception):
+    """The run cannot start or go on; the message is one line that says why."""
+
 
 LONGEST_ROW = 64 * 2**20
 _COLUMNS = ("id", "text", "token_ids")

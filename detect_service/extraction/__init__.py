@@ -1,8 +1,11 @@
 """Text out of files; untrusted ones are read in processes that may die."""
 
-from ttmark.detect_service.extraction.extraction import Extraction
-from ttmark.detect_service.extraction.limits import ExtractionLimits
-from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
+from ttmark.detect_service.extraction.extraction import (
+    Extraction,
+    ExtractionLimits,
+    LimitExceeded,
+    UnreadableFile,
+)
 from ttmark.detect_service.extraction.workers import ExtractionBusy, ExtractionWorkers
 
 __all__ = [

@@ -10,10 +10,8 @@ from docx.document import Document as WordDocument
 from docx.table import Table, _Cell
 from lxml import etree
 
-from ttmark.detect_service.extraction.archive import check_archive
-from ttmark.detect_service.extraction.extraction import Extraction
-from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.xml_parts import refused_limit
+from ttmark.detect_service.extraction.archive import check_archive, refused_limit
+from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 
 WIDEST_CELL = 1_000
 DEEPEST_TABLE = 16

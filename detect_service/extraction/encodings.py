@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from charset_normalizer import CharsetMatch, from_bytes
 
-from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
+from ttmark.detect_service.extraction.extraction import UnreadableFile
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),

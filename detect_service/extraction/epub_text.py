@@ -4,11 +4,9 @@ import posixpath
 import zipfile
 from urllib.parse import unquote
 
-from ttmark.detect_service.extraction.archive import open_archive
-from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.archive import open_archive, parse_part
+from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 from ttmark.detect_service.extraction.html_text import html_text
-from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
-from ttmark.detect_service.extraction.xml_parts import parse_part
 
 _CONTAINER = "META-INF/container.xml"
 _PACKAGE = "{http://www.idpf.org/2007/opf}"

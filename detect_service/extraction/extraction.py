@@ -1,6 +1,11 @@
-"""What is read out of a file."""
+"""What is read out of a file, within which limits, and what can be wrong with it.
+
+UnreadableFile       the file is at fault
+└── LimitExceeded    reading it would take more than the service gives to one file
+"""
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +33,58 @@ class Extraction:
     text: str
     encoding: str | None = None
     parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionLimits:
+    """Limits on reading files.
+
+    Attributes:
+        workers: processes that read files; each reads one at a time.
+        queue: files that may wait for a process.
+        cpu_seconds: CPU time for a file.
+        seconds: time for a file on the clock, waiting for a process not included.
+        memory_bytes: address space of a process.
+        text_bytes: the text of a file, in UTF-8.
+    """
+
+    workers: int = 2
+    queue: int = 16
+    cpu_seconds: int = 5
+    seconds: float = 30.0
+    memory_bytes: int = 512 * 2**20
+    text_bytes: int = 16 * 2**20
+
+
+Reason = Literal[
+    "format",
+    "damaged",
+    "encoding",
+    "protected",
+    "no_text",
+    "unpacked",
+    "nesting",
+    "cells",
+    "pages",
+    "text",
+    "cpu",
+    "memory",
+    "time",
+    "crash",
+]
+
+
+class UnreadableFile(Exception):
+    """The file gives no text; the message says why, for the person who sent it.
+
+    Attributes:
+        reason: the same in one word, for metrics.
+    """
+
+    def __init__(self, message: str, reason: Reason) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class LimitExceeded(UnreadableFile):
+    """Reading the file takes more than one file may take; the message names the limit."""

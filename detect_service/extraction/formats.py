@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
+from ttmark.detect_service.extraction.extraction import UnreadableFile
 from ttmark.shared.schemas.extraction import FILE_KINDS
 
 Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml", "mbox", "csv"]

@@ -1,14 +1,51 @@
 """The text of a web page: what its body shows, with a line end where a block ends."""
 
+import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from lxml import etree, html
 
 from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.extraction import Extraction
-from ttmark.detect_service.extraction.meta_charset import declared_encoding
-from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
+
+_LOOKED_AT = 1024
+_CHARSET = re.compile(
+    rb"<(?:meta|\?xml)\b[^>]{0,500}?\b(?:charset|encoding)\s?=\s?[\"']?([\w.:-]{1,40})", re.I
+)
+# Browsers read these labels as supersets of what they name.
+_READ_AS: Mapping[str, str] = MappingProxyType(
+    {
+        "ascii": "cp1252",
+        "iso8859-1": "cp1252",
+        "iso8859-9": "cp1254",
+        "iso8859-11": "cp874",
+        "gb2312": "gb18030",
+        "gbk": "gb18030",
+        "shift_jis": "cp932",
+        "euc_kr": "cp949",
+        "big5": "big5hkscs",
+    }
+)
+_CHARACTERS = re.compile(
+    r"utf-8|cp125\d|cp874|cp932|cp949|cp866|iso8859-\d+|iso2022_jp|koi8-[ru]|gb18030|big5hkscs|euc_jp|mac-(roman|cyrillic)"
+)
+
+
+def declared_encoding(content: bytes) -> str | None:
+    """Python's name of the encoding in the page's first 1,024 bytes; None: none that pages can have."""
+    match = _CHARSET.search(content[:_LOOKED_AT])
+    if match is None:
+        return None
+    try:
+        name = codecs.lookup(match[1].decode("ascii", "replace")).name
+    except LookupError:
+        return None
+    # A declaration that can be read as ASCII is not in UTF-16, whatever it says.
+    name = "utf-8" if name.startswith("utf-16") else _READ_AS.get(name, name)
+    return name if _CHARACTERS.fullmatch(name) else None
+
 
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "head", "svg", "iframe", "object"})
 _INLINE_TAGS = (

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import get_args
 
-from ttmark.detect_service.extraction.extraction import Part
-from ttmark.detect_service.extraction.unreadable_file import Reason
+from ttmark.detect_service.extraction.extraction import Part, Reason
 
 LONGEST_LINE = 4_096
 _REASONS = (None, *get_args(Reason))

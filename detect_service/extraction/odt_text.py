@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from lxml import etree
 
-from ttmark.detect_service.extraction.archive import open_archive
-from ttmark.detect_service.extraction.extraction import Extraction
-from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
-from ttmark.detect_service.extraction.xml_parts import parse_part
+from ttmark.detect_service.extraction.archive import open_archive, parse_part
+from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"

@@ -5,8 +5,7 @@ import io
 from pypdf import PasswordType, PdfReader
 from pypdf.errors import LimitReachedError
 
-from ttmark.detect_service.extraction.extraction import Extraction
-from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, LimitExceeded, UnreadableFile
 
 MOST_PAGES = 5_000
 

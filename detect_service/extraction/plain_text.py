@@ -1,7 +1,10 @@
-"""Plain text and Markdown."""
+"""Plain text and Markdown; the rows of a table (csv), each a text of its own."""
+
+import csv
+import io
 
 from ttmark.detect_service.extraction.encodings import decode
-from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.extraction import Extraction, Part, UnreadableFile
 
 
 def plain_text(content: bytes) -> Extraction:
@@ -11,3 +14,47 @@ def plain_text(content: bytes) -> Extraction:
         UnreadableFile: the encoding cannot be told.
     """
     return Extraction(*decode(content))
+
+
+_BETWEEN_CELLS = ",;\t"
+_LONGEST_CELL = 2**31 - 1
+_LONGEST_NAME = 256
+
+
+def csv_text(content: bytes) -> Extraction:
+    """The cells of the column `text`, each by the cell of the column `id`, or by its row's number from 1 on.
+
+    Cells lie between commas, semicolons or tabs, whatever the first line has most of.
+
+    Raises:
+        UnreadableFile: no such column, damaged, or the encoding cannot be told.
+    """
+    text, encoding = decode(content)
+    first = text.partition("\n")[0]
+    csv.field_size_limit(_LONGEST_CELL)
+    rows = csv.reader(
+        io.StringIO(text, newline=""), delimiter=max(_BETWEEN_CELLS, key=first.count), strict=True
+    )
+    try:
+        columns = [name.strip().lower() for name in next(rows, [])]
+        if "text" not in columns:
+            raise UnreadableFile(
+                "The table (csv) has no column that its first line calls text. `ttmark detect --bulk` reads "
+                "tables that are large.",
+                "no_text",
+            )
+        named = columns.index("id") if "id" in columns else None
+        place = columns.index("text")
+        parts = [
+            Part(
+                (row[named][:_LONGEST_NAME] if named is not None and named < len(row) else "") or str(number),
+                row[place],
+            )
+            for number, row in enumerate(rows, 1)
+            if place < len(row)
+        ]
+    except csv.Error:
+        raise UnreadableFile("The file is not a table (csv) that can be read.", "damaged") from None
+    if not parts:
+        raise UnreadableFile("The table (csv) has no row with a text.", "no_text")
+    return Extraction("", encoding, tuple(parts))

@@ -2,8 +2,7 @@
 
 from striprtf.striprtf import rtf_to_text
 
-from ttmark.detect_service.extraction.extraction import Extraction
-from ttmark.detect_service.extraction.unreadable_file import UnreadableFile
+from ttmark.detect_service.extraction.extraction import Extraction, UnreadableFile
 
 
 def rtf_text(content: bytes) -> Extraction:

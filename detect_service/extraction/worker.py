@@ -13,9 +13,8 @@ import time
 from contextlib import suppress
 from typing import BinaryIO
 
-from ttmark.detect_service.extraction.limits import ExtractionLimits
+from ttmark.detect_service.extraction.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
 from ttmark.detect_service.extraction.messages import LONGEST_LINE, AnswerHead, file_head, line, parts_bytes
-from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
 
 _LESS_URGENT_THAN_THE_SERVICE = 5
 

@@ -10,10 +10,13 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Self, cast
 
-from ttmark.detect_service.extraction.extraction import Extraction
-from ttmark.detect_service.extraction.limits import ExtractionLimits
+from ttmark.detect_service.extraction.extraction import (
+    Extraction,
+    ExtractionLimits,
+    LimitExceeded,
+    UnreadableFile,
+)
 from ttmark.detect_service.extraction.messages import LONGEST_LINE, FileHead, answer_head, line, read_parts
-from ttmark.detect_service.extraction.unreadable_file import LimitExceeded, UnreadableFile
 
 _MODULE = "ttmark.detect_service.extraction.worker"
 

@@ -6,11 +6,9 @@ from collections.abc import Hashable
 from types import TracebackType
 from typing import Self
 
-from ttmark.detect_service.extraction.extraction import Extraction
+from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded
 from ttmark.detect_service.extraction.formats import format_of
-from ttmark.detect_service.extraction.limits import ExtractionLimits
 from ttmark.detect_service.extraction.manifests import MANIFEST, manifest_request
-from ttmark.detect_service.extraction.unreadable_file import LimitExceeded
 from ttmark.detect_service.extraction.worker_process import WorkerProcess
 
 # Memory that a library does not give back is given back by the end of its process.

@@ -12,11 +12,32 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ttmark.detect_service.fair_work.job import Abandoned, Job, LineName
-from ttmark.detect_service.fair_work.tenant_line import TenantLine
+from ttmark.detect_service.fair_work.tenant_line import Abandoned, Job, LineName, TenantLine
+from ttmark.shared.processor import usable_cores
 from ttmark.shared.watermark.pauses import interruptible
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLimits:
+    """Limits on the work that is in hand.
+
+    Attributes:
+        workers: threads that work at the same time; None: as many as there are cores, without one for the
+            event loop.
+        queued_requests: of one tenant, running and waiting.
+    """
+
+    workers: int | None = None
+    queued_requests: int = 64
+
+    @property
+    def threads(self) -> int:
+        """How many workers there are."""
+        return self.workers or max(1, usable_cores() - 1)
+
 
 T = TypeVar("T")
 # Of background lines, where a line of requests has 1.

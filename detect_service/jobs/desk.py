@@ -14,8 +14,7 @@ from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, Tenant
 from ttmark.detect_service.jobs.jobs import Jobs, status_of
 from ttmark.detect_service.jobs.sealing import JobHead, JobSeal, OpenJob, open_head, seal_head
 from ttmark.detect_service.once.once import Asked, Once
-from ttmark.detect_service.questions import permitted
-from ttmark.detect_service.spending import check_askable
+from ttmark.detect_service.questions import check_askable, permitted
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable

@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ttmark.detect_service.api.detection_metrics import DetectionMetrics
-from ttmark.detect_service.api.journal import Journal
+from ttmark.detect_service.api.journal import DetectionMetrics, Journal
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_tokens
 from ttmark.detect_service.detection import Detection, answered
@@ -19,10 +18,9 @@ from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, PartAnswer
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.sealing import JobHead, open_head
-from ttmark.detect_service.manifests.examiner import ManifestExaminer
-from ttmark.detect_service.manifests.metadata import with_manifests_of
+from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.questions import permitted
+from ttmark.detect_service.questions import check_askable, permitted
 from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
@@ -150,10 +148,11 @@ class PartWork:
         async def run(work: Callable[[], Any]) -> Any:
             return await self._queue.run(caller.tenant, cost, work, background=True)
 
-        counted = None
+        counted, selection = None, None
         try:
             if self._spending is not None and not caller.sees_evidence:
-                counted = await self._spending.ask(request, mode, caller, run)
+                selection = check_askable(request, caller, self._backend)
+                counted = await self._spending.ask(request, mode, caller, selection, run)
             is_quiet = isinstance(request, CombinedRequest) and not caller.sees_evidence
             state = self._reader.state if isinstance(request, CombinedRequest) else "none"
             seconds = (
@@ -163,7 +162,15 @@ class PartWork:
             )
             began = time.perf_counter()
             detection = Detection(
-                request, caller, self._backend, job_id, journal, finish, counted, reader=state
+                request,
+                caller,
+                self._backend,
+                job_id,
+                journal,
+                finish,
+                counted,
+                state,
+                selection=selection,
             )
             results = await answered(detection, run, self._reader, lambda response: response.results, seconds)
             if self._spending is not None and counted is not None:

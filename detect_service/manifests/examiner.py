@@ -1,7 +1,7 @@
-"""Verifies the manifests of a request: each in a process that may die, its text here."""
+"""Verifies manifests, each in a process that may die, and says what they add to an answer."""
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -10,10 +10,14 @@ from ttmark.detect_service.extraction import ExtractionBusy, ExtractionWorkers, 
 from ttmark.detect_service.failures import is_fault
 from ttmark.detect_service.manifests.content import signed_span
 from ttmark.detect_service.manifests.parting import PartedRequest, PartedText, Request, parted
+from ttmark.shared.detection_words import with_manifests
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.labels import Label
+from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.manifests.wrapper import BrokenWrapper, may_hold_wrappers
-from ttmark.shared.schemas.manifests import FoundManifest, ManifestReport
+from ttmark.shared.schemas.detected import Basis
+from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
+from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest, ManifestReport
 
 Found = dict[int, list[FoundManifest] | BaseException]
 """By document; an error of ours is raised where the document is answered."""
@@ -121,3 +125,45 @@ def _judged(text: PartedText, number: int, report: ManifestReport) -> FoundManif
         end_char=end,
         claims=report.claims,
     )
+
+
+def with_manifests_of(
+    index: int,
+    result: DetectionResult,
+    parts: PartedRequest[DetectionRequest],
+    found: Found,
+    words: Words = ENGLISH,
+) -> DetectionResult:
+    """The result of document number `index` with its manifests, and places in its text as it was sent.
+
+    Raises:
+        Exception: what came up when they were set apart or examined.
+    """
+    failure = parts.failed.get(index)
+    manifests = found.get(index)
+    if failure is not None:
+        raise failure
+    if isinstance(manifests, BaseException):
+        raise manifests
+    return result if manifests is None else _with(parts.placed(index, result), manifests, words)
+
+
+def _with(result: DetectionResult, manifests: Sequence[FoundManifest], words: Words) -> DetectionResult:
+    if not manifests:
+        return result
+    alone = result.verdict != "watermarked" and any(_says_generated(one) for one in manifests)
+    message = (
+        None
+        if result.message is None
+        else with_manifests(result.message, manifests, alone=alone, words=words)
+    )
+    changed: dict[str, object] = {"metadata": list(manifests), "message": message}
+    if alone:
+        changed["basis"] = Basis.METADATA
+    return result.model_copy(update=changed)
+
+
+def _says_generated(manifest: FoundManifest) -> bool:
+    """Whether a trusted signer says that a model wrote the text."""
+    claims = manifest.claims
+    return manifest.status == "valid" and claims is not None and claims.digital_source_type == AI_SOURCE_TYPE

@@ -10,8 +10,14 @@ import httpx
 import orjson
 
 from ttmark.detect_service.model_reader.circuit_breaker import CircuitBreaker
-from ttmark.detect_service.model_reader.dialect import Dialect, Question
-from ttmark.detect_service.model_reader.errors import ReaderDown, ReaderElsewhere, ReaderError, ReaderRefused
+from ttmark.detect_service.model_reader.dialect import (
+    Dialect,
+    Question,
+    ReaderDown,
+    ReaderElsewhere,
+    ReaderError,
+    ReaderRefused,
+)
 from ttmark.detect_service.model_reader.local_address import check_address, local_address
 from ttmark.shared.byte_reading import ByteReading, InvalidReading
 from ttmark.shared.vault.confidential import Confidential

@@ -1,9 +1,25 @@
-"""How a reader is asked, and what its answer says."""
+"""How a service with a language model is asked, and what can go wrong."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ttmark.shared.byte_reading import ByteReading
+
+
+class ReaderError(Exception):
+    """There is no reading; the message names no text and no secret."""
+
+
+class ReaderDown(ReaderError):
+    """The reader does not answer, or not in time, or is left alone because it did not before."""
+
+
+class ReaderRefused(ReaderError):
+    """The reader is there and does not read these texts."""
+
+
+class ReaderElsewhere(ReaderError):
+    """The reader's address is not one that texts may be sent to."""
 
 
 class Question(NamedTuple):

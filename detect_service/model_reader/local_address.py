@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpx
 
-from ttmark.detect_service.model_reader.errors import ReaderDown, ReaderElsewhere
+from ttmark.detect_service.model_reader.dialect import ReaderDown, ReaderElsewhere
 
 Address = IPv4Address | IPv6Address
 

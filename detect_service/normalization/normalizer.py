@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.normalization.broken_lines import broken_lines, quote_signs
 from ttmark.detect_service.normalization.invisible import (
     Span,
+    broken_lines,
     invisible_characters,
     needless_spaces,
     plain_white_space,
+    quote_signs,
 )
 from ttmark.detect_service.normalization.look_alikes import (
     dotless_letters,

@@ -74,7 +74,7 @@ class ReaderSettings(Settings):
         from ttmark.detect_service.model_reader.client import (
             ReaderClient,  # settings load without the service
         )
-        from ttmark.detect_service.model_reader.errors import ReaderElsewhere
+        from ttmark.detect_service.model_reader.dialect import ReaderElsewhere
 
         if self.reader_url is None:
             return None

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.cases.case_store import CaseRoom
 from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.cases.sqlite_cases import SqliteCases
@@ -26,7 +26,6 @@ from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.queue.desk import KeptQueue
 from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry

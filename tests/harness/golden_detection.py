@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from tests.harness.golden import GOLDEN
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import export_file

@@ -9,10 +9,10 @@ from typing import Any
 from tokenizers import Tokenizer, pre_tokenizers
 
 from tests.harness.golden_detection import write_lines
+from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.normalization.look_alikes import look_alike_letters
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.keys.unlocked import UnlockedKey
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile

@@ -9,7 +9,7 @@ from typing import Any, cast
 from fastapi import FastAPI
 
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.cases.case_store import CaseRoom
 from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.cases.sqlite_cases import SqliteCases
@@ -17,7 +17,6 @@ from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.queue.desk import KeptQueue
 from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.shared.cases.case_key import CaseKey

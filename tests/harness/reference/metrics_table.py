@@ -8,8 +8,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
-from ttmark.detect_service.api.detection_metrics import MODES, DetectionMetrics
-from ttmark.detect_service.api.extraction_metrics import ExtractionMetrics
+from ttmark.detect_service.api.extract import ExtractionMetrics
+from ttmark.detect_service.api.journal import MODES, DetectionMetrics
 from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
 from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong

@@ -15,15 +15,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detection import detect
-from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.detect_service.questions import KeySelection
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import KeyState
+from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -61,14 +62,12 @@ SIZES = ((1, 400, 1), (1, 400, 10), (1, 2_000, 1), (1, 8_000, 1), (64, 200, 2))
 def key_of(profile: dict[str, Any], fingerprint: str, versions: int) -> UnlockedKey:
     """A key with `versions` versions that were not stored."""
     pool = profile.get("pool", 1)
-    made = [
-        SimpleNamespace(
-            version=i, prf_keys=[struct.pack("<QQ", i, number) for number in range(pool)], state="primary"
-        )
+    made = tuple(
+        UnlockedVersion(i, KeyState.ACTIVE, *(struct.pack("<QQ", i, number) for number in range(pool)))
         for i in range(versions)
-    ]
+    )
     parsed = Profile.model_validate({**profile, "tokenizer_fingerprint": fingerprint})
-    return cast(UnlockedKey, SimpleNamespace(key_id="k", profile=parsed, detectable=made))
+    return UnlockedKey("k", "a", parsed, 1, made)
 
 
 def measured(backend: DetectionBackend, request: DetectionRequest) -> float:
@@ -104,7 +103,9 @@ def figures(schemes: Sequence[str]) -> Iterator[tuple[str, int, float]]:
                     inputs = [Document(token_ids=ids[i : i + tokens]) for i in starts]
                 request = kind.model_validate({"inputs": inputs, **options})
                 lengths = [tokens] * documents
-                estimate = request_cost(request, inputs, [key], lambda _, lengths=lengths: lengths)
+                estimate = request_cost(
+                    request, inputs, KeySelection.of([key]), {tokenizer.fingerprint: lengths}
+                )
                 what = f"{mode} | {scheme} | {documents} x {tokens} x {versions}"
                 if estimate <= DetectionSettings().max_request_blocks:  # more is refused
                     yield what, estimate, measured(backend, request)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.harness.marked_answers import WATERMARK, MarkedAnswer, pool, read_answers
-from tests.integration.detect.spent_figures import CALLER, RUN, backend_of, examined
+from tests.integration.detect.spent_figures import CALLER, asked, backend_of, examined
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.spending import Spending
 from ttmark.evaluation.reader import ReadingModel
@@ -88,7 +88,7 @@ class Asker:
         """Whether they are found; None: there is no verdict."""
         self.asked += 1
         request = CombinedRequest(inputs=[self.dealt(candidates, marked, size)], fpr=RATE)
-        counted = None if self.spending is None else await self.spending.ask(request, "combined", CALLER, RUN)
+        counted = None if self.spending is None else await asked(self.spending, request)
         result = examined(request, self.backend, counted, self.reader)
         if self.spending is not None and counted is not None:
             await self.spending.close(CALLER, counted)

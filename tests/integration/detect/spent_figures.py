@@ -20,10 +20,10 @@ from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from tests.harness.marked_answers import pool, read_answers
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.detection import Detection
+from ttmark.detect_service.questions import check_askable
 from ttmark.detect_service.spending import Counted, Spending
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.evaluation.reader import ReadingModel
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState
@@ -61,7 +61,7 @@ async def verdicts(
     said = []
     for number, text in enumerate(texts):
         request = CombinedRequest(inputs=[Document(text=text)], fpr=fpr)
-        counted = await spending.ask(request, "combined", CALLER, RUN) if bound else None
+        counted = await asked(spending, request) if bound else None
         result = examined(request, backend, counted, reader)
         if counted is not None:
             await spending.close(CALLER, counted)
@@ -69,6 +69,12 @@ async def verdicts(
         if number % 500 == 499:
             print(number + 1, Counter(said), file=sys.stderr, flush=True)
     return said
+
+
+async def asked(spending: Spending, request: CombinedRequest) -> Counted:
+    """The document of a request, counted."""
+    selection = check_askable(request, CALLER, spending.backend)
+    return await spending.ask(request, "combined", CALLER, selection, RUN)
 
 
 def examined(

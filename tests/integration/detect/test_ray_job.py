@@ -16,7 +16,7 @@ from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.detect_service.backend import TokenizerSet
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile

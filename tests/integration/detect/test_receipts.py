@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel, create_generation_app
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings

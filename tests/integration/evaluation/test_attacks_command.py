@@ -13,10 +13,9 @@ from typer.testing import CliRunner, Result
 
 import ttmark
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.evaluation.adversaries.catalogue import Attack, attacks
 from ttmark.services import conformance_attacks
 from ttmark.services.cli.main import app

@@ -136,7 +136,7 @@ def languages_router() -> APIRouter:
 ENDPOINT_IS_THERE = """
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.tokenizers import TokenizerSet
+from ttmark.detect_service.backend import TokenizerSet
 from ttmark.shared.http.app import AppOptions
 
 backend = DetectionBackend(None, TokenizerSet([]), max_document_tokens=1)

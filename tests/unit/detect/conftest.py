@@ -15,11 +15,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.options import route_of
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.case_key import CaseKey

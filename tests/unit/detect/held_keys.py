@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ttmark.detect_service.detectors import Detector, Tried
+from ttmark.detect_service.pipeline import Detector, Tried
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
@@ -36,4 +36,4 @@ def under(
 ) -> Tried:
     """What a detector finds in a document under one pool."""
     key = held(watermark, pool)
-    return detector(key, key.versions[0], tokens, redrawn)
+    return detector(key, key.versions, tokens, redrawn)[0]

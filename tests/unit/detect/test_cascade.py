@@ -12,8 +12,7 @@ from ttmark.detect_service.cascade import (
     without_reading,
 )
 from ttmark.detect_service.decision import decide
-from ttmark.detect_service.detectors import LikelihoodFigures
-from ttmark.detect_service.pipeline import Finding, Reach
+from ttmark.detect_service.pipeline import Finding, LikelihoodFigures, Reach
 from ttmark.shared.watermark import Watermark
 
 TRIALS = 2_000

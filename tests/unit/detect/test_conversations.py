@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.detect.conftest import byte_tokenizer, watermarked_text
 from tests.unit.detect.oracle import KEY, RULE, oracle
+from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.conversation_evidence import Message, grown_evidence
 from ttmark.detect_service.detection import Detection
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.records import KeyState

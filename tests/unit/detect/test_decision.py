@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ttmark.detect_service.decision import Decision, decide
-from ttmark.detect_service.detectors import Tokens
+from ttmark.detect_service.decision import Decision, decide, typical_tokens
 from ttmark.detect_service.paper_detectors import direct
-from ttmark.detect_service.pipeline import Finding, best_finding, best_reading
-from ttmark.detect_service.typical_lengths import typical_tokens
+from ttmark.detect_service.pipeline import Finding, Tokens, best_finding, best_reading
+from ttmark.detect_service.questions import KeySelection
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
@@ -37,7 +36,7 @@ def key(name: str, block_size: int) -> UnlockedKey:
 
 
 def finding(keys: list[UnlockedKey], tokens: Tokens) -> Finding:
-    found = best_finding(lambda _: tokens, keys, direct("any"))
+    found = best_finding(lambda _: tokens, KeySelection.of(keys).tries, direct("any"))
     assert found is not None
     return found
 

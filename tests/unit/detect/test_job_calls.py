@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.jobs.calls import JobCalls
-from ttmark.detect_service.jobs.expiry import JobExpiry
+from ttmark.detect_service.jobs.background import JobCalls, JobExpiry
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
 from ttmark.detect_service.jobs.jobs import Jobs

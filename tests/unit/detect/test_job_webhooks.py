@@ -10,7 +10,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.jobs.calls import MOST_CALLS, JobCalls
+from ttmark.detect_service.jobs.background import MOST_CALLS, JobCalls
 from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
 from ttmark.detect_service.jobs.jobs import Jobs

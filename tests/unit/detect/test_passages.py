@@ -8,9 +8,10 @@ import pytest
 
 from tests.unit.detect.held_keys import held
 from tests.unit.detect.simulated_texts import written
-from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.passages import marked_passages
 from ttmark.detect_service.pipeline import Finding, best_finding
+from ttmark.detect_service.questions import KeySelection
 from ttmark.shared.schemas.detection_combined import MarkedShare
 from ttmark.shared.watermark import Watermark
 
@@ -31,8 +32,8 @@ def human(tokens: int, seed: int = 1) -> np.ndarray:
 
 def find(tokens: np.ndarray, rate: float = 1e-5) -> tuple[Finding, list[tuple], MarkedShare]:
     """The finding; its passages as (start, end, key, pool key); the share."""
-    detector = LikelihoodDetector(math.log10(rate / 2), b"", lambda _: None)
-    finding = best_finding(lambda _: tokens, KEYS, detector)
+    detector = likelihood(math.log10(rate / 2), b"", lambda _: None)
+    finding = best_finding(lambda _: tokens, KeySelection.of(KEYS).tries, detector)
     assert finding is not None
     passages, share = marked_passages(finding, lambda _: tokens, lambda _: None)
     return finding, [(one.start, one.end, one.key.key_id, one.pool_key) for one in passages], share

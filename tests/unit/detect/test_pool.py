@@ -12,10 +12,11 @@ from tests.unit.detect.held_keys import under
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.cost import request_cost
-from ttmark.detect_service.detectors import Detector
-from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
+from ttmark.detect_service.pipeline import Detector
+from ttmark.detect_service.questions import KeySelection
 from ttmark.shared.schemas.detection import AlignedRequest, DetectionRequest, DirectRequest, LocalizedRequest
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct
 
@@ -124,7 +125,12 @@ async def test_a_request_costs_as_many_times_more_as_the_pool_has_keys(service, 
 
     def cost(pool: int) -> int:
         pooled = replace(key, profile=key.profile.model_copy(update={"pool": pool}))
-        return request_cost(request, request.inputs, [pooled], lambda _: [8_000])
+        return request_cost(
+            request,
+            request.inputs,
+            KeySelection.of([pooled]),
+            {pooled.profile.tokenizer_fingerprint: [8_000]},
+        )
 
     assert (cost(4096) - cost(256)) == pytest.approx(16 * (cost(256) - cost(16)), rel=0.01)
     assert 100 * cost(1) < cost(256) < 256 * cost(1)
@@ -156,7 +162,7 @@ DETECTORS: dict[str, Callable[[], Detector]] = {
     "aligned": lambda: aligned(5.0, -2.0),
     "scan": lambda: localized("scan", -2.0),
     "waterseeker": lambda: localized("waterseeker", -2.0),
-    "likelihood": lambda: LikelihoodDetector(-2.0, b"", lambda _: None),
+    "likelihood": lambda: likelihood(-2.0, b"", lambda _: None),
 }
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from tests.unit.detect.held_keys import held, under
 from tests.unit.detect.simulated_texts import written
-from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
 from ttmark.detect_service.pipeline import best_finding
+from ttmark.detect_service.questions import KeySelection
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
 from ttmark.shared.watermark.detectors.aligned import needs_decoys
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
@@ -121,8 +122,8 @@ def test_the_likelihood_ratio_under_all_versions_is_that_under_their_keys_one_by
     each = [key for pool in (pools[1], pools[0], POOL[6:9]) for key in pool]  # the newest version first
     seen = set()
     for tokens in [*documents(), written(watermark, POOL[2:3], 40, 8)[0]]:
-        detector = LikelihoodDetector(math.log10(rate / 3), b"secret", lambda _: None)
-        found = best_finding(lambda _, tokens=tokens: tokens, keys, detector)
+        detector = likelihood(math.log10(rate / 3), b"secret", lambda _: None)
+        found = best_finding(lambda _, tokens=tokens: tokens, KeySelection.of(keys).tries, detector)
         sizes = [len(pool) for pool in (pools[1], pools[0], POOL[6:9]) for _ in pool]
         alone = [
             detect_likelihood(watermark, [key], tokens, rate=rate / 3 / size, secret=b"secret")

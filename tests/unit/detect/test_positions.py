@@ -5,9 +5,9 @@ import unicodedata
 import pytest
 
 from tests.harness.trained_tokenizers import KINDS
+from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document

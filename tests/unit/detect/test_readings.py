@@ -8,13 +8,12 @@ import pytest
 from scipy.stats import binom
 
 from tests.harness.trained_tokenizers import byte_level
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.records import KeyState
 from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion

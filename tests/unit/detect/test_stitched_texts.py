@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.detect.held_keys import under
 from tests.unit.detect.simulated_texts import written
-from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.paper_detectors import direct, localized
 from ttmark.shared.watermark import Watermark
 
@@ -18,7 +18,7 @@ def fired(mode, watermark, pool, documents):
     detectors = {
         "direct": lambda: direct("any", LOG10_FPR),
         "localized": lambda: localized("scan", LOG10_FPR),
-        "likelihood": lambda: LikelihoodDetector(LOG10_FPR, b"", lambda _: None),
+        "likelihood": lambda: likelihood(LOG10_FPR, b"", lambda _: None),
     }
     return np.array([len(under(detectors[mode](), watermark, pool, one).fired) for one in documents])
 

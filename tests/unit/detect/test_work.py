@@ -15,7 +15,8 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detection import Detection, detect
-from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.fair_queue import WorkLimits
+from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
@@ -105,7 +106,8 @@ def test_the_cost_counts_documents_versions_and_decoys(service: Service) -> None
 
     def cost(name: str, tokens: int = 4_000, documents: int = 1, times: int = 1) -> int:
         request = request_of(name, [Document(token_ids=[97])] * documents)
-        return request_cost(request, request.inputs, keys * times, lambda _: [tokens] * documents)
+        lengths = {keys[0].profile.tokenizer_fingerprint: [tokens] * documents}
+        return request_cost(request, request.inputs, KeySelection.of(keys * times), lengths)
 
     assert cost("aligned", documents=20) > 8 * cost("aligned")
     assert cost("aligned", times=20) == pytest.approx(20 * cost("aligned"), rel=0.2)

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from tests.harness.conformance import PLAN, TOKENIZER, simulated_key, simulated_run
-from ttmark.detect_service.backend import DetectionBackend
+from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.detection import detect
 from ttmark.detect_service.options import DetectionOptions
-from ttmark.detect_service.tokenizers import TokenizerSet
 from ttmark.evaluation.conformance.edits import CONFORMANCE_EDITS
 from ttmark.evaluation.conformance.figures import Figure, compare, figures_of
 from ttmark.evaluation.conformance.languages import NAMES, language_of

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ttmark.detect_service.fair_work.work_limits import WorkLimits
+from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.shared.processor import usable_cores
 
 

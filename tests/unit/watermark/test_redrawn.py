@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.detect.held_keys import under
 from tests.unit.detect.simulated_texts import written
-from ttmark.detect_service.likelihood_detector import LikelihoodDetector
+from ttmark.detect_service.detectors import likelihood
 from ttmark.detect_service.paper_detectors import aligned, direct
 from ttmark.shared.watermark import Watermark, key_lanes
 from ttmark.shared.watermark.contexts import scored_positions
@@ -93,7 +93,7 @@ def test_to_the_likelihood_ratio_a_spent_row_says_nothing_under_any_key(scheme: 
     chance = np.random.default_rng(4)
 
     def found(spent: np.ndarray) -> np.ndarray:
-        detector = LikelihoodDetector(-2.0, b"", lambda _: None)
+        detector = likelihood(-2.0, b"", lambda _: None)
         figures = under(detector, watermark, POOL, tokens, Redrawn(spent, lanes)).evidence
         return figures.of_keys  # type: ignore[union-attr]
 

@@ -1,0 +1,161 @@
+"""What goes on beside the routes of jobs: parts are worked on, webhooks called, old jobs forgotten."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Collection
+from contextlib import suppress
+
+import structlog
+
+from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.job_store import Claim, DueCall
+from ttmark.detect_service.jobs.jobs import Jobs, status_of
+from ttmark.detect_service.jobs.part_work import PartWork
+from ttmark.detect_service.jobs.sealing import open_head
+from ttmark.detect_service.jobs.turns import Turns
+from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
+
+
+class JobWorker:
+    """The worker of a process.
+
+    Args:
+        ready: whether keys are in hand; nothing is claimed without.
+    """
+
+    def __init__(self, jobs: Jobs, work: PartWork, metrics: JobMetrics, *, ready: Callable[[], bool]) -> None:
+        self._jobs = jobs
+        self._work = work
+        self._metrics = metrics
+        self._ready = ready
+        self._name = uuid.uuid4().hex
+
+    async def run(self) -> None:
+        """Works until it is cancelled; parts that it had are then free at once, and as new."""
+        await Turns("job_work", self._claimed, self._hold, of_each=self._jobs.limits.workers).run()
+
+    async def work_once(self) -> bool:
+        """Works on one part, if there is one.
+
+        Raises:
+            KeyStoreError: a store is away, or the part does not open; another worker gets it later.
+        """
+        claim = await self._claimed()
+        if claim is None:
+            return False
+        await self._hold(claim)
+        return True
+
+    async def _claimed(self, besides: Collection[str] = ()) -> Claim | None:
+        if not self._ready():
+            return None
+        claiming = asyncio.ensure_future(self._jobs.store.claim(self._name, besides))
+        try:
+            claim = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            with suppress(KeyStoreError):
+                late = await claiming
+                if late is not None:
+                    await self._jobs.store.release(late)
+            raise
+        if claim is not None and claim.attempt > 1:
+            self._metrics.repeated_parts.inc()
+        return claim
+
+    async def _hold(self, claim: Claim) -> None:
+        working = asyncio.create_task(self._work.do(claim))
+        try:
+            while True:
+                await asyncio.wait({working}, timeout=self._jobs.store.lease_seconds / 3)
+                if working.done():
+                    working.result()
+                    return
+                if not await self._jobs.store.renew(claim):
+                    return  # deleted, or another worker has it
+        except (asyncio.CancelledError, StoreUnavailable):
+            # No fault of the documents: this does not count among the attempts.
+            with suppress(KeyStoreError):
+                await self._jobs.store.release(claim)
+            raise
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+
+# Attempts come after 10, 20, 40, ... seconds; the last one 21 minutes after the one before.
+MOST_CALLS = 9
+_PAUSE_SECONDS = 10.0
+
+
+class JobCalls:
+    """Calls webhooks, one of each tenant at a time. Every replica does it; each call is one replica's."""
+
+    def __init__(self, jobs: Jobs, metrics: JobMetrics, *, now: Callable[[], float] = time.time) -> None:
+        self._jobs = jobs
+        self._metrics = metrics
+        self._now = now
+
+    async def run(self) -> None:
+        """Goes on until it is cancelled."""
+        await Turns("job_call", self._due, self._call).run()
+
+    async def call_once(self) -> bool:
+        """Tells of one finished job, if one is due.
+
+        Raises:
+            KeyStoreError: the store is away, or the job does not open.
+        """
+        due = await self._due()
+        if due is None:
+            return False
+        await self._call(due)
+        return True
+
+    async def _due(self, besides: Collection[str] = ()) -> DueCall | None:
+        return await self._jobs.store.next_call(self._now(), pause_seconds=_PAUSE_SECONDS, besides=besides)
+
+    async def _call(self, due: DueCall) -> None:
+        job_id = due.job.job_id
+        opened = await open_head(self._jobs.kek, job_id, due.job.head)
+        address, webhooks = opened.head.options.webhook, self._jobs.webhooks
+        body = (
+            b'{"type":"job.finished","data":%b}' % status_of(due.job, opened.head).model_dump_json().encode()
+        )
+        taken = webhooks is not None and address is not None and await webhooks.call(address, job_id, body)
+        outcome = "taken" if taken else "given_up" if due.attempt >= MOST_CALLS else "failed"
+        self._metrics.calls.labels(outcome).inc()
+        if outcome != "failed":
+            await self._jobs.store.called(job_id)
+
+
+_EXPIRE_SECONDS = 30.0
+
+
+class JobExpiry:
+    """Every replica does it; each end is one replica's."""
+
+    def __init__(self, jobs: Jobs, metrics: JobMetrics, *, now: Callable[[], float] = time.time) -> None:
+        self._jobs = jobs
+        self._metrics = metrics
+        self._now = now
+        self._log = structlog.get_logger("ttmark.jobs")
+
+    async def run(self) -> None:
+        """Goes on until it is cancelled."""
+        while True:
+            try:
+                await self.expire()
+            except Exception as error:
+                self._log.warning("job_expiry_failed", error=type(error).__name__)
+            await asyncio.sleep(_EXPIRE_SECONDS)
+
+    async def expire(self) -> None:
+        """Forgets jobs and idempotency keys whose time has come, and counts what waits.
+
+        Raises:
+            StoreUnavailable: the store is away.
+        """
+        self._metrics.jobs.labels("expired").inc(await self._jobs.store.expire(self._now()))
+        await self._jobs.store.keys.expire(self._now())
+        self._metrics.waiting.set(await self._jobs.store.waiting())
