@@ -15,14 +15,7 @@ from tests.unit.engine.asking import StartEngine, ask, collect, marking, tokens,
 from ttmark.gen_service.decoding import decoder
 from ttmark.gen_service.decoding.filter_params import FilterParams
 from ttmark.gen_service.decoding.filters_small_top_k import bounded_rows
-from ttmark.gen_service.engine import (
-    Draining,
-    Engine,
-    EngineDied,
-    OutOfTime,
-    Overloaded,
-    SequenceFailed,
-)
+from ttmark.gen_service.engine import Draining, Engine, EngineDied, OutOfTime, Overloaded, SequenceFailed
 from ttmark.shared.watermark import Watermark
 
 
