@@ -36,12 +36,7 @@ def tokenizer_file() -> str:
     return json.dumps(
         {
             "version": "1.0",
-            "truncation": {
-                "direction": "Right",
-                "max_length": 8,
-                "strategy": "LongestFirst",
-                "stride": 0,
-            },
+            "truncation": {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0},
             "padding": None,
             "added_tokens": [],
             "normalizer": {"type": "NFC"},

@@ -1,7 +1,9 @@
-"""Two tenants of a detection service that make jobs."""
+"""Tenants of a detection service, and one that makes jobs."""
 
 import time
+from collections.abc import Mapping, Set
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -14,18 +16,21 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 
+TENANTS = {tenant: {Scope.DETECT, Scope.DETECT_EVIDENCE} for tenant in ("dear", "small")}
 
-async def provision(folder: Path, store_url: str) -> dict[str, str]:
-    """A key and a token for each of two tenants."""
+
+async def provision(
+    folder: Path, store_url: str = "", tenants: Mapping[str, Set[Scope]] = TENANTS, **profile: Any
+) -> dict[str, str]:
+    """A key and a token with some scopes for each tenant; without an address the store is in the folder."""
     kek = KeyEncryptionKey(bytes(32))
     (folder / "kek").write_text(bytes(32).hex())
-    store = open_store(store_url)
+    store = open_store(store_url or f"sqlite:///{folder / 'keys.db'}")
     fingerprint = TextTokenizer.load(DEMO_MODEL_PATH).fingerprint
-    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": fingerprint})
+    fields = {"scheme": "synthid", "tokenizer_fingerprint": fingerprint} | profile
     tokens = {}
-    for tenant in ("dear", "small"):
-        await KeyRing(store, kek).create(tenant, tenant=tenant, profile=profile)
-        scopes = {Scope.DETECT, Scope.DETECT_EVIDENCE}
+    for tenant, scopes in tenants.items():
+        await KeyRing(store, kek).create(tenant, tenant=tenant, profile=Profile.model_validate(fields))
         tokens[tenant], _ = await TokenRegistry(store, kek).create(tenant=tenant, scopes=scopes)
     await store.close()
     return tokens

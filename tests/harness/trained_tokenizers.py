@@ -79,10 +79,5 @@ KINDS: Mapping[str, Callable[[Iterable[str], int], TextTokenizer]] = MappingProx
 
 def _sentencepiece_decoder() -> decoders.Decoder:
     return decoders.Sequence(
-        [
-            decoders.Replace(_SPACE, " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Strip(" ", 1, 0),
-        ]
+        [decoders.Replace(_SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )

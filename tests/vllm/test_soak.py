@@ -16,12 +16,7 @@ import pytest
 from tests.vllm.conftest import ask, complete, complete_all, load_vllm
 from tests.vllm.every_kind import Maker, with_grammar
 from tests.vllm.faults import KINDS, METHODS, Faulty, Silent, held, install
-from ttmark.gen_service.engine import (
-    GenerationRequest,
-    OutOfTime,
-    ReadingRequest,
-    SequenceFailed,
-)
+from ttmark.gen_service.engine import GenerationRequest, OutOfTime, ReadingRequest, SequenceFailed
 
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 

@@ -127,9 +127,7 @@ async def test_parts_come_with_their_documents_and_each_goes_to_one_worker(
     assert await other.claim("w3") is None
 
 
-async def test_an_answer_replaces_the_documents_and_the_last_one_finishes_the_job(
-    jobs: JobStore,
-) -> None:
+async def test_an_answer_replaces_the_documents_and_the_last_one_finishes_the_job(jobs: JobStore) -> None:
     await make(jobs, job())
     for part in range(3):
         assert (await jobs.get("a", "j1") or job()).finished_at is None
@@ -153,9 +151,7 @@ async def test_only_the_first_answer_of_a_part_counts(jobs: JobStore) -> None:
     assert await jobs.waiting() == 2
 
 
-async def test_a_part_whose_worker_is_silent_goes_to_another_one_and_is_answered_once(
-    jobs: JobStore,
-) -> None:
+async def test_a_part_whose_worker_is_silent_goes_to_another_one_and_is_answered_once(jobs: JobStore) -> None:
     await make(jobs, job(parts=1))
     lost = await claimed(jobs, "dead")
     assert await jobs.claim("w") is None

@@ -29,9 +29,7 @@ LEASE_SECONDS = 2
 AWAY_SECONDS = 2.0
 
 
-async def test_what_the_roles_wrote_outlasts_a_kill_of_the_server(
-    secured: SecuredRedis,
-) -> None:
+async def test_what_the_roles_wrote_outlasts_a_kill_of_the_server(secured: SecuredRedis) -> None:
     profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
     kek = KeyEncryptionKey(bytes(32))
     kept = []

@@ -136,9 +136,7 @@ async def test_many_commands_at_once_rotate_once(replicas: Mapping[str, Replica]
         await each.close()
 
 
-async def test_tokens_marked_while_the_store_is_away_are_added_later(
-    start_redis: Callable[..., Any],
-) -> None:
+async def test_tokens_marked_while_the_store_is_away_are_added_later(start_redis: Callable[..., Any]) -> None:
     server = start_redis()
     replica = Replica(server.url, "gen-1")
     await KeyRing(replica.store, KEK).create("k", tenant="t", profile=PROFILE)

@@ -119,10 +119,7 @@ BAD_CHATS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
         (400, INVALID, "tools[0].function.parameters"),
     ),
     ({"tool_choice": "required"}, (400, INVALID, "tool_choice")),
-    (
-        {"tool_choice": {"type": "function", "function": {"name": "f"}}},
-        (400, INVALID, "tool_choice"),
-    ),
+    ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, (400, INVALID, "tool_choice")),
     ({"function_call": {"name": "f"}}, (400, INVALID, "function_call")),
     ({"reasoning_effort": "high"}, (400, INVALID, "reasoning_effort")),
     ({"verbosity": "low"}, (400, INVALID, "verbosity")),
@@ -149,10 +146,7 @@ BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
         (400, INVALID, "input"),
     ),
     ({"instructions": ["a"]}, (400, INVALID, "instructions")),
-    (
-        {"instructions": "a", "input": [{"role": "system", "content": "b"}]},
-        (400, INVALID, "input"),
-    ),
+    ({"instructions": "a", "input": [{"role": "system", "content": "b"}]}, (400, INVALID, "input")),
     ({"input": "x " * 300}, (400, "context_length_exceeded", "input")),
     ({"max_output_tokens": 0}, (400, INVALID, "max_output_tokens")),
     ({"max_output_tokens": 250}, (400, "context_length_exceeded", "max_output_tokens")),
@@ -304,8 +298,7 @@ def test_unusual_characters_are_text_like_any_other(service: Any, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/models/tiny"],
+    "path", ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/models/tiny"]
 )
 @pytest.mark.parametrize("token", ["", "wrong", "Bearer", "é"])
 def test_no_route_opens_without_a_good_token(fake: Any, path: str, token: str) -> None:

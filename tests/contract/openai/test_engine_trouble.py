@@ -137,11 +137,7 @@ def test_a_model_that_is_not_ready_is_a_503(fake: Any) -> None:
     response = fake.http().post("/v1/completions", json=REQUEST)
     assert response.status_code == 503
     assert response.json()["error"]["code"] == "not_ready"
-    assert fake.http().get("/readyz").json()["checks"] == {
-        "models": False,
-        "keys": True,
-        "default_key": True,
-    }
+    assert fake.http().get("/readyz").json()["checks"] == {"models": False, "keys": True, "default_key": True}
 
 
 def test_a_silent_stream_is_kept_open_by_comments(fake: Any) -> None:

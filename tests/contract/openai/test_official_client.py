@@ -257,9 +257,7 @@ def test_content_in_parts_is_the_same_as_one_string(service: Any) -> None:
 def test_without_max_tokens_a_message_may_fill_the_context(service: Any) -> None:
     content = "x" * 180
     completion = service.client().chat.completions.create(
-        model=MODEL,
-        messages=[{"role": "user", "content": content}],
-        extra_body=NARROW | {"ignore_eos": True},
+        model=MODEL, messages=[{"role": "user", "content": content}], extra_body=NARROW | {"ignore_eos": True}
     )
     assert completion.usage.total_tokens == service.generator.context_length
     assert completion.choices[0].finish_reason == "length"

@@ -157,11 +157,7 @@ def test_another_tenants_key_with_payloads_does_not_exist(giver: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "change"),
-    [
-        ("greedy", {"temperature": 0}),
-        ("disabled", {"watermark": {"enabled": False}}),
-    ],
+    ("reason", "change"), [("greedy", {"temperature": 0}), ("disabled", {"watermark": {"enabled": False}})]
 )
 def test_a_text_without_a_watermark_cannot_carry_a_payload(
     giver: Any, reason: str, change: dict[str, Any]

@@ -98,10 +98,7 @@ def test_a_form_carries_the_mark_where_it_leaves_a_choice(real: Any) -> None:
         ({"guided_json": "[1]"}, "guided_json: must be a JSON schema, as an object or as its text."),
         ({"guided_regex": "a", "ignore_eos": True}, "ignore_eos: not available together with guided_regex."),
         (
-            {
-                "guided_regex": "a",
-                "tools": [{"type": "function", "function": {"name": "f"}}],
-            },
+            {"guided_regex": "a", "tools": [{"type": "function", "function": {"name": "f"}}]},
             "guided_regex: not available together with tools.",
         ),
         (

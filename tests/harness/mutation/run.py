@@ -79,12 +79,7 @@ def _is_foreign(entry: str) -> bool:
     return Path(entry).resolve() != ROOT
 
 
-def run_tests(
-    tree: Tree,
-    tests: Sequence[str],
-    seconds: float,
-    measure: Any = None,
-) -> Ran:
+def run_tests(tree: Tree, tests: Sequence[str], seconds: float, measure: Any = None) -> Ran:
     """Runs test files, or tests in the order given, until one fails; `measure` is a plugin for pytest.
 
     Args:
@@ -128,13 +123,7 @@ def _end_processes() -> None:
     psutil.wait_procs(left, timeout=10)
 
 
-def _become_pytest(
-    tree: Tree,
-    tests: Sequence[str],
-    seconds: float,
-    measure: Any,
-    answer: Path,
-) -> None:
+def _become_pytest(tree: Tree, tests: Sequence[str], seconds: float, measure: Any, answer: Path) -> None:
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -23,16 +23,11 @@ import httpx
 import numpy as np
 import psutil
 
+from tests.harness.job_tenants import provision
 from tests.integration.detect.service_figures import free_port, running, service_environment
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
 HERE = Path(__file__).parent
 SMALL_TOKENS = 400
@@ -51,21 +46,6 @@ class Report:
     metrics_p99: float
     requests: int
     seconds_until_idle: float
-
-
-async def provision(folder: Path, tokenizer: TextTokenizer) -> dict[str, str]:
-    """A key store with a key and a token for each of two tenants."""
-    kek = KeyEncryptionKey(bytes(32))
-    (folder / "kek").write_text(bytes(32).hex())
-    store = open_store(f"sqlite:///{folder / 'keys.db'}")
-    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
-    tokens = {}
-    for tenant in ("dear", "small"):
-        await KeyRing(store, kek).create(tenant, tenant=tenant, profile=profile)
-        scopes = {Scope.DETECT, Scope.DETECT_EVIDENCE}
-        tokens[tenant], _ = await TokenRegistry(store, kek).create(tenant=tenant, scopes=scopes)
-    await store.close()
-    return tokens
 
 
 def timed(ask: Callable[[], httpx.Response]) -> float:
@@ -105,7 +85,7 @@ def seconds_until_idle(process: psutil.Process, patience: float) -> float:
 def measure(folder: Path, *, connections: int, seconds: float, kind: str) -> Report:
     """Starts the service, sends, stops it."""
     tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
-    tokens = asyncio.run(provision(folder, tokenizer))
+    tokens = asyncio.run(provision(folder))
     text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))
     (folder / "text").write_text(text, encoding="utf-8")
     ids = tokenizer.encode(text[:200_000])

@@ -5,25 +5,20 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from tests.harness.job_tenants import provision
 from tests.integration.detect.service_figures import free_port, running, service_environment
 from ttmark.evaluation.inputs import read_human_texts
-from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
+from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
 SIGNATURE = 24
 RATE = 1e-5
-PROFILE = {"scheme": "gumbel", "context_width": 2, "pool": 16}  # the default of a key
+PROFILE: dict[str, Any] = {"scheme": "gumbel", "context_width": 2, "pool": 16}  # the default of a key
 SCOPES = {"plain": {Scope.DETECT}, "evidence": {Scope.DETECT, Scope.DETECT_EVIDENCE}, "job": {Scope.DETECT}}
 SENT = [(60, 50), (60, 150), (5_000, 150)]
 Ask = Callable[[list[str]], Counter[str]]
@@ -38,26 +33,11 @@ def mails(count: int, length: int) -> list[str]:
     return [f"{' '.join(prose[start:][: length - SIGNATURE])}\n-- \n{signature}" for start in starts]
 
 
-async def provision(folder: Path) -> dict[str, str]:
-    """A token of each kind, each of a tenant with a key of its own."""
-    kek = KeyEncryptionKey(bytes(32))
-    (folder / "kek").write_text(bytes(32).hex())
-    store = open_store(f"sqlite:///{folder / 'keys.db'}")
-    fingerprint = TextTokenizer.load(DEMO_MODEL_PATH).fingerprint
-    profile = Profile.model_validate(PROFILE | {"tokenizer_fingerprint": fingerprint})
-    tokens = {}
-    for kind, scopes in SCOPES.items():
-        await KeyRing(store, kek).create(kind, tenant=kind, profile=profile)
-        tokens[kind], _ = await TokenRegistry(store, kek).create(tenant=kind, scopes=scopes)
-    await store.close()
-    return tokens
-
-
 @pytest.fixture(scope="module")
 def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ask]]:
     """How texts are asked about: what is said of them, counted."""
     folder = tmp_path_factory.mktemp("mails")
-    tokens = asyncio.run(provision(folder))
+    tokens = asyncio.run(provision(folder, tenants=SCOPES, **PROFILE))
     port = free_port()
     command = [sys.executable, "-m", "ttmark.services", "serve", "detect"]
     with (

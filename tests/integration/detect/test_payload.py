@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
 from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel, create_generation_app
-from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, PROMPTS_PATH
-from ttmark.gen_service.engine import Engine, EngineSettings
+from ttmark.gen_service.demo_model import PROMPTS_PATH
+from ttmark.gen_service.engine import Engine
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.http.app import AppOptions
@@ -34,14 +34,6 @@ SCOPES = {
     "reader": {Scope.DETECT, Scope.DETECT_EVIDENCE},
     "verdict": {Scope.DETECT},
 }
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    engine = Engine.load(str(DEMO_MODEL_PATH), EngineSettings(model_id="demo", threads=1, device="cpu"))
-    engine.start()
-    yield engine
-    engine.stop(0)
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,10 @@ import httpx
 import numpy as np
 import psutil
 
+from tests.harness.job_tenants import provision
 from tests.harness.worst_bodies import WORST_BODIES
-from tests.integration.detect.neighbours import cpu, provision
+from tests.integration.detect.neighbours import cpu
 from tests.integration.detect.service_figures import free_port, running, service_environment
-from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.shared.tokenization import TextTokenizer
 
 MEMORY = 2 * 2**30  # deploy/kubernetes/base/detection.yaml
 # Asks until its standard input ends; in a process of its own, which nothing here can hold up.
@@ -121,7 +120,7 @@ class Measured:
 @contextmanager
 def measured_service(folder: Path, priority: Sequence[str] = (), **settings: str) -> Iterator[Measured]:
     """A service that is warm and cannot have more than `MEMORY`."""
-    tokens = asyncio.run(provision(folder, TextTokenizer.load(DEMO_MODEL_PATH)))
+    tokens = asyncio.run(provision(folder))
     port = free_port()
     environment = service_environment(folder, port) | {"TTMARK_LEDGER_FILE": "none"} | settings
     limited = [*priority, "prlimit", f"--data={MEMORY}"]

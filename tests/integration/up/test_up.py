@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -74,7 +75,7 @@ def test_a_text_goes_round_and_ctrl_c_stops_both_services(run_up, tmp_path: Path
     assert not any(map(is_taken, (up.gen_port, up.detect_port)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_services_end_with_up_however_it_ends(run_up, number: signal.Signals) -> None:
     previous = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored
     try:
@@ -92,11 +93,14 @@ def test_services_end_with_up_however_it_ends(run_up, number: signal.Signals) ->
             time.sleep(0.1)
 
 
-def test_under_nohup_a_closed_terminal_ends_nothing() -> None:
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+@pytest.mark.parametrize(
+    ("before", "within"), [(signal.SIG_IGN, signal.SIG_IGN), (signal.SIG_DFL, signal.default_int_handler)]
+)
+def test_a_closed_terminal_is_as_ctrl_c_and_under_nohup_ends_nothing(before: Any, within: Any) -> None:
+    previous = signal.signal(signal.SIGHUP, before)
     try:
         with stop_on_signals():
-            assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+            assert signal.getsignal(signal.SIGHUP) == within
             assert signal.getsignal(signal.SIGTERM) == signal.default_int_handler
     finally:
         signal.signal(signal.SIGHUP, previous)

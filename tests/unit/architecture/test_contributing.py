@@ -27,10 +27,7 @@ SCHEME: Edits = {
     "shared/watermark/schemes/toy.py": TOY,
     "shared/watermark/schemes/registry.py": [
         ("(SynthID, DiPmark,", "(Toy, SynthID, DiPmark,"),
-        (
-            "import SynthID\n",
-            "import SynthID\nfrom ttmark.shared.watermark.schemes.toy import Toy\n",
-        ),
+        ("import SynthID\n", "import SynthID\nfrom ttmark.shared.watermark.schemes.toy import Toy\n"),
     ],
 }
 SCHEME_IS_THERE = """

@@ -8,11 +8,7 @@ from typer.testing import CliRunner, Result
 from ttmark.services.cli import terminal
 from ttmark.services.cli.main import app
 
-DANGEROUS = [
-    ["keys", "retire", "k", "1"],
-    ["keys", "disable", "k", "1"],
-    ["tokens", "revoke", "abc"],
-]
+DANGEROUS = [["keys", "retire", "k", "1"], ["keys", "disable", "k", "1"], ["tokens", "revoke", "abc"]]
 
 
 @pytest.fixture(params=DANGEROUS, ids=" ".join)

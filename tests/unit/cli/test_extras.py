@@ -83,9 +83,7 @@ def test_help_of_eval_and_bench_needs_no_more_than_the_services_do(outcomes: Out
     assert "Traceback" not in errors
 
 
-def test_files_are_sent_to_a_service_without_any_extra(
-    outcomes: Outcomes,
-) -> None:
+def test_files_are_sent_to_a_service_without_any_extra(outcomes: Outcomes) -> None:
     code, _, errors = outcomes[ALL, SENT]
     assert code == 1
     assert re.fullmatch(r"ttmark: http://127\.0\.0\.1:1 does not answer: .*\n", errors)

@@ -143,8 +143,7 @@ def test_over_random_keys_texts_with_an_opening_follow_the_model(scheme: str) ->
     """Chi-square at the 0.001 level over 1,500 keys; some texts begin to be marked earlier than others."""
     drawn: Counter[tuple[int, ...]] = Counter()
     openings: Counter[int] = Counter()
-    for key in range(TEXTS):
-        made = _small(key, scheme)
+    for made in _small(scheme):
         drawn[tuple(made.completion[2:])] += 1
         openings[made.report().reasons["opening"]] += 1
     assert min(openings[1], openings[2]) > TEXTS / 8
@@ -170,12 +169,21 @@ def _small_row(last: int) -> torch.Tensor:
     return row
 
 
-def _small(key: int, scheme: str) -> Sequence:
-    mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16), 2.0)
-    params = SamplingParams(8, seed=key, ignore_eos=True)
-    made = Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,))
+def _small(scheme: str) -> list[Sequence]:
+    """Texts of six tokens, each under a key of its own; all of them are decided in the same passes."""
+    made = []
+    for key in range(TEXTS):
+        mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16), 2.0)
+        params = SamplingParams(8, seed=key, ignore_eos=True)
+        made.append(Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,)))
+    rows = {last: _small_row(last) for last in range(1, 5)}
     decoder = Decoder(lambda: 4)
-    while made.completion_length < 6:
-        paths = [()] if made.block is None else made.block.paths
-        decoder.decide({made: torch.stack([_small_row([*made.tokens, *path][-1]) for path in paths])})
+    while unfinished := [each for each in made if each.completion_length < 6]:
+        paths = {each: [()] if each.block is None else each.block.paths for each in unfinished}
+        decoder.decide(
+            {
+                each: torch.stack([rows[[*each.tokens, *path][-1]] for path in paths[each]])
+                for each in unfinished
+            }
+        )
     return made

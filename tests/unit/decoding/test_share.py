@@ -135,8 +135,7 @@ def test_over_random_keys_blocks_follow_the_restricted_model_marked_or_not(schem
     assert min(shares) < LEAST_SHARE < max(shares)
     drawn: Counter[tuple[int, ...]] = Counter()
     unmarked = 0
-    for key in range(TEXTS):
-        made = _small(key, scheme)
+    for made in _small(scheme):
         drawn[tuple(made.completion[1:])] += 1
         unmarked += made.report().reasons.get("confined", 0)
     assert TEXTS / 8 < unmarked < TEXTS * 7 / 8
@@ -167,14 +166,23 @@ def _restricted(last: int) -> tuple[torch.Tensor, float]:
     return changed.double().softmax(0), least_share(own[None], changed[None], left)
 
 
-def _small(key: int, scheme: str) -> Sequence:
-    mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16))
-    params = SamplingParams(4, seed=key, ignore_eos=True, logit_bias=BIAS)
-    made = Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,))
+def _small(scheme: str) -> list[Sequence]:
+    """Texts of four tokens, each under a key of its own; all of them are decided in the same passes."""
+    made = []
+    for key in range(TEXTS):
+        mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16))
+        params = SamplingParams(4, seed=key, ignore_eos=True, logit_bias=BIAS)
+        made.append(Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,)))
+    rows = {last: _small_row(last) for last in range(1, 9)}
     decoder = Decoder(lambda: 2)
-    while made.finish_reason is None:
-        paths = [()] if made.block is None else made.block.paths
-        decoder.decide({made: torch.stack([_small_row([*made.tokens, *path][-1]) for path in paths])})
+    while unfinished := [each for each in made if each.finish_reason is None]:
+        paths = {each: [()] if each.block is None else each.block.paths for each in unfinished}
+        decoder.decide(
+            {
+                each: torch.stack([rows[[*each.tokens, *path][-1]] for path in paths[each]])
+                for each in unfinished
+            }
+        )
     return made
 
 

@@ -135,10 +135,7 @@ def test_a_number_that_is_changed_in_a_results_file_fails(changed: Change) -> No
     ]
 
 
-@pytest.mark.parametrize(
-    "number",
-    NUMBERS,
-)
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_new_number_that_looks_measured_fails(changed: Change, number: str) -> None:
     lines = changed("README.md", "See ", f"It has {number} more. See ")
     assert lines == [

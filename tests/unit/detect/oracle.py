@@ -148,13 +148,17 @@ def replaceable(words: Sequence[str]) -> list[int]:
 
 
 async def marked(service: Any, seed: int, words: int = 80) -> list[str]:
-    """A text of the key's: of each word's synonyms the one with the largest likelihood ratio."""
+    """A text of the key's: of each word's synonyms the one with the largest likelihood ratio.
+
+    A word decides over the few blocks that hold it or follow it: it is chosen within its neighbours.
+    """
     text = draft(seed, words)
     for place in replaceable(text):
-        choices = [[*text[:place], one, *text[place + 1 :]] for one in SYNONYMS[text[place]]]
-        inputs = [{"text": " ".join(choice)} for choice in choices]
+        before, after = text[max(0, place - 4) : place], text[place + 1 : place + 5]
+        inputs = [{"text": " ".join([*before, one, *after])} for one in SYNONYMS[text[place]]]
         results = await service.results("combined", {"inputs": inputs, "keys": [KEY]})
-        text = max(zip(results, choices, strict=True), key=lambda pair: float(pair[0].log10_e))[1]
+        ratios = zip(results, SYNONYMS[text[place]], strict=True)
+        text[place] = max(ratios, key=lambda pair: float(pair[0].log10_e))[1]
     return text
 
 

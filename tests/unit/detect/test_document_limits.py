@@ -109,11 +109,7 @@ async def test_documents_over_a_limit_fail_alone_in_words_for_it(service: Servic
     response = await service.post("/v1/detect", {"inputs": mixed, "keys": ["a-one"]})
     assert response.status_code == 200
     results = response.json()["results"]
-    assert [one["verdict"] for one in results] == [
-        "watermarked",
-        *["not_examined"] * 3,
-        alone[1]["verdict"],
-    ]
+    assert [one["verdict"] for one in results] == ["watermarked", *["not_examined"] * 3, alone[1]["verdict"]]
     tokens = "The document has more tokens than the limit of 5000."
     size = "The document has more bytes than the limit of 80000, 16 for each of 5000 tokens."
     assert [one["error"] for one in results[1:4]] == [

@@ -38,12 +38,7 @@ async def test_a_watermarked_span_in_a_long_text_is_found_with_its_characters(
 async def test_spans_of_two_keys_are_attributed_to_each(service, human: str) -> None:
     one, two = service.marked("a-one", tokens=300), service.marked("a-two", tokens=300)
     document = human[:501] + one + human[501:1000] + two + human[1000:1500]
-    body = {
-        "inputs": [{"text": document}],
-        "keys": ["a-one", "a-two"],
-        "fpr": FPR,
-        "evidence": "blocks",
-    }
+    body = {"inputs": [{"text": document}], "keys": ["a-one", "a-two"], "fpr": FPR, "evidence": "blocks"}
     (result,) = await service.results("localized", body)
     assert result.segments is not None
     assert [segment.key.key_id for segment in result.segments] == ["a-one", "a-two"]

@@ -183,17 +183,13 @@ async def words_changed(service: Any, seed: int, budget: int) -> tuple[int, int]
         attacker.mode = "aligned"
         words, helped = await scrub(attacker, text, budget, seed)
     if await log10_p(service, words, "aligned") <= math.log10(FINEST):
-        helped = len(
-            replaceable(text)
-        )  # the mark is still there: answers about spent rows misled the attacker
+        helped = len(replaceable(text))  # the mark is still there: spent rows misled the attacker
     chance = random.Random(seed)
-
-    async def cleared(count: int) -> float:
-        trials = [substituted(text, chance.sample(replaceable(text), count), chance) for _ in range(11)]
-        return statistics.median([await log10_p(service, trial, "aligned") for trial in trials])
-
     for count in range(1, len(replaceable(text))):
-        if await cleared(count) > math.log10(FINEST):
+        trials = [substituted(text, chance.sample(replaceable(text), count), chance) for _ in range(11)]
+        body = {"inputs": [{"text": " ".join(trial)} for trial in trials], "keys": [KEY]}
+        found = [one.log10_p for one in await service.results("aligned", body)]
+        if statistics.median(found) > math.log10(FINEST):
             return helped, count
     return helped, len(replaceable(text))
 

@@ -48,7 +48,7 @@ async def test_shuffled_pieces_forge_nothing(service: Any) -> None:
         assert z_of(service, chosen) > 2
 
 
-@pytest.mark.parametrize("length", [50, 150])
+@pytest.mark.parametrize("length", [50, pytest.param(150, marks=pytest.mark.slow)])
 async def test_mails_with_one_signature_are_all_answered(service: Any, length: int) -> None:
     async with oracle(service) as sender:
         found = [await verdicts(sender, [{"text": mail}]) for mail in mails(60, length)]
@@ -83,7 +83,9 @@ async def test_a_marked_form_letter_stays_found(service: Any, names: int) -> Non
             assert ("asked_before" in result) == (number >= RULE.limit)
 
 
-@pytest.mark.parametrize("size", [6, 8, 10, 20, 40, 75])
+@pytest.mark.parametrize(
+    "size", [6, 20, 75, *(pytest.param(size, marks=pytest.mark.slow) for size in (8, 10, 40))]
+)
 async def test_pieces_of_an_article_blind_nobody_to_it(service: Any, size: int) -> None:
     article = marked_ids(service, 150, 3)
     cut = [article[first : first + size + 5] for first in range(0, 150, size)]

@@ -55,10 +55,7 @@ def moved(result: dict[str, Any], by: int, place: int) -> dict[str, Any]:
 
     def passage(one: dict[str, Any]) -> dict[str, Any]:
         start, end = one["start_char"], one["end_char"]
-        return one | {
-            "start_char": start + by * (start >= place),
-            "end_char": end + by * (end > place),
-        }
+        return one | {"start_char": start + by * (start >= place), "end_char": end + by * (end > place)}
 
     marks = [
         mark | {"segments": [passage(one) for one in mark["segments"]]} for mark in result["foreign_marks"]

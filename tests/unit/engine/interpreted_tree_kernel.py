@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, Gemma3TextConfig, GptOssConfig, LlamaConfig, MistralConfig
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, GptOssConfig, MistralConfig
 
 from ttmark.gen_service.engine.cuda_graphs import ROW_COUNTS
 from ttmark.gen_service.engine.kv_cache import KvCache
@@ -27,8 +27,7 @@ SHAPE: dict[str, Any] = {
     "head_dim": 8,
     "max_position_embeddings": 64,
 }
-MODELS = {
-    "llama": LlamaConfig(**SHAPE),
+MODELS = {  # whose layers are of every kind: all tokens, the latest ones, sinks
     "gemma3": Gemma3TextConfig(
         **SHAPE, sliding_window=6, layer_types=["sliding_attention", "full_attention"]
     ),

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.asking import KEY, StartEngine, ask, collect, marking, only_ascii, text, tokens, until
-from ttmark.gen_service.engine import (
-    ContextTooLong,
-    Engine,
-)
+from ttmark.gen_service.engine import ContextTooLong, Engine
 from ttmark.shared.watermark import Watermark, detect_direct
 
 

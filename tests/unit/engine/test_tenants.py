@@ -30,10 +30,7 @@ class SteppedByHand:
     def submit(self, *requests: GenerationRequest) -> list[CachedSequence]:
         """Makes a step in which the requests come in."""
         arrivals = [
-            (
-                CachedSequence(each, self.engine.tokenizer, self.engine.eos_token_ids),
-                Mailbox(lambda: None),
-            )
+            (CachedSequence(each, self.engine.tokenizer, self.engine.eos_token_ids), Mailbox(lambda: None))
             for each in requests
         ]
         self._stepper.step(arrivals)

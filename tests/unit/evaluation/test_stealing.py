@@ -24,9 +24,7 @@ SETTING = SamplingSetting(0, 1.0, 1.0)
 PLAN = StealingPlan((("mcmark", 2), (None, 2)), SETTING, (1, 40), 8)
 
 
-def test_enough_completions_are_stolen_from_and_unmarked_ones_are_not(
-    open_run: Callable[[], Run],
-) -> None:
+def test_enough_completions_are_stolen_from_and_unmarked_ones_are_not(open_run: Callable[[], Run]) -> None:
     few, many, few_unmarked, many_unmarked = measure_stealing(open_run(), PLAN)
     assert (few.scheme, many.scheme, many_unmarked.scheme) == ("mcmark", "mcmark", None)
     assert (few.asked, many.asked, many.versions) == (1, 40, 1)

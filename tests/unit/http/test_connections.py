@@ -42,12 +42,7 @@ def serve() -> Iterator[Serve]:
             protocol = bounded_protocol(ConnectionLimits(**limits))
             listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
             config = uvicorn.Config(
-                echo,
-                http=protocol,
-                log_config=None,
-                lifespan="off",
-                ws="none",
-                timeout_keep_alive=keep_alive,
+                echo, http=protocol, log_config=None, lifespan="off", ws="none", timeout_keep_alive=keep_alive
             )
             server = uvicorn.Server(config)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -28,10 +28,7 @@ class Sender:
             "type": "http",
             "method": "POST",
             "path": "/v1/detect",
-            "headers": [
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(LONG)).encode()),
-            ],
+            "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(LONG)).encode())],
             "state": {"principal": Principal("token", "tenant", scopes), "request_id": "r"},
         }
 

@@ -24,7 +24,7 @@ PLACES = ("/run/secrets/", "/state/", "/files/")
 
 COMPOSE_SETS = {
     "generation": {
-        *("HOST", "GEN_PORT", "STORE_URL_FILE", "KEK_FILE", "STATE", "LEDGER_FILE", "AUDIT_FOLDER"),
+        *("HOST", "GEN_PORT", "STORE_URL_FILE", "KEK_FILE", "STATE", "LEDGER_FILE", "AUDIT_FOLDER")
     },
     "detection": {
         *("HOST", "DETECT_PORT", "STORE_URL_FILE", "KEK_FILE", "LEDGER_FILE", "AUDIT_FOLDER"),

@@ -102,8 +102,7 @@ def damage_older_conversion(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [damage_shorter, damage_same_size, damage_missing, damage_manifest, damage_older_conversion],
+    "damage", [damage_shorter, damage_same_size, damage_missing, damage_manifest, damage_older_conversion]
 )
 def test_a_damaged_folder_is_noticed_and_made_again(workshop: Workshop, state: Path, damage) -> None:
     damage(get_smollm2(state))
@@ -139,11 +138,7 @@ def test_a_folder_of_an_earlier_release_gets_the_sampling_and_nothing_is_fetched
     assert by(state) == folder
     assert is_whole(folder, read_all=True)
     assert (workshop.fetched, workshop.converted) == (1, 1)
-    assert json.loads((folder / FILE).read_text()) == {
-        **IDS,
-        "do_sample": True,
-        **SAMPLING,
-    }
+    assert json.loads((folder / FILE).read_text()) == {**IDS, "do_sample": True, **SAMPLING}
     assert sorted(path.suffix for path in folder.iterdir()) == ["", ".json", ".json", ".safetensors"]
 
 

@@ -38,10 +38,7 @@ class Step:
             scheduled_spec_decode_tokens={"a": [9], "b": [6, 4]},
             total_num_scheduled_tokens=5,
         )
-        self.batch = SimpleNamespace(
-            req_id_to_index={"a": 1, "b": 0},
-            num_computed_tokens_cpu=[30, 20],
-        )
+        self.batch = SimpleNamespace(req_id_to_index={"a": 1, "b": 0}, num_computed_tokens_cpu=[30, 20])
         self.requests = {
             "a": SimpleNamespace(num_computed_tokens=20),
             "b": SimpleNamespace(num_computed_tokens=30),

@@ -9,13 +9,7 @@ from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SglangGumbel, Synt
 from ttmark.shared.watermark.foreign.evidence import ForeignEvidence
 from ttmark.shared.watermark.foreign.passages import Passage, grid, passages, reported, window_count
 
-MARKS = (
-    VllmGumbel(5),
-    VllmGumbel(5, alpha=0.3),
-    SglangGumbel(5),
-    Kgw(300, 7),
-    SynthIdText(tuple(range(9))),
-)
+MARKS = (VllmGumbel(5), VllmGumbel(5, alpha=0.3), SglangGumbel(5), Kgw(300, 7), SynthIdText(tuple(range(9))))
 
 
 @pytest.mark.parametrize("length", [0, 1, 31, 32, 33, 47, 48, 64, 65, 300, 1025])
