@@ -1,6 +1,7 @@
 """docs/reference/http-*.md, from the OpenAPI descriptions of both services."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,11 +37,16 @@ Every route and field, written by `python -m tests.harness.reference` from the s
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
 \\* marks what a request needs and what an answer always has. How to use it: [{guide}](../{guide}.md).
 """
+PLAIN_LEFT_OUT = """\
+Schemas of names and types alone, most of them OpenAI's own, are in `/openapi.json` and not here.
+"""
 SHARED_BY = 3
 """An error that so many routes answer in the same words is told once for all."""
 ALIKE = 4
 """So many fields that another schema has in the same words are named and not told again."""
 UNREAD = "Accepted and not looked at."
+EMPTY = "Always empty."
+COUNTING = "0 for the first event of the stream, then one more each."
 PROGRAMS_OWN = ("HTTPValidationError", "ValidationError", "JsonValue")
 """Schemas that the framework adds; no route answers the first two."""
 NO_BOUND = 2**31 - 1
@@ -55,13 +61,17 @@ Schema = Mapping[str, Any]
 def http_pages() -> dict[str, str]:
     """Pages by file name."""
     return {
-        "http-generation.md": http_page(_generation(), "generation"),
+        "http-generation.md": http_page(_generation(), "generation", plain=False),
         "http-detection.md": http_page(_detection(), "detection"),
     }
 
 
-def http_page(app: FastAPI, guide: str) -> str:
-    """All routes of an application, then all schemas that they name."""
+def http_page(app: FastAPI, guide: str, plain: bool = True) -> str:
+    """All routes of an application, then the schemas that they name.
+
+    Args:
+        plain: whether schemas are told that have nothing to say beyond names and types.
+    """
     description = app.openapi()
     operations = [
         (method.upper(), path, operation)
@@ -76,15 +86,18 @@ def http_page(app: FastAPI, guide: str) -> str:
     shared = [
         line for (status, line), times in sorted(answers.items()) if times >= SHARED_BY and status >= "400"
     ]
-    parts = [HEADER.format(title=guide.capitalize(), guide=guide), "\n## Routes\n"]
+    parts = [HEADER.format(title=guide.capitalize(), guide=guide), "" if plain else PLAIN_LEFT_OUT]
+    parts.append("\n## Routes\n")
     told: dict[str, str] = {}
     parts += [_route(method, path, operation, shared, told) for method, path, operation in operations]
     parts += ["\n## Errors of many routes\n\n", *_said_once(shared), "\n## Schemas\n"]
     shown: dict[str, dict[str, str]] = {}
     for name, schema in sorted(description["components"]["schemas"].items()):
-        if name not in PROGRAMS_OWN:
+        if name not in PROGRAMS_OWN and (plain or not _is_plain(schema)):
             parts.append(_schema(name, schema, shown))
-    return "".join(parts)
+    page = "".join(parts)
+    bare = description["components"]["schemas"].keys() - shown.keys()
+    return re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: f"`{link[1]}`" if link[1] in bare else link[0], page)
 
 
 def _said_once(errors: Sequence[str]) -> Iterator[str]:
@@ -174,6 +187,14 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
     if unread := [field for field in unread if field not in same]:
         lines.append(f"- {UNREAD.rstrip('.')}: {_names(unread)}.")
     return "\n".join(lines) + "\n"
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Whether no field has anything to say beyond its name and type."""
+    return all(
+        field.get("description", UNREAD) in (UNREAD, EMPTY, COUNTING) and not [*_bounds(field)]
+        for field in schema.get("properties", {}).values()
+    )
 
 
 def _names(fields: Sequence[str]) -> str:
