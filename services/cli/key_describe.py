@@ -37,9 +37,8 @@ def describe(
 ) -> None:
     """Describe a mark in a file that other implementations read (docs/portable-marks.md); never its key.
 
-    The file commits to the key: whoever gets the key later can check that it is the one, and who has the file
-    alone cannot try keys. With --secret-out the key leaves the store, which needs an audit trail
-    (TTMARK_AUDIT_FOLDER) and is on record.
+    With --secret-out the key leaves the store, which needs an audit trail (TTMARK_AUDIT_FOLDER) and is on
+    record.
     """
     if secret_out is not None and i_understand != key_id:
         raise typer.BadParameter(f"name the key, {key_id}, to confirm", param_hint="--i-understand")

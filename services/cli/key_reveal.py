@@ -40,9 +40,8 @@ def reveal(
 ) -> None:
     """Make a retired or disabled version public, so that anybody can check verdicts about its texts.
 
-    The file has the PRF keys, what opens the commitment to them, and the record of the audit trail that
-    published the commitment when the version was made. Refused while a service may still use the version. The
-    audit trail (TTMARK_AUDIT_FOLDER) has a record of the revelation from then on.
+    Refused while a service may still use the version. Needs an audit trail (TTMARK_AUDIT_FOLDER), which has
+    a record of the revelation from then on.
     """
     if i_understand != key_id:
         raise typer.BadParameter(f"name the key, {key_id}, to confirm", param_hint="--i-understand")
