@@ -28,8 +28,8 @@ NEEDLESS = re.compile(
 )
 OPTION = re.compile(r"^\* `((?:-\w, )?--[\w-]+)[^\n]*\n", re.M)
 LIST_ENDS = re.compile(r"\n\* .*\Z")
-SHARED_BY = 4
-"""An option that so many commands have in the same words is told once."""
+SHARED_BY = 2
+"""An option that so many commands have in the same words is told once for all of them."""
 
 
 def command_line_page() -> str:
