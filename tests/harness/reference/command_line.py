@@ -39,7 +39,10 @@ def command_line_page() -> str:
     text = get_docs_for_click(obj=command, ctx=context, indent=1, name="ttmark")
     text = re.sub(r"  \[", " [", NEEDLESS.sub("", text))
     times = Counter(match[0] for match in OPTION.finditer(text))
-    shared = {line for line, seen in times.items() if seen >= SHARED_BY}
+    likeliest: dict[str, str] = {}  # of two options with one name the rarer one stays where it is
+    for line, _ in times.most_common():
+        likeliest.setdefault(line.split("`")[1].split(" <")[0], line)
+    shared = {line for line in likeliest.values() if times[line] >= SHARED_BY}
     parts = re.split(r"(?m)^(?=#)", text)
     told = "".join(line for line in times if line in shared).rstrip()
     page = HEADER.format(shared=told) + "".join(_with_names(part, shared) for part in parts)
