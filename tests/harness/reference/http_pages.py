@@ -258,8 +258,8 @@ def _range(least: float | None, most: float | None, noun: str) -> Iterator[str]:
     )
     if noun and low == counted(1, noun) and high is None:
         yield "not empty"
-    elif high is not None and low is not None:
-        yield f"{f'{least:g}'} to {high}"
+    elif least is not None and most is not None:
+        yield f"{least:g} to {high}"
     elif high is not None:
         yield f"at most {high}"
     elif low is not None:

@@ -111,14 +111,15 @@ def metrics_page() -> str:
     parts = [HEADER]
     for title, metrics in services().items():
         parts.append(f"\n## {title}\n\n")
-        parts += [
-            f"- `{metric.name}` ({'; '.join((metric.kind, *filter(None, [', '.join(metric.labels)])))}): "
-            f"{metric.text}\n"
-            for metric in metrics
-        ]
+        parts += [_line(metric) for metric in metrics]
     parts.append("\n## Labels\n\nNo label takes a value from a request, so none can explode.\n\n")
     parts += [f"- {label}: {values}\n" for label, values in LABELS.items()]
     return "".join(parts)
+
+
+def _line(metric: Metric) -> str:
+    labels = f"; {', '.join(metric.labels)}" if metric.labels else ""
+    return f"- `{metric.name}` ({metric.kind}{labels}): {metric.text}\n"
 
 
 class _NoVolume:
