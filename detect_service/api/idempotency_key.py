@@ -17,9 +17,9 @@ DESCRIBED: dict[str, Any] = {
             "in": "header",
             "required": False,
             "schema": {"type": "string", "pattern": f"^{_PATTERN}$"},
-            "description": "A text that you make anew for each new request, such as a UUID. For 24 hours the "
-            "same request of the same token with the same key gets the first answer again: nothing is made "
-            "or charged a second time. Another body is a 422; a 409 says that the first is being answered.",
+            "description": "A text of yours, new for each new request. For 24 hours the same request with "
+            "it gets the first answer again, and nothing is made or charged twice. Another body is a 422; "
+            "a 409: the first is being answered.",
         }
     ]
 }

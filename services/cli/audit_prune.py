@@ -54,12 +54,8 @@ def prune(
 ) -> None:
     """Remove the oldest records of the audit trail, also those of writers that are gone.
 
-    Export them first: an export and what is left are verified together (`ttmark audit verify`).
-
-    Whole segments go (a day, 64 MiB), so what is to be kept is kept. The trail gets a record for each chain
-    that lost some (audit.remove), and the key store learns how far: a beginning that is missing without that
-    is found. A chain with a problem is left alone, as evidence; the exit code is then 1. What was interrupted
-    is finished by the next run.
+    Export them first (`ttmark audit verify` takes both). Whole segments go: a day, or 64 MiB. A chain with a
+    problem is left alone, as evidence; the exit code is then 1. The next run finishes what was interrupted.
     """
     with one_clear_line():
         limit = _limit(keep, before)

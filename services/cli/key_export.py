@@ -46,9 +46,8 @@ def describe(
 ) -> None:
     """Describe a mark in a file that other implementations read (docs/portable-marks.md); never its key.
 
-    The file commits to the key: whoever gets the key later can check that it is the one, and who has the file
-    alone cannot try keys. With --secret-out the key leaves the store, which needs an audit trail
-    (TTMARK_AUDIT_FOLDER) and is on record.
+    With --secret-out the key leaves the store, which needs an audit trail (TTMARK_AUDIT_FOLDER) and is on
+    record.
     """
     if secret_out is not None and i_understand != key_id:
         raise typer.BadParameter(f"name the key, {key_id}, to confirm", param_hint="--i-understand")
@@ -152,9 +151,8 @@ def reveal(
 ) -> None:
     """Make a retired or disabled version public, so that anybody can check verdicts about its texts.
 
-    The file has the PRF keys, what opens the commitment to them, and the record of the audit trail that
-    published the commitment when the version was made. Refused while a service may still use the version. The
-    audit trail (TTMARK_AUDIT_FOLDER) has a record of the revelation from then on.
+    Refused while a service may still use the version. Needs an audit trail (TTMARK_AUDIT_FOLDER), which has
+    a record of the revelation from then on.
     """
     if i_understand != key_id:
         raise typer.BadParameter(f"name the key, {key_id}, to confirm", param_hint="--i-understand")

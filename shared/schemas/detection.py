@@ -52,18 +52,16 @@ class DetectionRequest(StrictModel):
     )
     fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
         default=DEFAULT_FPR,
-        description="False positive rate per document that the verdict is held to, all hypotheses counted. "
-        "Without the scope detect:evidence it is one of the access token's own rates (`GET /v1/keys` names "
-        "them); left out: 1e-5 where that is one of them, else the smallest.",
+        description="False positive rate per document, all hypotheses counted. Without detect:evidence one "
+        "of the token's own rates (`GET /v1/keys`); left out: 1e-5, or else the smallest of these.",
     )
     evidence: Literal["none", "blocks"] = Field(
         default="none", description="`blocks` adds the score of each scored block (scope detect:evidence)."
     )
     normalize: bool = Field(
         default=True,
-        description="Read a text that holds invisible characters, look-alike letters, stray marks, odd "
-        "white space or broken lines a second time, without them. The better reading counts, corrected for "
-        "the two.",
+        description="Read a text that holds characters which hide a mark a second time, without them. The "
+        "better reading counts, corrected for two.",
     )
     case: bool = Field(
         default=False,
@@ -77,8 +75,8 @@ class DirectRequest(DetectionRequest):
 
     phase: Annotated[Phase, NoTruthValue] | None = Field(
         default=None,
-        description="`0` reads blocks from the first token on; `any` tries every block boundary and corrects "
-        "for their number. Left out: `any` for a document that is text, `0` for token ids.",
+        description="`0` reads blocks from the first token on; `any` tries every boundary. Left out: `any` "
+        "for text, `0` for token ids.",
     )
 
     def phase_of(self, document: Document) -> Phase:
@@ -132,14 +130,13 @@ class CombinedRequest(DetectionRequest):
 
     conversation: bool = Field(
         default=False,
-        description="The inputs are messages of one conversation, in order, and one question: there is one "
-        "result, of all of them together, whose `messages` say how the evidence grew. `fpr` is of the "
-        "conversation, however often it is asked about as it grows. Without `evidence` and `case`.",
+        description="The inputs are messages of one conversation, in order: one question, one result, one "
+        "`fpr`. Without `evidence` and `case`.",
     )
     reader: Literal["auto", "always", "never"] = Field(
         default="auto",
-        description="Whether a language model reads texts along, where the service has one: `auto` where "
-        "that may change the verdict. Another than `auto` needs the scope detect:evidence.",
+        description="Whether a language model reads texts along, where there is one: `auto` where that may "
+        "change the verdict. The others need detect:evidence.",
     )
 
     @model_validator(mode="after")
@@ -155,8 +152,8 @@ class NormalizationReport(AnswerModel):
     invisible: int = Field(description="Zero-width and other invisible characters.")
     look_alikes: int = Field(description="Letters drawn like Latin ones among Latin letters, or styled.")
     white_space: int = Field(
-        description="Spaces and line ends other than U+0020 and U+000A, needless spaces in a line, line "
-        "breaks that the width of a mail or page put into paragraphs, `>` before quoted lines."
+        description="Odd or needless spaces and line ends, line breaks put into paragraphs, `>` before "
+        "quoted lines."
     )
     marks: int = Field(
         default=0, description="Combining marks that no language needs on the letters where they stand."
@@ -181,10 +178,8 @@ class DocumentError(AnswerModel):
     """Why there is nothing to say of a document."""
 
     code: str = Field(
-        description="`internal_error` with `not_examined`. With `no_verdict`: `evidence_spent` (its passages "
-        "were in as many answers as they may be), `chance_findings_spent` (too many documents at coarse "
-        "rates), `space_full` (more text than a tenant is kept count of) or `ids_spell_nothing`. Later "
-        "services may know others."
+        description="`internal_error` with `not_examined`; `evidence_spent`, `chance_findings_spent`, "
+        "`space_full` or `ids_spell_nothing` with `no_verdict`. Later services may know others."
     )
     message: str
     retry_after: float | None = Field(
@@ -207,19 +202,17 @@ class DetectionResult(AnswerModel):
 
     id: str
     verdict: Verdict = Field(
-        description="`not_examined` and `no_verdict` say nothing about the document; the other documents "
-        "have their results. `not_examined`: it is over a limit of length, or an error on our side ended its "
-        "examination. `no_verdict`: a limit of tokens without detect:evidence is reached; `error` says which "
-        "and when it ends."
+        description="`not_examined` (over a limit, or an error on our side) and `no_verdict` (a limit of "
+        "tokens without detect:evidence) say nothing about the document."
     )
     error: DocumentError | None = Field(
         default=None, exclude_if=is_none, description="With `not_examined` and `no_verdict`: why."
     )
     basis: str = Field(
         default=Basis.WATERMARK,
-        description="What the verdict rests on: `watermark`, ours, found or not; `foreign_watermark`, that "
-        "of another system, where it was found and ours was not; `metadata`, where no watermark was found "
-        "and a manifest that is valid says that a model wrote the text. Later services may know others.",
+        description="What the verdict rests on: `watermark`, ours, found or not; `foreign_watermark`, "
+        "another system's alone; `metadata`, a valid manifest where no mark was found. Later services may "
+        "know others.",
     )
     message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
     tokens: int = Field(
@@ -245,9 +238,8 @@ class DetectionResult(AnswerModel):
     key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
     pool_keys_found: int | None = Field(
         default=None,
-        description="With `watermarked` and a pool: how many keys of the pool reach `fpr`, each by itself. "
-        "One completion has one of them. Several: the text holds passages of several completions, as a "
-        "collection of answers does, and a forgery that was stitched from stolen pieces.",
+        description="With `watermarked` and a pool: how many keys of the pool reach `fpr` alone. Several: "
+        "the text is of several completions.",
     )
     segments: list[Segment] | None = Field(
         default=None, description="Localized detection: the passages found, in order; they do not overlap."
@@ -260,8 +252,8 @@ class DetectionResult(AnswerModel):
     evidence: list[BlockEvidence] | None = None
     reading: Literal["as_sent", "normalized"] | None = Field(
         default=None,
-        description="Which reading of the text counts: its tokens are those of `tokens`, `segments` and "
-        "`evidence`. Characters are always those of the text as it was sent.",
+        description="Which reading counts, for `tokens`, `segments` and `evidence`. Characters are always "
+        "those of the text as sent.",
     )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
@@ -274,9 +266,8 @@ class DetectionResult(AnswerModel):
     asked_before: AskedBefore | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Without the scope detect:evidence: a passage of the document was in so many answers "
-        "that it counts no more, and this is what was said of it before. With `watermarked` the verdict "
-        "rests on it.",
+        description="Without detect:evidence: what was said of a passage before the answers about it were "
+        "used up.",
     )
     reads_back: bool | None = Field(
         default=None,

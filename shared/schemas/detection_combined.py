@@ -46,21 +46,17 @@ class CombinedResult(DetectionResult):
 
     log10_e: float | None = Field(
         default=None,
-        description="log10 of the mean of the E-values of all keys, versions and readings. Without the mark "
-        "E is at most 1 on average, so that E-values may be averaged, those of different texts multiplied, "
-        "and 1 / E is a p-value that anybody can check.",
+        description="log10 of the mean E-value of all keys, versions and readings; 1 / E is a p-value.",
     )
     reader: ReaderState | None = Field(
         default=None,
-        description="Whether a language model read the text along: `read`; `not_needed`, the answer stood "
-        "without, or hardly anything spoke for a mark; `down`, it does not answer; `none`, the service has "
-        "none, the text is too long for it, came as token ids, or the request wanted none.",
+        description="Whether a language model read the text along; `not_needed`: the answer stood without; "
+        "`down`: it does not answer; `none`: there is none, or not for this text or request.",
     )
     scope: Literal["whole", "passages"] | None = Field(
         default=None,
-        description="With `watermarked`: `passages` where passages stand out from the rest, listed in "
-        "`segments`; `whole` where the evidence is of the text as a whole. Neither says that all words are "
-        "the model's.",
+        description="With `watermarked`: whether passages stand out from the rest (`segments`), or the "
+        "evidence is of the whole text. Neither says that all words are the model's.",
     )
     marked_share: MarkedShare | None = Field(default=None, description="With `watermarked`.")
     weak: bool | None = Field(

@@ -56,9 +56,9 @@ class FoundManifest(AnswerModel):
     """A C2PA manifest in a document."""
 
     status: ManifestStatus = Field(
-        description="`valid`: signature and text hold, and the certificate is on the trust list; "
-        "`not_trusted`: they hold, and it is not; `does_not_verify`: the manifest or the text was changed, "
-        "or the manifest is another text's; `not_examined`: this service could not or would not look."
+        description="`valid`: signature and text hold, and the certificate is trusted; `not_trusted`: it "
+        "is not; `does_not_verify`: manifest and text do not belong together; `not_examined`: not looked "
+        "at."
     )
     reason: str | None = Field(
         default=None, exclude_if=is_none, description="Why it is not `valid`: a status code of C2PA or words."

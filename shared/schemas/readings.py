@@ -24,9 +24,8 @@ class Reading(AnswerModel):
     starts: list[int] = Field(description="First byte of each part: where the part before it ends.")
     ends: list[int] = Field(description="The byte after each part.")
     logprobs: list[float | None] = Field(
-        description="Natural logarithm of each part's probability after the parts before it, at temperature "
-        "1 without filters; at least -9999. null: the model says nothing of the first, because it has no "
-        "token that stands before a text."
+        description="Natural logarithm of each part's probability after the parts before it, at "
+        "temperature 1 without filters; at least -9999. null: nothing is known of the first."
     )
 
 

@@ -74,10 +74,7 @@ class VerificationResponse(AnswerModel):
     )
     p_value: float
     log10_p: float
-    log10_e: float = Field(
-        description="log10 of the mean of the E-values of all keys. Without the mark E is at most 1 on "
-        "average, so that 1 / E is a p-value that anybody can check."
-    )
+    log10_e: float = Field(description="log10 of the mean E-value of all keys; 1 / E is a p-value.")
     scored_blocks: int = Field(description="Positions with a block and context of their own.")
     key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
     request_id: str

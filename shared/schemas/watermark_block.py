@@ -52,9 +52,9 @@ class Receipt(BaseModel):
     detectability: Detectability | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Whether direct detection with this key alone finds the text at the service's false "
-        "positive rate: `strong`: at a thousandth of it; `weak`: at the rate; `none`: not. Left out beside "
-        "`response_format`, and where the service tells it to tokens with detect:evidence only.",
+        description="Whether direct detection with this key finds the text: `strong`: at a thousandth of "
+        "the service's rate; `weak`: at the rate. Left out beside `response_format`, and where only "
+        "detect:evidence may see it.",
     )
     log10_p: float | None = Field(
         default=None,
@@ -72,11 +72,8 @@ class WatermarkBlock(Receipt):
         "`reasons` says why not all; `unwatermarked`: none is, `reasons` says why."
     )
     reasons: dict[str, int] = Field(
-        description="Blocks without a mark by reason: opening (the first blocks, drawn without a key so "
-        "that answers to one question differ), warm_up (the first blocks have no context), odd_end "
-        "(a last block cut short), repeated_context, greedy (temperature 0), disabled (by the request), "
-        "confined (the request's biases, penalties or schema chose too much of "
-        "them), policy (a rule of the service)."
+        description="Blocks without a mark by reason: opening, warm_up, odd_end, repeated_context, greedy, "
+        "disabled, confined, policy."
     )
     policy: str | None = Field(
         default=None,

@@ -1,6 +1,8 @@
 """docs/reference/command-line.md, from the commands themselves."""
 
 import re
+from collections import Counter
+from collections.abc import Collection
 
 import typer
 from typer.cli import get_docs_for_click
@@ -10,17 +12,24 @@ from ttmark.services.cli.main import app
 HEADER = """\
 # Command line
 
-Every command with its arguments and options (written by `python -m tests.harness.reference`).
-`ttmark COMMAND --help` shows the same. How commands behave, with their exit codes:
-[generation](../generation.md#from-the-command-line), [detection](../detection.md#from-the-command-line),
-[keys](../operations/keys.md#key-rotation), [evaluation](../evaluation.md).
+Every command with its arguments and options, written by `python -m tests.harness.reference`.
+`ttmark COMMAND --help` shows the same, and in which order arguments stand.
+
+**Options of many commands.** A command that has them names them after "Also".
+
+{shared}
 
 """
-# Lists of commands, cut short as on a terminal, and the options that every program of this kind has.
 NEEDLESS = re.compile(
-    r"\*\*Commands\*\*:\n\n(\* .*\n)+\n?|\* `--(install-completion|show-completion|help)`.*\n"
+    r"\*\*(Commands)\*\*:\n\n(\* .*\n)+\n?"  # cut short, as on a terminal
+    r"|\* `--(install-completion|show-completion|help|version)`.*\n"
+    r"|\*\*Usage\*\*:\n\n```console\n.*\n```\n\n|\*\*(Arguments|Options)\*\*:\n\n"
+    r"|(?<=\w) <(str|int|float|path|dir|list\[\w+\]|int range|float range)>(?=`)"
 )
-BARE = re.compile(r"\*\*Options\*\*:\n\n(?!\*)")
+OPTION = re.compile(r"^\* `((?:-\w, )?--[\w-]+)[^\n]*\n", re.M)
+LIST_ENDS = re.compile(r"\n\* .*\Z")
+SHARED_BY = 2
+"""An option that so many commands have in the same words is told once for all of them."""
 
 
 def command_line_page() -> str:
@@ -28,5 +37,24 @@ def command_line_page() -> str:
     command = typer.main.get_command(app)
     context = typer.Context(command, info_name="ttmark")
     text = get_docs_for_click(obj=command, ctx=context, indent=1, name="ttmark")
-    text = BARE.sub("", NEEDLESS.sub("", text.replace("$ ttmark", "ttmark")))
-    return HEADER + text.rstrip() + "\n"
+    text = re.sub(r"  \[", " [", NEEDLESS.sub("", text))
+    times = Counter(match[0] for match in OPTION.finditer(text))
+    likeliest: dict[str, str] = {}  # of two options with one name the rarer one stays where it is
+    for line, _ in times.most_common():
+        likeliest.setdefault(line.split("`")[1].split(" <")[0], line)
+    shared = {line for line in likeliest.values() if times[line] >= SHARED_BY}
+    parts = re.split(r"(?m)^(?=#)", text)
+    told = "".join(line for line in times if line in shared).rstrip()
+    page = HEADER.format(shared=told) + "".join(_with_names(part, shared) for part in parts)
+    return re.sub(r"\n{3,}", "\n\n", page).rstrip() + "\n"
+
+
+def _with_names(part: str, shared: Collection[str]) -> str:
+    """The part of one command, the names alone of options that are told elsewhere."""
+    names = [f"`{match[1]}`" for match in OPTION.finditer(part) if match[0] in shared]
+    for line in shared:
+        part = part.replace(line, "")
+    part = re.sub(r"(\n\* .*\n)\n(?=\* )", r"\1", part).rstrip()
+    if not names:
+        return f"{part}\n\n"
+    return f"{part}\n{'' if LIST_ENDS.search(part) else chr(10)}* Also {', '.join(names)}.\n\n"

@@ -1,6 +1,7 @@
 """docs/reference/http-*.md, from the OpenAPI descriptions of both services."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,42 +32,45 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 HEADER = """\
 # {title}: HTTP
 
-Every route and every field (written by `python -m tests.harness.reference` from the service's OpenAPI
-description). A running service gives the same as JSON at `/openapi.json`. Requests carry
-`Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. What the fields do, at length:
-[{guide}](../{guide}.md).
+Every route and field, written by `python -m tests.harness.reference` from the service's `/openapi.json`.
+Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
+\\* marks what a request needs and what an answer always has. How to use it: [{guide}](../{guide}.md).
 """
-BOUNDS = {
-    "minimum": "at least {}",
-    "exclusiveMinimum": "above {}",
-    "maximum": "at most {}",
-    "exclusiveMaximum": "below {}",
-    "minLength": "at least {}",
-    "maxLength": "at most {}",
-    "minItems": "at least {}",
-    "maxItems": "at most {}",
-    "pattern": "matches `{}`",
-}
-ANSWERS = ("| status | answer | when |", "|---|---|---|")
+PLAIN_LEFT_OUT = """\
+Schemas of names and types alone, most of them OpenAI's own, are in `/openapi.json` and not here.
+"""
 SHARED_BY = 3
-"""An error that so many routes answer in the same words stands in one table for all."""
+"""An error that so many routes answer in the same words is told once for all."""
 ALIKE = 4
 """So many fields that another schema has in the same words are named and not told again."""
 UNREAD = "Accepted and not looked at."
-COUNTED = {"minLength": "character", "maxLength": "character", "minItems": "item", "maxItems": "item"}
+EMPTY = "Always empty."
+COUNTING = "0 for the first event of the stream, then one more each."
+PROGRAMS_OWN = ("HTTPValidationError", "ValidationError", "JsonValue")
+"""Schemas that the framework adds; no route answers the first two."""
+NO_BOUND = 2**31 - 1
+"""A greatest number that only keeps to the machine's integers tells a reader nothing."""
+LONGEST_PATTERN = 40
+BRIEF = 20
+"""A parameter with more words than this is told at one route alone."""
+JSON = "application/json"
 Schema = Mapping[str, Any]
 
 
 def http_pages() -> dict[str, str]:
     """Pages by file name."""
     return {
-        "http-generation.md": http_page(_generation(), "generation"),
+        "http-generation.md": http_page(_generation(), "generation", plain=False),
         "http-detection.md": http_page(_detection(), "detection"),
     }
 
 
-def http_page(app: FastAPI, guide: str) -> str:
-    """All routes of an application, then all schemas that they name."""
+def http_page(app: FastAPI, guide: str, plain: bool = True) -> str:
+    """All routes of an application, then the schemas that they name.
+
+    Args:
+        plain: whether schemas are told that have nothing to say beyond names and types.
+    """
     description = app.openapi()
     operations = [
         (method.upper(), path, operation)
@@ -78,98 +82,143 @@ def http_page(app: FastAPI, guide: str) -> str:
         for *_, operation in operations
         for status, answer in operation["responses"].items()
     )
-    errors = [
+    shared = [
         line for (status, line), times in sorted(answers.items()) if times >= SHARED_BY and status >= "400"
     ]
-    parts = [HEADER.format(title=guide.capitalize(), guide=guide), "\n## Routes\n"]
-    parts += [_route(method, path, operation, errors) for method, path, operation in operations]
-    parts += ["\n## Errors of many routes\n\n", "\n".join([*ANSWERS, *errors]), "\n\n## Schemas\n"]
-    told: dict[str, dict[str, str]] = {}
+    parts = [HEADER.format(title=guide.capitalize(), guide=guide), "" if plain else PLAIN_LEFT_OUT]
+    parts.append("\n## Routes\n")
+    told: dict[str, str] = {}
+    parts += [_route(method, path, operation, shared, told) for method, path, operation in operations]
+    parts += ["\n## Errors of many routes\n\n", *_said_once(shared), "\n## Schemas\n"]
+    shown: dict[str, dict[str, str]] = {}
     for name, schema in sorted(description["components"]["schemas"].items()):
-        parts.append(_schema(name, schema, told))
-    return "".join(parts)
+        if name not in PROGRAMS_OWN and (plain or not _is_plain(schema)):
+            parts.append(_schema(name, schema, shown))
+    page = "".join(parts)
+    bare = description["components"]["schemas"].keys() - shown.keys()
+    return re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: f"`{link[1]}`" if link[1] in bare else link[0], page)
+
+
+def _said_once(errors: Sequence[str]) -> Iterator[str]:
+    """The list of errors, and before it what all of them answer with."""
+    kinds = {line.rpartition(". ")[2] for line in errors if line}
+    body = next(iter(kinds)) if len(kinds) == 1 else ""
+    yield f"A route answers those that fit it{f', with {body}' if body else '.'}\n\n"
+    yield from (line.removesuffix(f" {body}") + "\n" for line in errors if line)
 
 
 def _answer(status: str, answer: Schema) -> str:
-    return f"| {status} | {_cell(_kinds(answer))} | {_cell(answer['description'])} |"
+    """A line of a list; of what the framework alone would answer an empty one."""
+    if PROGRAMS_OWN[0] in str(answer):
+        return ""
+    kinds = _kinds(answer)
+    words = answer["description"].rstrip(".")
+    said = "" if words == "Successful Response" else f" {words}."
+    return f"- {status}:{said}" + (f" {kinds}." if kinds else " Nothing." if not said else "")
 
 
 def _kinds(answer: Schema) -> str:
     return ", ".join(
-        f"{_kind(content['schema'])} as `{kind}`" if content.get("schema") else f"`{kind}`"
+        " as ".join(part for part in (_kind(content.get("schema", {})), f"`{kind}`") if part != "any")
+        if kind != JSON
+        else _kind(content["schema"])
         for kind, content in answer.get("content", {}).items()
     )
 
 
-def _route(method: str, path: str, operation: Schema, shared: Collection[str]) -> str:
+def _route(method: str, path: str, operation: Schema, shared: Collection[str], told: dict[str, str]) -> str:
+    """What one route does, takes and answers.
+
+    Args:
+        told: the parameters so far, each with the route that has it; those of this one are put in.
+    """
     lines = [f"\n### {method} {path}\n", operation["description"], ""]
-    body = operation.get("requestBody", {}).get("content", {})
-    lines += [f"Body: {_kind(content['schema'])} as `{kind}`.\n" for kind, content in body.items()]
-    if parameters := operation.get("parameters"):
-        lines += ["| parameter | in | type | meaning |", "|---|---|---|---|"]
-        for one in parameters:
-            kind, meaning = _cell(_kind(one["schema"])), _meaning(one["schema"], one)
-            lines.append(f"| `{one['name']}` | {one['in']} | {kind} | {meaning} |")
-        lines.append("")
-    answers = {_answer(status, one): status for status, one in sorted(operation["responses"].items())}
-    own = [line for line in answers if line not in shared]
-    if [answers[line] for line in own] == ["200"]:
-        lines.append(f"Answer: {_kinds(operation['responses']['200'])}.")
-    else:
-        lines += [*ANSWERS, *own]
-    if others := ", ".join(status for line, status in answers.items() if line in shared):
-        lines.append(f"\nAlso {others} ([errors](#errors-of-many-routes)).")
+    for one in operation.get("parameters", ()):
+        if one["in"] == "path" and "description" not in one:
+            continue
+        needed = "\\*" if one.get("required") else ""
+        line = _field(f"`{one['name']}`{needed} ({one['in']})", one["schema"], one)
+        first = told.setdefault(line, f"{method} {path}")
+        same = first != f"{method} {path}" and len(line.split()) > BRIEF
+        lines.append(f"- `{one['name']}`: as of {first}." if same else line)
+    bodies = operation.get("requestBody", {}).get("content", {}).values()
+    lines += [f"- Body: {_kind(content['schema'])}." for content in bodies]
+    answers = [_answer(status, one) for status, one in sorted(operation["responses"].items())]
+    lines += [line for line in answers if line and line not in shared]
     return "\n".join(lines) + "\n"
 
 
-def _schema(name: str, schema: Schema, told: dict[str, dict[str, str]]) -> str:
-    """Fields in a table.
+def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
+    """Fields in a list: those with a meaning one by one, the others by type.
 
     Args:
-        told: the rows that each schema so far shows, by field; those of this one are put in.
+        shown: the lines of each schema so far, by field; those of this one are put in.
     """
     lines = [f"\n### {name}\n"]
     if "description" in schema:
         lines.append(" ".join(schema["description"].split()) + "\n")
-    required = schema.get("required", ())
-    rows = {}
-    for field, one in schema.get("properties", {}).items():
-        default = "required" if field in required else _default(one)
-        rows[field] = f"| `{field}` | {_cell(_kind(one))} | {default} | {_meaning(one, one)} |"
+    fields = schema.get("properties", {})
+    needed = schema.get("required", ())
+    names = {field: f"`{field}`" + ("\\*" if field in needed else "") for field in fields}
+    rows = {field: _field(names[field], one, one) for field, one in fields.items()}
     alike = {
-        other: [field for field in rows if theirs.get(field) == rows[field]] for other, theirs in told.items()
+        other: [field for field in rows if theirs.get(field) == rows[field]]
+        for other, theirs in shown.items()
     }
-    unread = [field for field, row in rows.items() if row == f"| `{field}` | any |  | {UNREAD} |"]
+    unread = [field for field, row in rows.items() if row == f"- `{field}`: any. {UNREAD}"]
     source = max(alike, key=lambda other: len(alike[other]), default=name)
     same = alike[source] if len(alike.get(source, ())) >= ALIKE else []
-    told[name] = {field: row for field, row in rows.items() if field not in same}
-    if own := [row for field, row in rows.items() if field not in {*same, *unread}]:
-        lines += ["| field | type | default | meaning |", "|---|---|---|---|", *own, ""]
-    if names := [field for field in same if field not in unread]:
-        lines.append(f"As in [{source}](#{source.lower()}): {_names(names)}.\n")
-    if unread:
-        lines.append(f"{UNREAD.rstrip('.')}: {_names(unread)}.\n")
-    return "\n".join(lines)
+    if same:
+        left = [field for field in shown[source] if field not in same]
+        shorter = f"All of [{source}](#{source.lower()})" + (f" but {_names(left)}" if left else "")
+        listed = f"As in [{source}](#{source.lower()}): {_names(same)}"
+        lines.append("- " + min(shorter, listed, key=lambda words: len(words.split())) + ".")
+    shown[name] = rows
+    bare: dict[str, list[str]] = {}
+    for field, row in rows.items():
+        if field in same or field in unread:
+            continue
+        if row == (plain := f"- {names[field]}: {_kind(fields[field])}."):
+            bare.setdefault(plain.partition(": ")[2], []).append(names[field])
+        else:
+            lines.append(row)
+    lines += [f"- {', '.join(alike_fields)}: {kind}" for kind, alike_fields in bare.items()]
+    if unread := [field for field in unread if field not in same]:
+        lines.append(f"- {UNREAD.rstrip('.')}: {_names(unread)}.")
+    return "\n".join(lines) + "\n"
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Whether no field has anything to say beyond its name and type."""
+    return all(
+        field.get("description", UNREAD) in (UNREAD, EMPTY, COUNTING) and not [*_bounds(field)]
+        for field in schema.get("properties", {}).values()
+    )
 
 
 def _names(fields: Sequence[str]) -> str:
     return ", ".join(f"`{field}`" for field in fields)
 
 
-def _default(schema: Schema) -> str:
-    value = schema.get("default")
-    return "" if value is None else f"`{json.dumps(value)}`"
+def _field(name: str, schema: Schema, described: Schema) -> str:
+    """A line of a list: type, bounds, default and meaning."""
+    kind = ", ".join((_kind(schema), *dict.fromkeys(_bounds(schema))))
+    default = schema.get("default")
+    if default not in (None, schema.get("const")):
+        kind += f", default `{json.dumps(default)}`"
+    meaning = " ".join(described.get("description", "").split())
+    return f"- {name}: {kind}. {meaning}".rstrip()
 
 
 def _kind(schema: Schema) -> str:
     """A type in words, with a link to each schema that it names."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]
-        return f"[{name}](#{name.lower()})"
+        return "any" if name in PROGRAMS_OWN else f"[{name}](#{name.lower()})"
     if "const" in schema:
-        return f"`{schema['const']}`"
+        return f"`{_constant(schema['const'])}`"
     if "enum" in schema:
-        return ", ".join(f"`{one}`" for one in schema["enum"])
+        return ", ".join(f"`{_constant(one)}`" for one in schema["enum"])
     for choice in ("anyOf", "oneOf"):
         if choice in schema:
             kinds = [_kind(one) for one in schema[choice] if one.get("type") != "null"]
@@ -179,23 +228,41 @@ def _kind(schema: Schema) -> str:
     return str(schema.get("type", "any"))
 
 
+def _constant(value: object) -> str:
+    """As JSON, words without their quotes."""
+    return value or '""' if isinstance(value, str) else json.dumps(value)
+
+
 def _bounds(schema: Schema) -> Iterator[str]:
     for one in (schema, *schema.get("anyOf", ())):
-        for bound, text in BOUNDS.items():
-            if bound in one:
-                noun = COUNTED.get(bound)
-                yield text.format(counted(one[bound], noun) if noun else one[bound])
+        if "exclusiveMinimum" in one:
+            yield f"above {one['exclusiveMinimum']:g}"
+        for noun, least, most in (
+            ("character", "minLength", "maxLength"),
+            ("item", "minItems", "maxItems"),
+            ("", "minimum", "maximum"),
+        ):
+            yield from _range(one.get(least), one.get(most), noun)
+        if len(pattern := one.get("pattern", "")) in range(1, LONGEST_PATTERN):
+            yield f"matches `{pattern}`"
 
 
-def _meaning(schema: Schema, described: Schema) -> str:
-    words = described.get("description", "").split()
-    if bounds := ", ".join(dict.fromkeys(_bounds(schema))):
-        words.append(f"({bounds})")
-    return _cell(" ".join(words))
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _range(least: float | None, most: float | None, noun: str) -> Iterator[str]:
+    """The words for two bounds of which each may be missing."""
+    if most is not None and most >= NO_BOUND:
+        most = None
+    low, high = (
+        None if bound is None else counted(int(bound), noun) if noun else f"{bound:g}"
+        for bound in (least, most)
+    )
+    if noun and low == counted(1, noun) and high is None:
+        yield "not empty"
+    elif least is not None and most is not None:
+        yield f"{least:g} to {high}"
+    elif high is not None:
+        yield f"at most {high}"
+    elif low is not None:
+        yield f"at least {low}"
 
 
 def _generation() -> FastAPI:

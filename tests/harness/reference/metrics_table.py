@@ -30,9 +30,9 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 HEADER = """\
 # Metrics
 
-What `/metrics` of both services and of the live check shows (written by `python -m tests.harness.reference`).
-Times are in seconds, sizes in tokens or bytes; a counter's name ends in `_total`, a histogram has `_bucket`,
-`_sum` and `_count`. Beside these there are the usual `process_*` metrics (CPU, memory, open files, start).
+What `/metrics` of both services and of the live check shows, with type and [labels](#labels) in brackets
+(written by `python -m tests.harness.reference`). A histogram has `_bucket`, `_sum` and `_count`. Beside these
+there are the usual `process_*` metrics.
 """
 
 # Where the values of a label come from; none of them is written by a client.
@@ -110,15 +110,16 @@ def metrics_page() -> str:
     """The whole page."""
     parts = [HEADER]
     for title, metrics in services().items():
-        parts.append(f"\n## {title}\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
-        parts += [
-            f"| `{metric.name}` | {metric.kind} | {', '.join(metric.labels)} | {metric.text} |\n"
-            for metric in metrics
-        ]
+        parts.append(f"\n## {title}\n\n")
+        parts += [_line(metric) for metric in metrics]
     parts.append("\n## Labels\n\nNo label takes a value from a request, so none can explode.\n\n")
-    parts.append("| label | values |\n|---|---|\n")
-    parts += [f"| {label} | {values} |\n" for label, values in LABELS.items()]
+    parts += [f"- {label}: {values}\n" for label, values in LABELS.items()]
     return "".join(parts)
+
+
+def _line(metric: Metric) -> str:
+    labels = f"; {', '.join(metric.labels)}" if metric.labels else ""
+    return f"- `{metric.name}` ({metric.kind}{labels}): {metric.text}\n"
 
 
 class _NoVolume:

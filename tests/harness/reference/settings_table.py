@@ -1,5 +1,6 @@
-"""The tables of settings in the operations guide, from the settings classes."""
+"""The lists of settings in the operations guide, from the settings classes."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +15,6 @@ from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 
-HEAD = "| variable | default | read by | meaning |\n|---|---|---|---|\n"
 READERS: dict[str, tuple[type[BaseSettings], ...]] = {
     "generation": (GenerationSettings, KeyStoreSettings),
     "detection": (DetectionSettings, KeyStoreSettings),
@@ -24,7 +24,7 @@ READERS: dict[str, tuple[type[BaseSettings], ...]] = {
 
 
 def settings_table() -> str:
-    """Markdown: a table for each topic, a line for each setting: variable, default, who reads it, meaning.
+    """Markdown: a list for each topic, a line for each setting: variable, default, who reads it, meaning.
 
     Where services have other defaults or meanings for one, its line says which is whose.
     """
@@ -35,7 +35,7 @@ def settings_table() -> str:
     text = ""
     for title in headings():
         lines = [_line(name, fields[name]) for name in sorted(fields) if topic(name) == title]
-        text += f"## {title}\n\n{HEAD}" + "".join(lines) + "\n" if lines else ""
+        text += f"## {title}\n\n" + "".join(lines) + "\n" if lines else ""
     return text
 
 
@@ -43,7 +43,11 @@ def _line(name: str, readers: dict[str, FieldInfo]) -> str:
     variable = f"TTMARK_{name.upper()}"
     defaults = _whose({reader: _default(field) for reader, field in readers.items()})
     meanings = _whose({reader: str(field.description) for reader, field in readers.items()})
-    return f"| `{variable}` | {defaults} | {', '.join(readers)} | {_meaning(meanings, variable)} |\n"
+    if re.fullmatch(r"`[^`]*`", defaults):
+        named = f"`{variable}={defaults.strip('`')}` ({', '.join(readers)})"
+    else:
+        named = f"`{variable}` ({', '.join(readers)}{f'; default {defaults}' if defaults else ''})"
+    return f"- {named}: {_meaning(meanings, variable)}\n"
 
 
 def _whose(said: dict[str, str]) -> str:
@@ -78,6 +82,7 @@ def _meaning(meaning: str, variable: str) -> str:
     for settings in {cls for classes in READERS.values() for cls in classes}:
         field = settings.model_fields.get(variable.removeprefix("TTMARK_").lower())
         choices = get_args(field.annotation) if field else ()
-        if choices and all(isinstance(choice, str) for choice in choices):
-            return f"{meaning} One of {', '.join(choices)}.".replace("|", "\\|")
-    return meaning.replace("|", "\\|")
+        words = choices if all(isinstance(choice, str) for choice in choices) else ()
+        if not all(f"`{word}`" in meaning for word in words):
+            return f"{meaning} One of {', '.join(words)}."
+    return meaning

@@ -10,7 +10,7 @@ from tests.harness.reference.__main__ import generated
 from tests.harness.reference.settings_table import settings_table
 from tests.harness.reference.settings_topics import OTHERS, TOPICS, topic
 
-TABLE_ROW = re.compile(r"^\| `(ttmark_\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.M)
+ROW = re.compile(r"^- `(ttmark_\w+)` \((\w+)(?:; ([\w, ]+))?\): (.+)$", re.M)
 METRIC_IN_PROMQL = re.compile(r"(?<![:\w])(ttmark_\w+)(?![\w:])")
 
 
@@ -24,7 +24,7 @@ def metrics(page: str) -> dict[str, tuple[str, list[str], str]]:
     """Type, labels and text of each metric of the page."""
     return {
         name: (kind, labels.split(", ") if labels else [], text)
-        for name, kind, labels, text in TABLE_ROW.findall(page)
+        for name, kind, labels, text in ROW.findall(page)
     }
 
 
@@ -52,19 +52,17 @@ LEANS_ON_A_NEIGHBOUR = re.compile(
 
 def test_each_row_of_the_settings_is_read_alone(root: Path) -> None:
     page = (root / "docs/operations/settings.md").read_text()
-    rows = re.findall(r"^\| `(TTMARK_\w+)` \| .*$", page, re.M)
-    table = [line for line in settings_table().splitlines() if line.startswith("| `")]
-    assert [row.split("`")[1] for row in table] == rows
-    for row in table:
-        cells = re.split(r" (?<!\\)\| ", row.strip("| "))
-        assert len(re.split(r"(?<!\\)\|", row)) == 6, row
+    names = re.findall(r"^- `(TTMARK_\w+)", page, re.M)
+    rows = [line for line in settings_table().splitlines() if line.startswith("- `")]
+    assert [re.split("[`=]", row)[1] for row in rows] == names
+    for row in rows:
         assert not LEANS_ON_A_NEIGHBOUR.search(row), row
-        readers = cells[2].split(", ")
+        readers = re.split(r"[;)]", row.split("` (", 1)[1])[0].split(", ")
         assert len(readers) == len(set(readers)), row
 
 
 def test_each_setting_has_one_line_under_its_topic() -> None:
-    names = re.findall(r"^\| `(TTMARK_\w+)`", settings_table(), re.M)
+    names = re.findall(r"^- `(TTMARK_\w+)", settings_table(), re.M)
     assert len(names) == len(set(names)) > 100
     assert f"## {OTHERS}" not in settings_table(), "give the setting a topic in settings_topics.py"
     matches = {title: [name for name in names if topic(name[7:].lower()) == title] for title, _ in TOPICS}
@@ -84,7 +82,7 @@ def test_names_and_units_follow_the_conventions(metrics: dict[str, tuple[str, li
 def test_every_label_is_bounded_and_explained(
     page: str, metrics: dict[str, tuple[str, list[str], str]]
 ) -> None:
-    explained = set(re.findall(r"^\| (\w+) \| .+ \|$", page.split("## Labels")[1], re.M)) - {"label"}
+    explained = set(re.findall(r"^- (\w+): .+$", page.split("## Labels")[1], re.M))
     labels = {label for _, names, _ in metrics.values() for label in names}
     assert labels <= explained
     assert not labels & {"le", "path", "url", "token", "tenant", "key", "key_id", "user", "request_id"}
@@ -120,7 +118,7 @@ def test_links_between_documents_lead_somewhere(root: Path) -> None:
 def test_the_guide_names_only_settings_that_there_are(root: Path) -> None:
     pages = {path.name: path.read_text() for path in (root / "docs/operations").glob("*.md")}
     table, rest = pages.pop("settings.md").split("<!-- end of settings -->")
-    known = set(re.findall(r"^\| `(TTMARK_\w+)`", table, re.M))
+    known = set(re.findall(r"^- `(TTMARK_\w+)", table, re.M))
     compose_only = set(re.findall(r"^#?(TTMARK_\w+)=", (root / ".env.example").read_text(), re.M))
     runbooks = [path.read_text() for path in (root / "docs/runbooks").glob("*.md")]
     texts = [*pages.values(), rest, table.split("<!-- settings")[0], *runbooks]
