@@ -105,10 +105,9 @@ def versions() -> dict[str, str]:
     return found
 
 
-def in_words(machine: Mapping[str, Any], versions: Mapping[str, str] | None = None) -> str:
-    """Machine and versions, for a line below figures."""
-    words = f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
-    return f"{words}; {', '.join(map(' '.join, versions.items()))}" if versions else words
+def in_words(machine: Mapping[str, Any]) -> str:
+    """A machine, for a line below figures."""
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB"
 
 
 def folder_hash(folder: Path) -> str:

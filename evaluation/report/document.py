@@ -38,8 +38,7 @@ SETTLED = {
     ),
     "kinds": (
         "Languages and kinds of text",
-        "Prose, dialogue, code, lists, JSON and other languages: how well each is found, and its receipts."
-        " Prose and most other languages are found; code, lists and JSON often are not.",
+        "Prose and most other languages are found; code, lists and JSON often are not.",
     ),
     "frontier": (
         "Which profile",
@@ -84,34 +83,29 @@ SHARED = {
 """Heading of the pages that are no experiment's own, and a line about each."""
 LIST = "README.md"
 WORDS = """\
-Tables that a page only names stand, with every figure behind them, in its JSON file. This prints them:
-`python -c "import sys, rich; from ttmark.evaluation.report.result import *; [rich.print(t.rich()) for t in
-Result.load(Path(sys.argv[1])).tables]" FILE`.
+Tables that a page only names stand, with every figure behind them and the versions of the packages, in its
+JSON file. This prints them: `python -c "import sys, rich; from ttmark.evaluation.report.result import *;
+[rich.print(t.rich()) for t in Result.load(Path(sys.argv[1])).tables]" FILE`.
 
 ## Words in the tables
 
 - **Blocks.** r: tokens that the key picks together; 1 is single tokens, "+ TTMark 2-token" is pairs. H:
-  tokens before a block that the key looks at. b: at most so many candidates of a step are looked at
-  together (branch budget); profiles have the default of the service, 8, and other rows that do not name
-  it have no limit. K, keys: that are tried, as of a pool.
+  tokens before a block that the key looks at. b: branch budget, 8 in profiles and none in other rows that
+  do not name it. K, keys: that are tried, as of a pool.
 - **Profile.** Scheme, r and H. `gumbel, r 2, H 2` is the default of a new key.
-- **Detectors.** *Direct* takes the tokens as they stand, block by block. *Aligned* looks for the best way
-  to cut an edited text into blocks, and pays a penalty (skip penalty, beta) for each token that it skips.
-  *Localized* looks for passages in a longer text: `scan` is ours, `waterseeker` that of the paper.
-  *Likelihood*, one question: the likelihood ratio along all edits; `/v1/detect` asks it. Tables with
-  *combined* or *weighted* are of the detectors of before: all three with shares of the rate, and sums of
-  weighted blocks. So are those of adversaries and of edits beside other systems.
-- **Rates.** FPR: false positive rate, the share of texts without the mark that are called marked; 1e-5 is
-  one in 100,000. TPR, found: the share of marked texts that are. *FPR measured* counts texts without a
-  mark.
-- **z.** How many standard deviations a text's agreement with the key lies above chance. By chance large
-  values come more often with one scheme than with another, so z does not compare between schemes. The
-  p-value does, and so does its *normal deviate*, the z at which a normal distribution has that p-value.
-- **Rows per token.** Rows that the model computes for each token that comes out: 1 without a mark, more
-  where several candidates are looked at. Prompts that begin alike are read once, so a figure can stand up
-  to a fifth too low.
-- **Seconds.** Taken while other work ran on the same cores. They compare within a table, not between
-  tables.
+- **Detectors.** *Direct* takes the tokens as they stand. *Aligned* looks for the best way to cut an edited
+  text into blocks, and pays a skip penalty (beta) for each token that it skips. *Localized* looks for
+  passages: `scan` is ours, `waterseeker` the paper's. *Likelihood* is what `/v1/detect` asks. Tables with
+  *combined* or *weighted*, and those of adversaries and of edits beside other systems, are of the
+  detectors of before.
+- **Rates.** FPR: the share of texts without the mark that are called marked; 1e-5 is one in 100,000. TPR,
+  found: the share of marked texts that are. *FPR measured* counts texts without a mark.
+- **z.** How many standard deviations a text's agreement with the key lies above chance. It does not compare
+  between schemes. The p-value does, and so does its *normal deviate*, the z at which a normal distribution
+  has that p-value.
+- **Rows per token.** Rows that the model computes for each token that comes out: 1 without a mark. Prompts
+  that begin alike are read once, so a figure can stand up to a fifth too low.
+- **Seconds.** Taken while other work ran on the same cores: they compare within a table.
 - **Loops.** Texts in which the same 8 tokens occur three times.
 """
 

@@ -143,14 +143,14 @@ class Result:
         return orjson.dumps(asdict(self), option=options)
 
     def markdown(self) -> str:
-        """Tables, plots, the command and the machine."""
+        """Tables, plots, the command and the machine; versions stand in the JSON file alone."""
         parts = [table.markdown() for table in self.tables if not table.aside]
         if aside := "; ".join(table.title for table in self.tables if table.aside):
             parts.append(f"In [{self.experiment}.json]({self.experiment}.json) alone: {aside}.\n")
         parts += [f"![{figure.title}]({figure.name}.png)\n" for figure in self.figures]
         made = f"Made by `{self.command}`"
         if self.machine is not None:
-            made += f"\non {in_words(self.machine, self.versions)}"
+            made += f"\non {in_words(self.machine)}"
         return "\n".join([*parts, f"{made}.\n"])
 
     @classmethod
