@@ -121,7 +121,7 @@ class EndpointClient:
             try:
                 response = await client.post(f"{self.endpoint.url}/{path}", json=body, headers=headers)
             except httpx.HTTPError as error:
-                raise EndpointError(f"{self.endpoint.url}: {error}") from error
+                raise EndpointError(f"{self.endpoint.url}: {str(error) or type(error).__name__}") from error
             if response.status_code not in (429, 503) or attempt == ATTEMPTS:
                 break
             await asyncio.sleep(float(response.headers.get("retry-after", attempt)))
