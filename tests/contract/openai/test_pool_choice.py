@@ -91,7 +91,7 @@ def test_what_the_engine_writes_is_found_with_one_key_of_the_pool(engine_service
     answer = _post(engine_service, n=4, max_tokens=160, top_k=8, return_token_ids=True, seed=1).json()
     key = engine_service.keys.keys["acme-pool"]
     texts = [np.array(choice["token_ids"]) for choice in answer["choices"]]
-    tried = [direct(0, -5.0)(key, key.primary, text, None) for text in texts]
+    tried = [direct(0, -5.0)(key, [key.primary], text, None)[0] for text in texts]
     assert all(len(one.fired) == 1 and one.evidence.log10_p < -5.0 for one in tried)
     assert len({one.pool_key for one in tried}) == 4
     engine_service.keys.keys.pop("acme-pool")
