@@ -187,7 +187,7 @@ async def test_work_in_the_background_has_a_small_share_while_others_want_turns(
     turns: list[str] = []
     # A clock that goes on with each turn.
     clock = SimpleNamespace(perf_counter=lambda: float(len(turns)))
-    for module in ("fair_queue", "job"):
+    for module in ("fair_queue", "tenant_line"):
         monkeypatch.setattr(f"ttmark.detect_service.fair_work.{module}.time", clock)
     queue, both = queue_of_one(), threading.Event()
 
