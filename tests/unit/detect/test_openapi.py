@@ -126,5 +126,5 @@ def test_the_described_endings_are_those_that_are_read() -> None:
 
 async def test_the_description_says_what_a_phase_that_is_left_out_means(description) -> None:
     phase = description["components"]["schemas"]["DirectRequest"]["properties"]["phase"]
-    assert "Left out: `any` for a document that is text, `0` for token ids." in phase["description"]
+    assert "Left out: `any` for text, `0` for token ids." in phase["description"]
     assert "phase" not in description["components"]["schemas"]["DirectRequest"]["required"]

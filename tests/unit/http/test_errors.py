@@ -12,8 +12,9 @@ Code = Callable[[httpx.Response], str]
 
 
 def _tree(root: type[ServiceError]) -> Iterator[type[ServiceError]]:
+    """Those of every route; `InvalidFields` is `Unprocessable` with its fields."""
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__ == errors.__name__ and child is not errors.InvalidFields:
             yield child
             yield from _tree(child)
 
