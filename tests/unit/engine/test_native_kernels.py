@@ -190,7 +190,7 @@ def test_only_sizes_that_the_kernels_take_suit() -> None:
 
 def test_without_a_library_torch_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "usable_levels", list)
-    assert kernels_module.load_kernels_module.__wrapped__() is None
+    assert kernels_module.load_library.__wrapped__() is None
 
 
 def test_every_level_of_this_machine_compiles(compiled: Path) -> None:
