@@ -27,7 +27,6 @@ from ttmark.shared.watermark.pauses import pause
 
 Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Does long work off the event loop."""
-JobAction = Literal["job.create", "job.delete"]
 _RETRY_SECONDS = 60.0
 
 

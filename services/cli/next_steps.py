@@ -31,7 +31,7 @@ Detect
     -d '{{"inputs": [{{"text": "paste a text here"}}]}}'
 
 The same with `ttmark`
-  {program} generate {prompt}{gen_option}{token_option} > text.txt
+  {program} generate {question}{gen_option}{token_option} > text.txt
   {program} detect text.txt{detect_option}{token_option}
 
 Python, after `pip install openai`
@@ -67,7 +67,8 @@ def next_steps(services: LocalServices, *, chat: bool) -> str:
         token_file=str(setup.token_file),
         quoted_file=quoted,
         program=_program(),
-        prompt=shlex.quote(PROMPT),
+        # A model that chats ends a plain text where it likes, often too early to find anything in it.
+        question=f"--chat {shlex.quote(CHAT_QUESTION)}" if chat else shlex.quote(PROMPT),
         gen_option="" if services.gen_url == GEN_URL else f" --url {services.gen_url}",
         detect_option="" if services.detect_url == DETECT_URL else f" --url {services.detect_url}",
         token_option="" if setup.token_file == TOKEN_FILE else f' --token "$(cat {quoted})"',

@@ -62,10 +62,3 @@ WORST_BODIES: dict[str, Callable[[int], bytes]] = {
     "tiny documents": _tiny,
 }
 """By name: bytes -> a JSON body of at most so many. 8 MiB of them are over a limit of the service."""
-
-
-def full_batch(size: int) -> bytes:
-    """A body of at most so many bytes whose documents each have about as many tokens as they may have."""
-    text = _of(_range(97, 123), size - 4096)
-    parts = [{"text": text[start : start + 98_000]} for start in range(0, len(text), 98_000)]
-    return json.dumps({"inputs": parts}).encode()

@@ -29,10 +29,6 @@ def is_digits(text: str) -> bool:
     return re.fullmatch("[0-9]{3}-[0-9]{2}", text) is not None
 
 
-def is_object(text: str) -> bool:
-    return isinstance(json.loads(text), dict)
-
-
 DIGITS = "[0-9]{3}-[0-9]{2}"
 
 

@@ -101,11 +101,6 @@ class Prometheus:
         alerts = self._http.get("/api/v1/alerts").json()["data"]["alerts"]
         return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
-    def healthy_targets(self) -> set[str]:
-        """Jobs of which a target was scraped."""
-        targets = self._http.get("/api/v1/targets").json()["data"]["activeTargets"]
-        return {target["labels"]["job"] for target in targets if target["health"] == "up"}
-
     def _write_configuration(self) -> None:
         for path in RULES.glob("*.yml"):
             document = yaml.safe_load(path.read_text())

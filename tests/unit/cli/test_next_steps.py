@@ -22,8 +22,13 @@ SETUP = LocalSetup(
 )
 
 
-def steps(setup: LocalSetup = SETUP, gen_port: int = 8000) -> str:
-    return next_steps.next_steps(LocalServices(setup, gen_port, 8001), chat=True)
+def steps(setup: LocalSetup = SETUP, gen_port: int = 8000, *, chat: bool = True) -> str:
+    return next_steps.next_steps(LocalServices(setup, gen_port, 8001), chat=chat)
+
+
+def test_a_model_that_chats_is_asked_and_another_continues_a_text() -> None:
+    assert "generate --chat 'What makes a good breakfast?' > text.txt" in steps()
+    assert "generate 'The old lighthouse stood' > text.txt" in steps(chat=False)
 
 
 def test_what_is_the_default_is_not_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
