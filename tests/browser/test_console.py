@@ -39,6 +39,22 @@ def test_a_marked_text_is_found_explained_and_mapped(connected: Page, site) -> N
     expect(connected.get_by_role("table", name="Strongest steps")).to_be_visible()
 
 
+@pytest.mark.parametrize(("log10", "shown"), [(5.386, "243220"), (7.2, "1.58e7"), (-2.0, "0.0100")])
+def test_a_passage_of_any_e_value_is_shown(connected: Page, site, log10: float, shown: str) -> None:
+    def with_passage(route: Route) -> None:
+        response = route.fetch()
+        body = response.json()
+        (result,) = body["results"]
+        place = {"start_token": 0, "end_token": 60, "start_char": 0, "end_char": 200}
+        result["segments"] = [{**place, "log10_e_value": log10, "key": result["key"]}]
+        route.fulfill(response=response, json=body)
+
+    connected.route("**/v1/detect/**", with_passage)
+    check(connected, site.marked("press-room", 120))
+    connected.get_by_text("The numbers").click()
+    expect(connected.get_by_role("table", name="Passages")).to_contain_text(shown)
+
+
 def test_an_unmarked_text_is_not_called_human(connected: Page, site) -> None:
     check(connected, site.human(200))
     expect(headline(connected)).to_have_text("No watermark found")

@@ -66,7 +66,7 @@ def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_sav
         "in/rows.csv · 2",
         "in/short.md",
     ]
-    strength = checked.get_by_role("button", name="log₁₀ p")
+    strength = checked.get_by_role("button", name="By chance alone")
     strength.click()
     found = names(checked)[:2]
     assert sorted(found) == ["in/deep/letter10.txt", "in/post.mbox · 2: second"]
@@ -76,13 +76,17 @@ def test_a_folder_is_checked_mail_by_mail_and_row_by_row_sorted_filtered_and_sav
     assert len(names(checked)) == 2
     checked.get_by_label("Name has").fill("MBOX")
     assert names(checked) == ["in/post.mbox · 2: second"]
+    expect(checked.locator("#batch-list tr:visible .probability")).to_contain_text("1 in 10")
+    expect(checked.locator("#batch-left")).to_have_text(
+        "Finished. Watermark found in 2 of 7 files; 0 without an answer."
+    )
     checked.get_by_role("button", name="in/post.mbox · 2: second").click()
     expect(checked.locator("#headline")).to_have_text("Watermark found")
     expect(checked.locator("#document")).to_be_visible()
     checked.get_by_label("Name has").fill("")
     with checked.expect_download() as download:
         checked.get_by_role("button", name="Save list as CSV").click()
-    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig"))))
     assert [(row["file"], row["verdict"]) for row in rows] == [(name, "watermarked") for name in found[::-1]]
 
 
@@ -147,6 +151,35 @@ def test_a_service_that_takes_no_more_is_waited_for_and_says_how_many_hours(conn
     expect(connected.locator("#batch-list tr.not_detected")).to_have_count(12)
 
 
+def test_a_service_that_is_away_is_asked_again_and_weak_evidence_can_be_chosen(connected: Page, site) -> None:
+    files = [
+        {"name": f"{seed}.txt", "mimeType": "text/plain", "buffer": site.human(150, seed).encode()}
+        for seed in range(3)
+    ]
+    away: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if len(away) < 2:
+            away.append(route)
+            route.abort()
+        else:
+            response = route.fetch()
+            body = response.json()
+            body["results"][0]["weak"] = True
+            route.fulfill(response=response, json=body)
+
+    connected.route("**/v1/detect", answer)
+    connected.locator("#file").set_input_files(files)  # type: ignore[arg-type]
+    connected.locator("#check").click()
+    expect(connected.locator("#batch-wait")).to_contain_text("The service does not answer at the moment.")
+    expect(connected.locator("#batch-title")).to_have_text("3 of 3 files", timeout=60_000)
+    expect(connected.locator("#batch-list tr.failed")).to_have_count(0)
+    connected.get_by_label("Show").select_option("weak evidence")
+    assert len(names(connected)) == 3
+    connected.get_by_label("Show").select_option("too short to tell")
+    assert names(connected) == []
+
+
 # Frames are late on a busy machine, too: the one that is measured says so alone.
 @pytest.mark.parametrize(
     "size", [50, pytest.param(1_000, marks=[pytest.mark.slow, pytest.mark.timeout(1_500)])]
@@ -165,7 +198,7 @@ def test_many_files_hold_up_no_frame(
     connected.locator("#check").click()
     expect(connected.locator("#batch-title")).to_have_text(f"{size:,} of {size:,} files", timeout=1_200_000)
     seconds = time.monotonic() - started
-    for column in ("log₁₀ p", "File"):
+    for column in ("By chance alone", "File"):
         connected.locator("#batch-table th").get_by_role("button", name=column).click()
         connected.wait_for_timeout(300)
     connected.get_by_label("Name has").fill("7")

@@ -119,7 +119,7 @@ def test_the_history_as_csv(connected: Page, site) -> None:
     check(connected, "bade bor")
     with connected.expect_download() as download:
         connected.get_by_role("button", name="Save as CSV").click()
-    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8-sig"))))
     assert [row["verdict"] for row in rows] == ["too_short", "watermarked"]
     assert rows[1]["key"].startswith("press-room, version 1")
     assert rows[1]["text_begins"].startswith('\'=HYPERLINK("x"), ')

@@ -17,6 +17,8 @@ const AT_ONCE = 4;
 /** Without a time to wait, as long as the service's own limits need to give way. */
 const PAUSE_SECONDS = 10;
 const SAY_EVERY = 5_000;
+/** Too many checks, a service that is not ready, none at all: a file waits for these to pass. */
+const PASSING = new Set([429, 503, 0]);
 
 export class Batch {
   /** @param {(check: object) => void} onChoose called with the check of a file that is to be shown. */
@@ -87,7 +89,7 @@ export class Batch {
     this.asked = asked;
     const queue = this.entries.filter(({ file, check }) => file && (again || !check));
     for (const entry of queue) this.#say(Object.assign(entry, { check: null, full: null }), "waiting", waiting);
-    const run = { read, examine, signal, queue, until: 0, started: Date.now(), answered: 0 };
+    const run = { read, examine, signal, queue, until: 0, paused: "", started: Date.now(), answered: 0 };
     const working = new Set();
     byId("batch-progress").hidden = false;
     remember(this.entries.map(inMemory));
@@ -104,7 +106,9 @@ export class Batch {
     for (const entry of this.entries) if (["waiting", "running"].includes(entry.state)) this.#say(entry, "waiting", unchecked);
     remember(this.entries.map(inMemory));
     this.#progress();
-    announce(t("batch.finished", { found: this.#of("watermarked"), count: this.entries.length, unanswered: this.#of("failed", "waiting") }));
+    const outcome = { found: this.#of("watermarked"), count: this.entries.length, unanswered: this.#of("failed", "waiting") };
+    say(byId("batch-left"), () => t("batch.finished", outcome));
+    announce(t("batch.finished", outcome));
   }
 
   /**
@@ -148,10 +152,12 @@ export class Batch {
       run.answered += 1;
     } catch (error) {
       const refusal = error.problem ?? error;
-      if (refusal.status === 429 || error.name === "AbortError") {
+      if (PASSING.has(refusal.status) || error.name === "AbortError") {
         this.#say(entry, "waiting", waiting);
         run.queue.unshift(entry);
-        if (refusal.status === 429) run.until = Math.max(run.until, Date.now() + 1000 * (refusal.retryAfter ?? PAUSE_SECONDS));
+        if (error.name === "AbortError") return;
+        run.until = Math.max(run.until, Date.now() + 1000 * (refusal.retryAfter ?? PAUSE_SECONDS));
+        run.paused = refusal.status === 429 ? "batch.paused" : "batch.away";
         return;
       }
       this.#say(entry, "failed", failure(error));
@@ -172,9 +178,9 @@ export class Batch {
     remember(this.entries.map(inMemory));
   }
 
-  async #wait({ until, signal, queue }) {
+  async #wait({ until, signal, queue, paused: why }) {
     const note = byId("batch-wait");
-    const paused = () => t("batch.paused", { duration: duration(Math.ceil((until - Date.now()) / 1000)), count: queue.length });
+    const paused = () => t(why, { duration: duration(Math.ceil((until - Date.now()) / 1000)), count: queue.length });
     note.hidden = false;
     announce(paused());
     while (Date.now() < until && !signal.aborted) {

@@ -1,11 +1,12 @@
 // The table of several files: sorted by a column, filtered, and drawn in slices, so that 1,000 rows hold up no frame.
 
 import { byId, element } from "/console/dom.js";
-import { count, decimal, say, t } from "/console/language.js";
+import { count, say, t } from "/console/language.js";
+import { oneIn } from "/console/words.js";
 
 const SLICE = 100;
 const RANK = ["watermarked", "failed", "too_short", "not_detected", "running", "waiting"];
-const FILTERS = ["all", "watermarked", "not_detected", "too_short", "unanswered"];
+const FILTERS = ["all", "watermarked", "weak", "not_detected", "too_short", "unanswered"];
 const names = new Intl.Collator("en", { numeric: true });
 const number = (value) => value ?? Infinity;
 const COLUMNS = {
@@ -140,14 +141,19 @@ export class BatchTable {
     entry.row.replaceChildren(
       element("td", { className: "file" }, element("span", { className: `dot ${state}` }), file),
       say(element("td", { className: "answer" }), about),
-      say(element("td", { className: "probability" }), () => (log10 == null ? "" : decimal(log10, 1))),
+      say(element("td", { className: "probability" }), () => (log10 == null ? "" : oneIn(log10))),
       say(element("td", { className: "tokens" }), () => (check ? count(check.result.tokens) : "")),
     );
   }
 
-  #passes({ state, name }) {
+  #passes({ state, name, check }) {
     const wanted = this.verdict.value;
-    if (wanted === "unanswered" ? !["failed", "waiting", "running"].includes(state) : wanted !== "all" && wanted !== state) return false;
+    const shows = {
+      all: true,
+      unanswered: ["failed", "waiting", "running"].includes(state),
+      weak: Boolean(check?.result.weak),
+    };
+    if (!(shows[wanted] ?? wanted === state)) return false;
     return name.toLowerCase().includes(this.name.value.trim().toLowerCase());
   }
 

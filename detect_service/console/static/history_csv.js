@@ -6,19 +6,20 @@ const COLUMNS = ["checked_at", "file", "text_begins", "verdict", "headline", "ke
 
 export function csv(checks) {
   const rows = checks.map((check) => (check.problem === undefined ? answered(check) : unanswered(check)));
-  return [COLUMNS, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("");
+  // The mark of byte order, or spreadsheets take umlauts for something else.
+  return `\uFEFF${[COLUMNS, ...rows].map((row) => `${row.map(cell).join(",")}\r\n`).join("")}`;
 }
 
 function answered(check) {
   return [
     check.at.toISOString(),
     check.name,
-    check.text.trim().slice(0, 60),
+    check.text.trim().slice(0, 60).replace(/\s+/g, " "),
     check.result.verdict,
     verdictWords(check).headline,
     check.result.key ? keyName(check.result.key) : "",
-    check.result.log10_p ?? "",
-    check.result.log10_e ?? "",
+    rounded(check.result.log10_p),
+    rounded(check.result.log10_e),
     check.result.reader ?? "",
     check.result.segments?.length ?? "",
     check.result.tokens,
@@ -29,6 +30,8 @@ function answered(check) {
 }
 
 const unanswered = ({ name, problem }) => COLUMNS.map((column) => ({ file: name, headline: problem })[column] ?? "");
+
+const rounded = (number) => (number == null ? "" : Number(number.toFixed(3)));
 
 /** A text that begins like a formula would be one in a spreadsheet; numbers stay numbers. */
 function cell(value) {

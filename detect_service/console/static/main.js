@@ -57,6 +57,8 @@ const connected = (now, forgotten) => {
     batch.forget();
   }
 };
+// A refused token takes no text away that somebody has just pasted.
+byId("sign-out").addEventListener("click", () => composer.setText(""));
 const access = setUpAccess(connected, () => byId(batch.size ? "check" : "text").focus());
 
 function show(check) {
@@ -134,6 +136,7 @@ async function checkFiles() {
   if (!options) return;
   view.hide();
   byId("failure").hidden = true;
+  reveal("batch");
   await whileBusy(async (signal) => {
     const read = async (file, name) => {
       const texts = await readTexts(file, name, allowed, signal);

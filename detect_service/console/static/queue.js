@@ -2,9 +2,9 @@
 
 import { addToQueue, changeInQueue, queuePage } from "/console/api.js";
 import { announce, byId, element } from "/console/dom.js";
-import { dateTime, decimal, say, t } from "/console/language.js";
+import { dateTime, say, t } from "/console/language.js";
 import { flash } from "/console/report.js";
-import { failureWords } from "/console/words.js";
+import { failureWords, oneIn } from "/console/words.js";
 
 const STATES = ["new", "looked_at", "decided", "appealed"];
 const COLUMNS = ["document", "answer", "probability", "state", "last", "change"];
@@ -67,7 +67,7 @@ export function setUpQueue(current, allowed, shown) {
       { className: item.state },
       element("td", { textContent: item.name }),
       say(element("td"), () => t(VERDICTS[item.verdict])),
-      say(element("td", { className: "probability" }), () => (item.log10_p === null ? "" : decimal(item.log10_p, 1))),
+      say(element("td", { className: "probability" }), () => (item.log10_p === null ? "" : oneIn(item.log10_p))),
       said("td", { className: "state" }, `queue.state_${item.state}`),
       say(last, () => item.steps.map(step).join("\n"), "title"),
       element("td", {}, change),

@@ -126,7 +126,7 @@ function facts(check) {
 function scientific(log10) {
   const power = Math.floor(log10);
   const lead = 10 ** (log10 - power);
-  return power > -4 ? decimal(10 ** log10, 2 - power) : `${decimal(lead, 2)}e${power}`;
+  return power > -4 && power < 6 ? decimal(10 ** log10, Math.max(0, 2 - power)) : `${decimal(lead, 2)}e${power}`;
 }
 
 function tables({ blocks, segments }, text) {
