@@ -32,12 +32,10 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 HEADER = """\
 # {title}: HTTP
 
-Every route and field, written by `python -m tests.harness.reference` from the service's `/openapi.json`.
+Every route, written by `python -m tests.harness.reference` from the service's `/openapi.json`, which also has
+the schemas of names and types alone and the types of fields that stand after "Also". How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
-\\* marks what a request needs and what an answer always has. How to use it: [{guide}](../{guide}.md).
-"""
-PLAIN_LEFT_OUT = """\
-Schemas of names and types alone, most of them OpenAI's own, are in `/openapi.json` and not here.
+\\* marks what a request needs and what an answer always has.
 """
 SHARED_BY = 3
 """An error that so many routes answer in the same words is told once for all."""
@@ -54,23 +52,36 @@ LONGEST_PATTERN = 40
 BRIEF = 20
 """A parameter with more words than this is told at one route alone."""
 JSON = "application/json"
+SECTION = r"(?m)(?=^\n### )"
+OF_OPENAPI = re.compile(r"(list of )*(string|integer|number|boolean|object|any)\.")
+"""Kinds that tell a reader of the page no more than the field's name does."""
 Schema = Mapping[str, Any]
 
 
 def http_pages() -> dict[str, str]:
     """Pages by file name."""
+    detection = http_page(_detection(), "detection")
     return {
-        "http-generation.md": http_page(_generation(), "generation", plain=False),
-        "http-detection.md": http_page(_detection(), "detection"),
+        "http-generation.md": _without(http_page(_generation(), "generation"), detection, "detection"),
+        "http-detection.md": detection,
     }
 
 
-def http_page(app: FastAPI, guide: str, plain: bool = True) -> str:
-    """All routes of an application, then the schemas that they name.
+def _without(page: str, other: str, guide: str) -> str:
+    """The page less the sections that another one has word for word; links to these lead there."""
+    head, *sections = re.split(SECTION, page)
+    there = {section.strip() for section in re.split(SECTION, other)}
+    same = [title for section in sections if section.strip() in there for title in section.splitlines()[1:2]]
+    page = head + "".join(section for section in sections if section.strip() not in there)
+    for title in (title.removeprefix("### ") for title in same):
+        page = page.replace(f"[{title}](#{title.lower()})", f"[{title}](http-{guide}.md#{title.lower()})")
+    routes = [f"`{title.removeprefix('### ')}`" for title in same if " " in title.removeprefix("### ")]
+    told = f"{', '.join(routes)}: as of [{guide}](http-{guide}.md#routes)."
+    return page.replace("## Routes\n", f"## Routes\n\n{told}\n")
 
-    Args:
-        plain: whether schemas are told that have nothing to say beyond names and types.
-    """
+
+def http_page(app: FastAPI, guide: str) -> str:
+    """All routes of an application, then the schemas that they name and that say more than names and types."""
     description = app.openapi()
     operations = [
         (method.upper(), path, operation)
@@ -85,14 +96,14 @@ def http_page(app: FastAPI, guide: str, plain: bool = True) -> str:
     shared = [
         line for (status, line), times in sorted(answers.items()) if times >= SHARED_BY and status >= "400"
     ]
-    parts = [HEADER.format(title=guide.capitalize(), guide=guide), "" if plain else PLAIN_LEFT_OUT]
+    parts = [HEADER.format(title=guide.capitalize(), guide=guide)]
     parts.append("\n## Routes\n")
     told: dict[str, str] = {}
     parts += [_route(method, path, operation, shared, told) for method, path, operation in operations]
     parts += ["\n## Errors of many routes\n\n", *_said_once(shared), "\n## Schemas\n"]
     shown: dict[str, dict[str, str]] = {}
     for name, schema in sorted(description["components"]["schemas"].items()):
-        if name not in PROGRAMS_OWN and (plain or not _is_plain(schema)):
+        if name not in PROGRAMS_OWN and not _is_plain(schema):
             parts.append(_schema(name, schema, shown))
     page = "".join(parts)
     bare = description["components"]["schemas"].keys() - shown.keys()
@@ -182,7 +193,14 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
             bare.setdefault(plain.partition(": ")[2], []).append(names[field])
         else:
             lines.append(row)
-    lines += [f"- {', '.join(alike_fields)}: {kind}" for kind, alike_fields in bare.items()]
+    untold = [field for kind in bare if OF_OPENAPI.fullmatch(kind) for field in bare[kind]]
+    lines += [
+        f"- {', '.join(alike_fields)}: {kind}"
+        for kind, alike_fields in bare.items()
+        if not OF_OPENAPI.fullmatch(kind)
+    ]
+    if untold:
+        lines.append(f"- Also {', '.join(untold)}.")
     if unread := [field for field in unread if field not in same]:
         lines.append(f"- {UNREAD.rstrip('.')}: {_names(unread)}.")
     return "\n".join(lines) + "\n"
