@@ -33,7 +33,8 @@ HEADER = """\
 # {title}: HTTP
 
 Every route, written by `python -m tests.harness.reference` from the service's `/openapi.json`, which also has
-the schemas of names and types alone and the types of fields that stand after "Also". How to use it: [{guide}](../{guide}.md).
+the schemas of names and types alone, and the types of fields that stand after "Also".
+How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
 \\* marks what a request needs and what an answer always has.
 """
@@ -81,7 +82,7 @@ def _without(page: str, other: str, guide: str) -> str:
 
 
 def http_page(app: FastAPI, guide: str) -> str:
-    """All routes of an application, then the schemas that they name and that say more than names and types."""
+    """All routes of an application, then the schemas that say more than names and types."""
     description = app.openapi()
     operations = [
         (method.upper(), path, operation)
