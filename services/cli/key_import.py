@@ -81,9 +81,7 @@ def import_key(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE", help="JSON with the key and the parameters by the original's names; - for input."
-        ),
+        typer.Argument(metavar="FILE", help="JSON with the key and the parameters; - for input."),
     ],
     tokenizer: TokenizerOption,
     scheme: Annotated[

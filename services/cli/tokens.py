@@ -14,9 +14,7 @@ from ttmark.shared.access.token_records import TokenInfo
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
 
-Limit = Annotated[
-    int | None, typer.Option(min=0, max=10**12, help="Limit of this token; default: the service's; 0: any.")
-]
+Limit = Annotated[int | None, typer.Option(min=0, max=10**12, help="Default: the service's; 0: any.")]
 
 
 @app.command()

@@ -15,7 +15,7 @@ HEADER = """\
 Every command with its arguments and options, written by `python -m tests.harness.reference`.
 `ttmark COMMAND --help` shows the same, and in which order arguments stand.
 
-**Options of many commands.** A command that has them names them after "Also".
+**What many commands have.** A command that has one of these names it after "Also".
 
 {shared}
 
@@ -26,7 +26,7 @@ NEEDLESS = re.compile(
     r"|\*\*Usage\*\*:\n\n```console\n.*\n```\n\n|\*\*(Arguments|Options)\*\*:\n\n"
     r"|(?<=\w) <(str|int|float|path|dir|list\[\w+\]|int range|float range)>(?=`)"
 )
-OPTION = re.compile(r"^\* `((?:-\w, )?--[\w-]+)[^\n]*\n", re.M)
+OPTION = re.compile(r"^\* `((?:-\w, )?(?:--[\w-]+|[A-Z]+(?=`)))[^\n]*\n", re.M)
 LIST_ENDS = re.compile(r"\n\* .*\Z")
 SHARED_BY = 2
 """An option that so many commands have in the same words is told once for all of them."""
