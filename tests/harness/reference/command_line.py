@@ -13,7 +13,7 @@ HEADER = """\
 # Command line
 
 Every command with its arguments and options, written by `python -m tests.harness.reference`.
-`ttmark COMMAND --help` shows the same, and in which order arguments stand.
+`ttmark COMMAND --help` shows the same, and in which order arguments stand. \\* marks what is needed.
 
 **What many commands have.** A command that has one of these names it after "Also".
 
@@ -27,6 +27,7 @@ NEEDLESS = re.compile(
     r"|(?<=\w) <(str|int|float|path|dir|list\[\w+\]|int range|float range)>(?=`)"
 )
 OPTION = re.compile(r"^\* `((?:-\w, )?(?:--[\w-]+|[A-Z]+(?=`)))[^\n]*\n", re.M)
+REQUIRED = re.compile(r"^(\* `[^`\n]+`)(:.*?) \[required\]$", re.M)
 LIST_ENDS = re.compile(r"\n\* .*\Z")
 SHARED_BY = 2
 """An option that so many commands have in the same words is told once for all of them."""
@@ -46,6 +47,7 @@ def command_line_page() -> str:
     parts = re.split(r"(?m)^(?=#)", text)
     told = "".join(line for line in times if line in shared).rstrip()
     page = HEADER.format(shared=told) + "".join(_with_names(part, shared) for part in parts)
+    page = REQUIRED.sub(r"\1\\*\2", page)
     return re.sub(r"\n{3,}", "\n\n", page).rstrip() + "\n"
 
 

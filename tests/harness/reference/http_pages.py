@@ -33,15 +33,15 @@ HEADER = """\
 # {title}: HTTP
 
 Every route, written by `python -m tests.harness.reference` from the service's `/openapi.json`, which also has
-the schemas of names and types alone, and the types of fields that stand after "Also".
+the schemas of names, types and bounds alone, and the types of fields that stand after "Also".
 How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
 \\* marks what a request needs and what an answer always has.
 """
 SHARED_BY = 3
 """An error that so many routes answer in the same words is told once for all."""
-ALIKE = 4
-"""So many fields that another schema has in the same words are named and not told again."""
+ALIKE = 25
+"""Fields that another schema has in the same words, so many or more, are named and not told again."""
 UNREAD = "Accepted and not looked at."
 EMPTY = "Always empty."
 COUNTING = "0 for the first event of the stream, then one more each."
@@ -82,7 +82,7 @@ def _without(page: str, other: str, guide: str) -> str:
 
 
 def http_page(app: FastAPI, guide: str) -> str:
-    """All routes of an application, then the schemas that say more than names and types."""
+    """All routes of an application, then the schemas that say more than that."""
     description = app.openapi()
     operations = [
         (method.upper(), path, operation)
@@ -178,8 +178,9 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
         for other, theirs in shown.items()
     }
     unread = [field for field, row in rows.items() if row == f"- `{field}`: any. {UNREAD}"]
-    source = max(alike, key=lambda other: len(alike[other]), default=name)
-    same = alike[source] if len(alike.get(source, ())) >= ALIKE else []
+    told = {other: sum(len(rows[field].split()) for field in fields) for other, fields in alike.items()}
+    source = max(told, key=lambda other: told[other], default=name)
+    same = alike[source] if told.get(source, 0) >= ALIKE else []
     if same:
         left = [field for field in shown[source] if field not in same]
         shorter = f"All of [{source}](#{source.lower()})" + (f" but {_names(left)}" if left else "")
@@ -208,9 +209,9 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Whether no field has anything to say beyond its name and type."""
+    """Whether no field has anything to say beyond its name, type and bounds."""
     return all(
-        field.get("description", UNREAD) in (UNREAD, EMPTY, COUNTING) and not [*_bounds(field)]
+        field.get("description", UNREAD) in (UNREAD, EMPTY, COUNTING)
         for field in schema.get("properties", {}).values()
     )
 
