@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from ttmark.detect_service.cases.case_store import CaseStore
 
 _ID = re.compile(r"(?:.*[/=])?([0-9a-f]{32})")
-Name = Annotated[str, typer.Argument(metavar="CASE", help="The id of a stored case, or a link to it.")]
+Name = Annotated[str, typer.Argument(metavar="CASE", help="A stored case's id, or a link to it.")]
+
 
 def store(
-    file: Annotated[str, typer.Argument(help="The case, json; - is standard input.")],
+    file: Annotated[str, typer.Argument(help="The case, json, or -.")],
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
     as_json: JsonOutput = False,
@@ -44,11 +45,13 @@ def store(
         return
     typer.echo(f"{link}\nkept until {moment(datetime.fromtimestamp(kept.expires_at, UTC))} UTC")
 
+
 def show(name: Name, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None) -> None:
     """Print a stored case as it is, for a file or for `ttmark case verify -`."""
     case_id = _case_id(name)
     with one_line_errors(), Client(url, access_token(token)) as client:
         typer.echo(client.stored_case(case_id).case, nl=False)
+
 
 def delete(
     name: Name,
@@ -71,11 +74,13 @@ def delete(
             raise StartupError(f"tenant {tenant} has no such case")
     typer.echo(f"deleted {case_id}")
 
+
 def _case_id(name: str) -> str:
     found = _ID.fullmatch(name)
     if found is None:
         raise typer.BadParameter("a case has an id of 32 hexadecimal digits, or a link that ends in it")
     return found[1]
+
 
 async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
     store = _open()
@@ -87,6 +92,7 @@ async def _forgotten(keys: KeyStore, tenant: str, case_id: str) -> bool:
         keys.audit(AuditEvent("case.delete", tenant=tenant, case_id=case_id))
     return deleted
 
+
 def _open() -> "CaseStore":
     from ttmark.services.stores_beside_keys import (
         open_case_store,  # has the service, which other commands start without
@@ -94,17 +100,17 @@ def _open() -> "CaseStore":
 
     return open_case_store(KeyStoreSettings().url())
 
+
 app = typer.Typer(help="Cases: answers in files that a service signed.", no_args_is_help=True)
 for command in (store, show, delete):
     app.command()(command)
 
+
 @app.command()
 def verify(
-    file: Annotated[str, typer.Argument(help="The case, json or html; - is standard input.")],
+    file: Annotated[str, typer.Argument(help="The case, json or html, or -.")],
     text: Annotated[str | None, typer.Option(help="The file that was checked: is the case about it?")] = None,
-    key: Annotated[
-        Path | None, typer.Option(help="Public key of the service, in PEM; default: ask the service itself.")
-    ] = None,
+    key: Annotated[Path | None, typer.Option(help="Public key in PEM; default: ask the service.")] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     as_json: JsonOutput = False,
 ) -> None:
@@ -130,6 +136,7 @@ def verify(
     about = "is the text" if text is not None else "give the text with --text to compare"
     typer.echo(f"{document['content']}: sha256 {document['sha256']} ({about})")
 
+
 @app.command("new-key")
 def new_key(file: Annotated[Path, typer.Argument(help="A new file; TTMARK_CASE_KEY_FILE names it.")]) -> None:
     """Make the secret key that a service signs cases with."""
@@ -137,6 +144,7 @@ def new_key(file: Annotated[Path, typer.Argument(help="A new file; TTMARK_CASE_K
     with new_closed_file(file) as handle:
         handle.write(made.pem().encode())
     typer.echo(f"wrote {file}, key {made.public.name}")
+
 
 @app.command("public-key")
 def show_public_key(file: Annotated[Path, typer.Argument(help="The secret key.")]) -> None:
@@ -146,6 +154,7 @@ def show_public_key(file: Annotated[Path, typer.Argument(help="The secret key.")
             typer.echo(CaseKey.from_pem(pem_text(file)).public.pem(), nl=False)
         except NotACaseKey as error:
             raise StartupError(f"{file}: {error}") from error
+
 
 def _check_text(case: Case, name: str) -> None:
     from ttmark.services.cli.input_files import read_text  # has settings, which other commands start without

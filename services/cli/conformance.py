@@ -38,17 +38,16 @@ Reports = Annotated[
 Out = Annotated[Path, typer.Option(help="Folder of the report; an interrupted run goes on there.")]
 SigningKey = Annotated[
     Path | None,
-    typer.Option(
-        help="Secret key in PEM (`ttmark case new-key`); default: the service's, TTMARK_CASE_KEY_FILE."
-    ),
+    typer.Option(help="Secret key in PEM; default: the service's, TTMARK_CASE_KEY_FILE."),
 ]
 _JSONL = (".jsonl", ".gz")
+
 
 @app.command("run")
 @needs("eval")
 def run_conformance(
-    key: Annotated[str, typer.Option(help="Key id: its primary version marks, its profile is measured.")],
-    model: Annotated[str, typer.Option(help="`smollm2`, `demo`, a hub id or a folder, as it is served.")],
+    key: Annotated[str, typer.Option(help="Key id.")],
+    model: Annotated[str, typer.Option(help="As it is served.")],
     out: Out,
     texts: Annotated[
         Path | None,
@@ -59,9 +58,7 @@ def run_conformance(
     ] = None,
     store_url: Annotated[
         str | None,
-        typer.Option(
-            callback=checked_url, help="Key store; default: TTMARK_STORE_URL, as for `ttmark keys`."
-        ),
+        typer.Option(callback=checked_url, help="Key store; default: TTMARK_STORE_URL."),
     ] = None,
     size: Annotated[
         Literal["quick", "small", "full"],
@@ -89,6 +86,7 @@ def run_conformance(
             started=started,
         )
     _say_written(out, signer)
+
 
 @app.command("attacks")
 @needs("eval")
@@ -199,12 +197,13 @@ def attack(
         run(options, out, signer, started)
     _say_written(out, signer)
 
+
 @app.command()
 def verify(
     files: Reports,
     key: Annotated[
         Path | None,
-        typer.Option("--public-key", help="Public key, in PEM; default: ask the detection service."),
+        typer.Option("--public-key", help="Public key in PEM; default: ask the service."),
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     as_json: JsonOutput = False,
@@ -232,11 +231,12 @@ def verify(
         made += f", size {report['size']}"
     typer.echo(f"made: {made}")
 
+
 @app.command("compare")
 @needs("eval")
 def compare_runs(
     first: Annotated[str, typer.Argument(help="A run's folder or report.json.")],
-    second: Annotated[str, typer.Argument(help="That of an independent run, say with another --seed.")],
+    second: Annotated[str, typer.Argument(help="That of an independent run.")],
     as_json: JsonOutput = False,
 ) -> None:
     """Say whether two reports agree within chance, figure by figure; exit code 1 when not.
@@ -280,8 +280,10 @@ def compare_runs(
     if found.outside:
         raise typer.Exit(1)
 
+
 def _say_written(out: Path, signer: CaseKey) -> None:
     typer.echo(f"wrote {out / PAGE_NAME} and {out / JSON_NAME}, signed with the key {signer.public.name}")
+
 
 def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
     """The key of a report that is to be written into `out`, where none may be."""
@@ -298,6 +300,7 @@ def _signer_of_new(out: Path, path: Path | None) -> CaseKey:
         return CaseKey.from_pem(pem_text(path))
     except NotACaseKey as error:
         raise StartupError(f"{path}: {error}") from error
+
 
 def _own_texts(path: Path) -> list[str]:
     """The operator's texts; every file has to be readable, so that none is left out unseen."""
@@ -316,6 +319,7 @@ def _own_texts(path: Path) -> list[str]:
             raise StartupError(f"--texts {one.name}: {one.reason}")
     return [one for one in read if isinstance(one, str)]
 
+
 def _named(names: list[str]) -> list[str]:
     """The files; of a folder both that a run writes."""
     files: list[str] = []
@@ -324,11 +328,13 @@ def _named(names: list[str]) -> list[str]:
         files += [str(folder / JSON_NAME), str(folder / PAGE_NAME)] if folder.is_dir() else [name]
     return files
 
+
 def _bytes(name: str) -> bytes:
     try:
         return read_bytes(name)
     except OSError as error:
         raise StartupError(f"cannot read {name} ({error.strerror})") from error
+
 
 def _read(name: str) -> dict[str, Any]:
     file = str(Path(name) / JSON_NAME) if Path(name).is_dir() else name
@@ -340,10 +346,12 @@ def _read(name: str) -> dict[str, Any]:
         raise StartupError(f"{file} is not a report in json") from error
     return report
 
+
 def _figures(report: dict[str, Any]) -> "list[Figure]":
     from ttmark.evaluation.conformance.figures import Figure
 
     return [Figure.of_stored(one) for one in report["figures"]]
+
 
 def _of(report: dict[str, Any]) -> dict[str, Any]:
     """What two runs should have in common."""

@@ -35,6 +35,7 @@ Method = Literal["scan", "waterseeker"]
 FOUND_CODE = 3
 _COLUMNS = ("verdict", "p-value", "tokens", "key", "passages")
 
+
 def detect(
     files: Annotated[
         list[str] | None,
@@ -68,17 +69,13 @@ def detect(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes of --bulk; default: one for each core.")
     ] = None,
-    ray: Annotated[
-        str | None, typer.Option(help="Run --bulk on this Ray cluster (an address, auto, or local).")
-    ] = None,
+    ray: Annotated[str | None, typer.Option(help="Run --bulk on this Ray cluster.")] = None,
     tenant: Annotated[
         str | None, typer.Option(help="Whose keys --bulk tries; default: the only one.")
     ] = None,
     mark: Annotated[
         Path | None,
-        typer.Option(
-            help="Look for the mark that this file of `ttmark keys describe` describes, without a service."
-        ),
+        typer.Option(help="Look for the mark of this file (`ttmark keys describe`), without a service."),
     ] = None,
     secret_file: Annotated[Path | None, typer.Option(help="With --mark: the key.")] = None,
     tokenizer: Annotated[
@@ -152,10 +149,12 @@ def detect(
     if failed:
         raise typer.Exit(1)
 
+
 def _bulk_extra(source: Path, out: Path, ray: str | None) -> str:
     if ray is not None:
         return "ray"
     return "bulk" if ".parquet" in (source.suffix, out.suffix) else "detect"
+
 
 def _conversation(
     files: list[str], options: "DetectionOptions", url: str, token: str | None, *, as_json: bool
@@ -168,6 +167,7 @@ def _conversation(
     show_conversation(result, as_json=as_json)
     return result.verdict == "watermarked", result.error is not None
 
+
 def _outcomes(
     files: list[str], options: "DetectionOptions", url: str, token: str | None
 ) -> tuple[list["Outcome"], int]:
@@ -176,6 +176,7 @@ def _outcomes(
 
     with one_line_errors(), Client(url, access_token(token), on_wait=say_wait) as client:
         return detect_files(files, options, client)
+
 
 def show(results: list[DetectionResult], *, as_json: bool) -> None:
     """Prints results as a table, or as one JSON object in each line."""
@@ -201,6 +202,7 @@ def show(results: list[DetectionResult], *, as_json: bool) -> None:
     for caution in dict.fromkeys(result.message.caution for result in results if result.message):
         typer.echo(caution)
 
+
 def show_rest(outcomes: "Sequence[Outcome]", skipped: int, *, as_json: bool) -> tuple[bool, bool]:
     """Names the files without an answer and counts all of them; whether one was found, and one failed.
 
@@ -221,6 +223,7 @@ def show_rest(outcomes: "Sequence[Outcome]", skipped: int, *, as_json: bool) -> 
         passed_over = f"; passed over in folders: {skipped} of other kinds" if skipped else ""
         typer.echo(f"{counted(len(outcomes), 'file')}: {parts}{passed_over}", err=True)
     return verdicts["watermarked"] > 0, verdicts["not examined"] > 0
+
 
 def _made_with(result: DetectionResult) -> str:
     key = result.key

@@ -18,14 +18,13 @@ from ttmark.shared.schemas.watermark_block import WatermarkBlock
 def generate(
     prompt: Annotated[
         str | None,
-        typer.Argument(help="The beginning of the text. Left out or -: read from standard input."),
+        typer.Argument(help="Beginning of the text; left out or -: standard input."),
     ] = None,
     chat: Annotated[
         bool,
         typer.Option(
             "--chat",
-            help="Send the text as a user's message and print the answer; without it the model goes "
-            "on with the text.",
+            help="Send the text as a user's message and print the answer.",
         ),
     ] = False,
     echo: Annotated[bool, typer.Option("--echo", help="Print the prompt too.")] = False,
@@ -45,9 +44,7 @@ def generate(
         int | None,
         typer.Option(help="The same seed gives the same text, on an idle service."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model id as GET /v1/models lists it. Default: the only one.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model id; default: the only one.")] = None,
     key: Annotated[str | None, typer.Option(help="Key id to watermark with; default: the service's.")] = None,
     payload: Annotated[
         int | None,

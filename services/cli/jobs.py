@@ -38,6 +38,7 @@ _POLL_SECONDS = 1.0
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 Out = Annotated[Path | None, typer.Option(help="New file for the results: .jsonl, .csv or .parquet.")]
 
+
 @app.command()
 def submit(
     sources: Annotated[
@@ -53,9 +54,7 @@ def submit(
     key: AskedKeys = None,
     fpr: AskedRate = DEFAULT_FPR,
     normalize: Normalize = True,
-    webhook: Annotated[
-        str | None, typer.Option(help="Address to be told of the end; the service must allow its host.")
-    ] = None,
+    webhook: Annotated[str | None, typer.Option(help="Address to be told of the end.")] = None,
     wait: Annotated[
         float,
         typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a busy service."),
@@ -103,6 +102,7 @@ def submit(
     if failed or refused or documents.unreadable:
         raise typer.Exit(1)
 
+
 @app.command()
 def status(
     job: JobId, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None, as_json: JsonOutput = False
@@ -114,6 +114,7 @@ def status(
         print_json(now.model_dump())
     else:
         typer.echo(_said(now))
+
 
 @app.command()
 def results(
@@ -133,6 +134,7 @@ def results(
     if failed:
         raise typer.Exit(1)
 
+
 @app.command()
 def cancel(
     job: JobId, yes: Yes = False, url: DetectUrl = "http://127.0.0.1:8001", token: Token = None
@@ -143,6 +145,7 @@ def cancel(
         client.delete_job(job)
     typer.echo(f"cancelled {job}")
 
+
 def _client(url: str, token: str | None, *, patience: float = 90) -> Client:
     def say(seconds: float, error: ClientError) -> None:
         reason = str(error).removesuffix(".")
@@ -150,8 +153,10 @@ def _client(url: str, token: str | None, *, patience: float = 90) -> Client:
 
     return Client(url, access_token(token), patience=patience, on_wait=say)
 
+
 def _name(one: "NotExamined") -> None:
     typer.echo(f"ttmark: {one.name}: {one.reason}", err=True)
+
 
 def _check(out: Path | None) -> None:
     require("bulk" if out is not None and out.suffix == ".parquet" else "detect")
@@ -161,6 +166,7 @@ def _check(out: Path | None) -> None:
     if out is not None:
         with no_start_after(BulkError):
             check_output(out)
+
 
 def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> int:
     """How many of the documents whose rows were written were not examined."""
@@ -183,6 +189,7 @@ def _results(client: Client, job_id: str, out: Path | None, *, wait: bool) -> in
         complete(rows, out)
     return failed
 
+
 def _wait(client: Client, job_id: str) -> None:
     from ttmark.detect_service.bulk import Progress
     from ttmark.services.cli.bulk import ProgressLine
@@ -195,12 +202,14 @@ def _wait(client: Client, job_id: str) -> None:
         end = client.wait_for_job(job_id, show, poll_seconds=_POLL_SECONDS)
     typer.echo(_said(end), err=True)
 
+
 def _row(one: JobResult) -> bytes:
     from ttmark.detect_service.bulk.rows import error_row, result_row
 
     if one.result is not None:
         return orjson.dumps(result_row(one.index, one.id, one.result))
     return orjson.dumps(error_row(one.index, one.id, one.error.message if one.error else "no answer"))
+
 
 def _said(now: JobStatus) -> str:
     failed = f", {now.failed} not examined" if now.failed else ""

@@ -25,11 +25,10 @@ _DESCRIBED_WARNING = (
     "when it is no longer needed."
 )
 
+
 def describe(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
-    version: Annotated[
-        int | None, typer.Option(help="Number of the version. Default: the one that marks, else the newest.")
-    ] = None,
+    version: Annotated[int | None, typer.Option(help="Default: the one that marks, else the newest.")] = None,
     model: Annotated[
         str | None, typer.Option(help="Name of a model with the tokenizer, for readers.")
     ] = None,
@@ -73,11 +72,13 @@ def describe(
     if secret_out is not None:
         typer.echo(_DESCRIBED_WARNING.format(file=secret_out, key_id=key_id), err=True)
 
+
 STANDARD_OUTPUT = "-"
 _EXPORT_WARNING = (
     "{what} holds PRF keys of {key_id}: who reads them can forge its mark and remove it. "
     "Delete it when it is no longer needed; if it leaks, rotate the key and disable its exported versions."
 )
+
 
 def export(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
@@ -110,9 +111,11 @@ def export(
     what = "the output" if file == STANDARD_OUTPUT else file
     typer.echo(_EXPORT_WARNING.format(what=what, key_id=key_id), err=True)
 
+
 def is_terminal() -> bool:
     """Whether somebody may be looking at standard output."""
     return sys.stdout.isatty()
+
 
 def _exported(key_id: str) -> bytes:
     async def command(store: KeyStore) -> bytes:
@@ -122,11 +125,13 @@ def _exported(key_id: str) -> bytes:
 
     return run(command)
 
+
 _PUBLISHING = ("key.create", "key.import", "key.rotate")
 _REVEAL_WARNING = (
     "{file} holds the PRF keys of version {version} of {key_id}. From now on whoever has it can write texts "
     "that carry its mark: the mark of a text that is not documented from before proves nothing."
 )
+
 
 def reveal(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
@@ -150,6 +155,7 @@ def reveal(
     with new_closed_file(out) as handle:
         handle.write(_revealed(key_id, version, trail))
     typer.echo(_REVEAL_WARNING.format(file=out, version=version, key_id=key_id), err=True)
+
 
 def _revealed(key_id: str, version: int, trail: Path | None) -> bytes:
     async def command(store: KeyStore) -> bytes:
@@ -183,10 +189,12 @@ def _revealed(key_id: str, version: int, trail: Path | None) -> bytes:
 
     return run(command)
 
+
 def _kept() -> Iterator[bytes]:
     for parts in trail_segments().values():
         for part in parts:
             yield from part.lines()
+
 
 def _trail_lines(path: Path) -> list[bytes]:
     try:
@@ -197,6 +205,7 @@ def _trail_lines(path: Path) -> list[bytes]:
     if isinstance(found, Problem):
         raise StartupError(f"{path} is no export of an audit trail as it was written: {found}")
     return lines
+
 
 def _published(lines: Iterable[bytes], commitment: str) -> str | None:
     """The record of the version's making."""

@@ -59,7 +59,7 @@ def create(
         bool,
         typer.Option(
             "--payloads",
-            help="Requests choose which key of the pool marks them, and detection reads the number back.",
+            help="Requests choose the pool's key, and detection reads its number back.",
         ),
     ] = False,
     as_json: JsonOutput = False,

@@ -39,7 +39,7 @@ def create(
     ] = None,
     use: Annotated[
         list[TokenUse] | None,
-        typer.Option(help="What it is for, where a marking policy asks; may be repeated."),
+        typer.Option(help="For the marking policy; may be repeated."),
     ] = None,
     as_json: JsonOutput = False,
 ) -> None:

@@ -15,17 +15,16 @@ from ttmark.shared.schemas.verification import VerificationResponse
 
 FOUND = "The text carries the mark of the key."
 
+
 def verify(
-    file: Annotated[
-        str, typer.Argument(help="A file as `ttmark detect` reads them; - is a text on standard input.")
-    ],
+    file: Annotated[str, typer.Argument(help="A file as `ttmark detect` reads them, or -.")],
     prompt: Annotated[
         str | None, typer.Option(help="What the text continues, or answers with --chat.")
     ] = None,
     chat: Annotated[bool, typer.Option("--chat", help="The prompt was a user's message.")] = False,
     temperature: Annotated[
         float | None,
-        typer.Option(help="The text was sampled at; wrong values cost power. Default: the model's own."),
+        typer.Option(help="Of the sampling; wrong values cost power. Default: the model's own."),
     ] = None,
     top_p: Annotated[
         float | None, typer.Option(help="Of the sampling; 1 is off. Default: the model's own.")
@@ -52,9 +51,7 @@ def verify(
         Path | None,
         typer.Option(help="With --revealed: the model's tokenizer.json, or its folder."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model that may have written the text. Default: the only one.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model id; default: the only one.")] = None,
     url: GenUrl = "http://127.0.0.1:8000",
     token: Token = None,
     as_json: JsonOutput = False,
@@ -90,6 +87,7 @@ def verify(
             body |= {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
         answer = client.verify(body)
     typer.echo(answer.model_dump_json() if as_json else summary(answer))
+
 
 def summary(answer: VerificationResponse) -> str:
     """The answer in lines for people."""

@@ -33,7 +33,7 @@ HEADER = """\
 # {title}: HTTP
 
 Every route, written by `python -m tests.harness.reference` from the service's `/openapi.json`, which also has
-the schemas of names, types and bounds alone, and the types of fields that stand after "Also".
+schemas of names, types and bounds alone, types of fields after "Also", and plain types of answers.
 How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
 \\* marks what a request needs and what an answer always has.
@@ -53,8 +53,9 @@ LONGEST_PATTERN = 40
 BRIEF = 20
 """A parameter with more words than this is told at one route alone."""
 JSON = "application/json"
+REFERENCE = r"#/components/schemas/(\w+)"
 SECTION = r"(?m)(?=^\n### )"
-OF_OPENAPI = re.compile(r"(list of )*(string|integer|number|boolean|object|any)\.")
+OF_OPENAPI = re.compile(r"(list of )*(string|integer|number|boolean|object|any)")
 """Kinds that tell a reader of the page no more than the field's name does."""
 Schema = Mapping[str, Any]
 
@@ -103,12 +104,24 @@ def http_page(app: FastAPI, guide: str) -> str:
     parts += [_route(method, path, operation, shared, told) for method, path, operation in operations]
     parts += ["\n## Errors of many routes\n\n", *_said_once(shared), "\n## Schemas\n"]
     shown: dict[str, dict[str, str]] = {}
-    for name, schema in sorted(description["components"]["schemas"].items()):
+    schemas = description["components"]["schemas"]
+    asked = _reached([operation.get("requestBody") for *_, operation in operations], schemas)
+    for name, schema in sorted(schemas.items()):
         if name not in PROGRAMS_OWN and not _is_plain(schema):
-            parts.append(_schema(name, schema, shown))
+            parts.append(_schema(name, schema, shown, typed=name in asked))
     page = "".join(parts)
-    bare = description["components"]["schemas"].keys() - shown.keys()
+    bare = schemas.keys() - shown.keys()
     return re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: f"`{link[1]}`" if link[1] in bare else link[0], page)
+
+
+def _reached(part: object, schemas: Mapping[str, Schema]) -> set[str]:
+    """The names of the schemas that a part of a description leads to."""
+    found: set[str] = set()
+    due = set(re.findall(REFERENCE, json.dumps(part)))
+    while due:
+        found |= due
+        due = set(re.findall(REFERENCE, json.dumps([schemas[name] for name in due]))) - found
+    return found
 
 
 def _said_once(errors: Sequence[str]) -> Iterator[str]:
@@ -160,11 +173,12 @@ def _route(method: str, path: str, operation: Schema, shared: Collection[str], t
     return "\n".join(lines) + "\n"
 
 
-def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
+def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]], typed: bool) -> str:
     """Fields in a list: those with a meaning one by one, the others by type.
 
     Args:
         shown: the lines of each schema so far, by field; those of this one are put in.
+        typed: whether fields with a meaning have plain types, too.
     """
     lines = [f"\n### {name}\n"]
     if "description" in schema:
@@ -172,7 +186,7 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
     fields = schema.get("properties", {})
     needed = schema.get("required", ())
     names = {field: f"`{field}`" + ("\\*" if field in needed else "") for field in fields}
-    rows = {field: _field(names[field], one, one) for field, one in fields.items()}
+    rows = {field: _field(names[field], one, one, typed) for field, one in fields.items()}
     alike = {
         other: [field for field in rows if theirs.get(field) == rows[field]]
         for other, theirs in shown.items()
@@ -188,19 +202,17 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
         lines.append("- " + min(shorter, listed, key=lambda words: len(words.split())) + ".")
     shown[name] = rows
     bare: dict[str, list[str]] = {}
+    untold: list[str] = []
     for field, row in rows.items():
         if field in same or field in unread:
             continue
-        if row == (plain := f"- {names[field]}: {_kind(fields[field])}."):
+        if _says_nothing(fields[field]):
+            untold.append(names[field])
+        elif row == (plain := f"- {names[field]}: {_kind(fields[field])}."):
             bare.setdefault(plain.partition(": ")[2], []).append(names[field])
         else:
             lines.append(row)
-    untold = [field for kind in bare if OF_OPENAPI.fullmatch(kind) for field in bare[kind]]
-    lines += [
-        f"- {', '.join(alike_fields)}: {kind}"
-        for kind, alike_fields in bare.items()
-        if not OF_OPENAPI.fullmatch(kind)
-    ]
+    lines += [f"- {', '.join(alike_fields)}: {kind}" for kind, alike_fields in bare.items()]
     if untold:
         lines.append(f"- Also {', '.join(untold)}.")
     if unread := [field for field in unread if field not in same]:
@@ -216,17 +228,29 @@ def _is_plain(schema: Schema) -> bool:
     )
 
 
+def _says_nothing(field: Schema) -> bool:
+    """Whether a field has a plain type, no default and no meaning."""
+    told = "description" in field or field.get("default") is not None
+    return not told and OF_OPENAPI.fullmatch(_kind(field)) is not None
+
+
 def _names(fields: Sequence[str]) -> str:
     return ", ".join(f"`{field}`" for field in fields)
 
 
-def _field(name: str, schema: Schema, described: Schema) -> str:
-    """A line of a list: type, bounds, default and meaning."""
+def _field(name: str, schema: Schema, described: Schema, typed: bool = True) -> str:
+    """A line of a list: type, bounds, default and meaning.
+
+    Args:
+        typed: whether a plain type is told beside a meaning.
+    """
     kind = ", ".join((_kind(schema), *dict.fromkeys(_bounds(schema))))
     default = schema.get("default")
     if default not in (None, schema.get("const")):
         kind += f", default `{json.dumps(default)}`"
     meaning = " ".join(described.get("description", "").split())
+    if meaning and not typed and OF_OPENAPI.fullmatch(kind):
+        return f"- {name}: {meaning}"
     return f"- {name}: {kind}. {meaning}".rstrip()
 
 
