@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ttmark.evaluation.experiments.registry import EXPERIMENTS
 from ttmark.evaluation.manifest import Manifest, in_words
-from ttmark.evaluation.report.result import Result, groups, table_of
+from ttmark.evaluation.report.result import Result, groups
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 SETTLED = {
@@ -144,10 +144,10 @@ def pages(folder: Path) -> dict[str, str]:
     there = [name for name in SECTIONS if _results(folder, name)]
     of_page = groups(there, lambda name: PAGE_OF.get(name, name))
     heads = {page: SHARED.get(page, SECTIONS[names[0]]) for page, names in of_page.items()}
-    listed = ((f"[{title}]({page}.md)", about) for page, (title, about) in heads.items())
+    listed = (f"[{title}]({page}.md)" for page, (title, _) in heads.items())
     parts = [
         "# Measured results\n",
-        table_of("Pages", ("page", "what it has"), listed).markdown(),
+        "; ".join(listed) + ".\n",
         WORDS,
         _provenance(Manifest.load(folder)),
     ]

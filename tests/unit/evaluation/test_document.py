@@ -72,7 +72,7 @@ def test_the_list_names_the_model_the_machine_and_every_page(new_run: NewRun, tm
     text = (target / "README.md").read_text()
     assert "`owner/name`" in text
     assert " cores, " in text
-    assert "| [Edits](edits.md) | " in text
+    assert "[Edits](edits.md)" in text
     assert "beta.md" not in text
     assert str(tmp_path) not in "".join(path.read_text() for path in target.glob("*.md"))
 
