@@ -33,7 +33,8 @@ HEADER = """\
 # {title}: HTTP
 
 Every route, written by `python -m tests.harness.reference` from the service's `/openapi.json`, which also has
-schemas of names, types and bounds alone, types of fields after "Also", and plain types of answers.
+OpenAI's own answers, schemas of names, types and bounds alone, types of fields after "Also", and plain types
+of answers.
 How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
 \\* marks what a request needs and what an answer always has.
@@ -47,6 +48,11 @@ EMPTY = "Always empty."
 COUNTING = "0 for the first event of the stream, then one more each."
 PROGRAMS_OWN = ("HTTPValidationError", "ValidationError", "JsonValue")
 """Schemas that the framework adds; no route answers the first two."""
+OPENAIS = re.compile(
+    "(Assistant|Output)Message|Chat(ChunkChoice|Response)|Completion(Choice|Response)|FunctionTool|MadeFunction"
+    "|NamedSchema|Output(Call|Reasoning)|ResponseObject|SchemaFormat|StreamOptions|TextOptions"
+)
+"""Schemas that OpenAI's documentation has, but for the fields `watermark` and `watermarked`."""
 NO_BOUND = 2**31 - 1
 """A greatest number that only keeps to the machine's integers tells a reader nothing."""
 LONGEST_PATTERN = 40
@@ -107,7 +113,7 @@ def http_page(app: FastAPI, guide: str) -> str:
     schemas = description["components"]["schemas"]
     asked = _reached([operation.get("requestBody") for *_, operation in operations], schemas)
     for name, schema in sorted(schemas.items()):
-        if name not in PROGRAMS_OWN and not _is_plain(schema):
+        if name not in PROGRAMS_OWN and not OPENAIS.fullmatch(name) and not _is_plain(schema):
             parts.append(_schema(name, schema, shown, typed=name in asked))
     page = "".join(parts)
     bare = schemas.keys() - shown.keys()
