@@ -121,7 +121,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         ge=0,
         le=100,
         description="Bits of surprise (-log2 of the tokens' probabilities) before an answer's first "
-        "mark, so that answers to one question differ; none beside `response_format`.",
+        "mark, so that answers to one question differ; none beside `response_format`. 0: none.",
     )
     detectability_fpr: float = Field(
         default=DEFAULT_FPR,
