@@ -8,10 +8,7 @@ from ttmark.shared.tokenization import TOKENIZER_FILE, TextTokenizer
 from ttmark.shared.whole_file import AS_UMASK_SAYS, make_folder, write_whole
 
 STATE_FOLDER = Path(".ttmark")
-STATE_MEANING = (
-    "State folder of `ttmark up`: the models and tokenizers under its `models` are known, and what was seen "
-    "of the key store is remembered there."
-)
+STATE_MEANING = "State folder of `ttmark up`: models, tokenizers, and what was seen of the key store."
 
 
 def models_folder(state: Path) -> Path:

@@ -17,9 +17,8 @@ DESCRIBED: dict[str, Any] = {
             "in": "header",
             "required": False,
             "schema": {"type": "string", "pattern": f"^{_PATTERN}$"},
-            "description": "A text of yours, new for each new request. For 24 hours the same request with "
-            "it gets the first answer again, and nothing is made or charged twice. Another body is a 422; "
-            "a 409: the first is being answered.",
+            "description": "A text of yours for each new request: for 24 hours the same request with "
+            "it gets the first answer again. Another body is a 422.",
         }
     ]
 }

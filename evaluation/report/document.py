@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ttmark.evaluation.experiments.registry import EXPERIMENTS
 from ttmark.evaluation.manifest import Manifest, in_words
-from ttmark.evaluation.report.result import Result, groups, table_of
+from ttmark.evaluation.report.result import Result, groups
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 SETTLED = {
@@ -83,7 +83,7 @@ SHARED = {
 """Heading of the pages that are no experiment's own, and a line about each."""
 LIST = "README.md"
 WORDS = """\
-Tables that a page only names stand, with every figure behind them and the versions of the packages, in its
+Tables that a page only counts stand, with every figure behind them and the versions of the packages, in its
 JSON file. This prints them: `python -c "import sys, rich; from ttmark.evaluation.report.result import *;
 [rich.print(t.rich()) for t in Result.load(Path(sys.argv[1])).tables]" FILE`.
 
@@ -91,18 +91,16 @@ JSON file. This prints them: `python -c "import sys, rich; from ttmark.evaluatio
 
 - **Blocks.** r: tokens that the key picks together; 1 is single tokens, "+ TTMark 2-token" is pairs. H:
   tokens before a block that the key looks at. b: branch budget, 8 in profiles and none in other rows that
-  do not name it. K, keys: that are tried, as of a pool.
+  do not name it. K: keys that are tried.
 - **Profile.** Scheme, r and H. `gumbel, r 2, H 2` is the default of a new key.
-- **Detectors.** *Direct* takes the tokens as they stand. *Aligned* looks for the best way to cut an edited
-  text into blocks, and pays a skip penalty (beta) for each token that it skips. *Localized* looks for
-  passages: `scan` is ours, `waterseeker` the paper's. *Likelihood* is what `/v1/detect` asks. Tables with
-  *combined* or *weighted*, and those of adversaries and of edits beside other systems, are of the
-  detectors of before.
+- **Detectors.** *Direct* takes the tokens as they stand. *Aligned* cuts an edited text into blocks as well as
+  it can, and pays a skip penalty (beta) for each token that it skips. *Localized* looks for passages: `scan`
+  is ours, `waterseeker` the paper's. *Likelihood* is what `/v1/detect` asks. Tables with *combined* or
+  *weighted*, those of adversaries, and those of edits beside other systems are of the detectors of before.
 - **Rates.** FPR: the share of texts without the mark that are called marked; 1e-5 is one in 100,000. TPR,
   found: the share of marked texts that are. *FPR measured* counts texts without a mark.
-- **z.** How many standard deviations a text's agreement with the key lies above chance. It does not compare
-  between schemes. The p-value does, and so does its *normal deviate*, the z at which a normal distribution
-  has that p-value.
+- **z.** How many standard deviations a text's agreement with the key lies above chance. Between schemes only
+  the p-value compares, and its *normal deviate*, the z at which a normal distribution has that p-value.
 - **Rows per token.** Rows that the model computes for each token that comes out: 1 without a mark. Prompts
   that begin alike are read once, so a figure can stand up to a fifth too low.
 - **Seconds.** Taken while other work ran on the same cores: they compare within a table.
@@ -146,10 +144,10 @@ def pages(folder: Path) -> dict[str, str]:
     there = [name for name in SECTIONS if _results(folder, name)]
     of_page = groups(there, lambda name: PAGE_OF.get(name, name))
     heads = {page: SHARED.get(page, SECTIONS[names[0]]) for page, names in of_page.items()}
-    listed = ((f"[{title}]({page}.md)", about) for page, (title, about) in heads.items())
+    listed = (f"[{title}]({page}.md)" for page, (title, _) in heads.items())
     parts = [
         "# Measured results\n",
-        table_of("Pages", ("page", "what it has"), listed).markdown(),
+        "; ".join(listed) + ".\n",
         WORDS,
         _provenance(Manifest.load(folder)),
     ]
@@ -159,6 +157,7 @@ def pages(folder: Path) -> dict[str, str]:
 
 
 def _page(folder: Path, head: tuple[str, str], names: Sequence[str]) -> str:
+    machine = Manifest.load(folder).machine  # the list names it
     parts = ["# {}\n\n{}\n".format(*head)]
     for name in names:
         if SECTIONS[name] != head:
@@ -166,7 +165,8 @@ def _page(folder: Path, head: tuple[str, str], names: Sequence[str]) -> str:
         for path in _results(folder, name):
             if label := path.stem.removeprefix(name).removeprefix("-"):
                 parts.append(f"## Run `{label}`\n")
-            parts.append(Result.load(path).markdown())
+            result = Result.load(path)
+            parts.append((replace(result, machine=None) if result.machine == machine else result).markdown())
         parts += [
             f"`ttmark eval {name}` is a command up to commit {commit}.\n"
             for commit, settled in SETTLED_AT.items()
@@ -186,7 +186,7 @@ def _provenance(manifest: Manifest) -> str:
         "## How they were measured\n\n"
         f"- Model `{manifest.model}` (SHA-256 of its folder {manifest.model_sha256[:12] or 'unknown'}),"
         f" prompts {manifest.prompts_sha256[:12]}, seed {manifest.seed}.\n"
-        f"- {in_words(manifest.machine)}.\n"
+        f"- {in_words(manifest.machine)}, where a page names no other.\n"
         "- Texts run to their full length: an end of text is a token like others, unless a table says that"
-        " the model ends them. In a result with rows of 200 and 400 tokens they are of the same texts, cut.\n"
+        " the model ends them. Rows of 200 and 400 tokens are of the same texts, cut.\n"
     )

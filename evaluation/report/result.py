@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 
 from ttmark.evaluation.manifest import in_words, machine, versions
 from ttmark.evaluation.report.figure import Figure
+from ttmark.shared.counted import counted
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 
@@ -23,7 +24,7 @@ class Table:
     Attributes:
         rows: as many cells each as there are columns.
         notes: what a reader has to know to judge the figures.
-        aside: pages name the table and do not print it; a terminal and the JSON file have it.
+        aside: pages count the table and do not print it; a terminal and the JSON file have it.
     """
 
     title: str
@@ -145,8 +146,9 @@ class Result:
     def markdown(self) -> str:
         """Tables, plots, the command and the machine; versions stand in the JSON file alone."""
         parts = [table.markdown() for table in self.tables if not table.aside]
-        if aside := "; ".join(table.title for table in self.tables if table.aside):
-            parts.append(f"In [{self.experiment}.json]({self.experiment}.json) alone: {aside}.\n")
+        if aside := sum(table.aside for table in self.tables):
+            where = f"[{self.experiment}.json]({self.experiment}.json)"
+            parts.append(f"In {where} alone: {counted(aside, 'table')}.\n")
         parts += [f"![{figure.title}]({figure.name}.png)\n" for figure in self.figures]
         made = f"Made by `{self.command}`"
         if self.machine is not None:

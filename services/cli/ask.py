@@ -43,11 +43,11 @@ def ask(
     file: Annotated[str, typer.Argument(help="A text file, or - for standard input.")],
     addresses: Annotated[
         list[str],
-        typer.Argument(help="Detection services, as https://detect.example.org; each is sent the text."),
+        typer.Argument(help="Detection services, as https://detect.example.org."),
     ],
     token: Annotated[
         list[str] | None,
-        typer.Option(help="HOST=FILE: a file with the access token for that host alone; may be repeated."),
+        typer.Option(help="HOST=FILE: a file with the access token for that host; may be repeated."),
     ] = None,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for each.")] = 60.0,
     fail_on_found: Annotated[

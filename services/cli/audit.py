@@ -39,8 +39,7 @@ def export(
 ) -> None:
     """Write the records from SINCE until before UNTIL as JSON lines.
 
-    The last line says what the file holds. It is signed with the case key where there is one
-    (TTMARK_CASE_KEY_FILE).
+    It is signed with the case key where there is one (TTMARK_CASE_KEY_FILE).
     """
     with one_clear_line():
         key = CaseSettings().load_case_key()
@@ -67,7 +66,7 @@ def verify(
     sources: Annotated[
         list[str],
         typer.Argument(
-            help="Exported files, the older first, and `store`: the folder, against the key store's heads.",
+            help="Exported files, the older first, and `store`: the folder.",
         ),
     ],
     key: Annotated[

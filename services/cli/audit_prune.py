@@ -37,7 +37,7 @@ class _Found:
 def prune(
     keep: Annotated[
         str | None,
-        typer.Option(help="Keep the records of so many days: 400d. Default: TTMARK_AUDIT_KEEP_DAYS."),
+        typer.Option(help="Keep so many days: 400d. Default: TTMARK_AUDIT_KEEP_DAYS."),
     ] = None,
     before: Annotated[
         datetime | None,
@@ -54,8 +54,8 @@ def prune(
 ) -> None:
     """Remove the oldest records of the audit trail, also those of writers that are gone.
 
-    Export them first (`ttmark audit verify` takes both). Whole segments go: a day, or 64 MiB. A chain with a
-    problem is left alone, as evidence; the exit code is then 1. The next run finishes what was interrupted.
+    Export them first (`ttmark audit verify` takes both). A chain with a problem is left alone, as evidence;
+    the exit code is then 1.
     """
     with one_clear_line():
         limit = _limit(keep, before)

@@ -23,13 +23,12 @@ from ttmark.shared.vault.audit_events import AuditEvent
 if TYPE_CHECKING:
     from ttmark.detect_service.cases.case_store import CaseStore
 
-
 _ID = re.compile(r"(?:.*[/=])?([0-9a-f]{32})")
-Name = Annotated[str, typer.Argument(metavar="CASE", help="The id of a stored case, or a link to it.")]
+Name = Annotated[str, typer.Argument(metavar="CASE", help="A stored case's id, or a link to it.")]
 
 
 def store(
-    file: Annotated[str, typer.Argument(help="The case, json; - is standard input.")],
+    file: Annotated[str, typer.Argument(help="The case, json, or -.")],
     url: DetectUrl = "http://127.0.0.1:8001",
     token: Token = None,
     as_json: JsonOutput = False,
@@ -58,9 +57,7 @@ def delete(
     name: Name,
     tenant: Annotated[
         str | None,
-        typer.Option(
-            help="As the operator: whose case it is. Needs no service, but the key store's settings."
-        ),
+        typer.Option(help="As the operator, without a service: whose case it is."),
     ] = None,
     yes: Yes = False,
     url: DetectUrl = "http://127.0.0.1:8001",
@@ -111,18 +108,15 @@ for command in (store, show, delete):
 
 @app.command()
 def verify(
-    file: Annotated[str, typer.Argument(help="The case, json or html; - is standard input.")],
+    file: Annotated[str, typer.Argument(help="The case, json or html, or -.")],
     text: Annotated[str | None, typer.Option(help="The file that was checked: is the case about it?")] = None,
-    key: Annotated[
-        Path | None, typer.Option(help="Public key of the service, in PEM; default: ask the service itself.")
-    ] = None,
+    key: Annotated[Path | None, typer.Option(help="Public key in PEM; default: ask the service.")] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     as_json: JsonOutput = False,
 ) -> None:
     """Say whether a service signed a case as it is; exit code 1 when not.
 
-    The answer is worth as much as the way on which the public key came: ask the service over https, or keep a
-    copy of its key.
+    Ask the service over https, or keep a copy of its key: the answer is worth as much.
     """
     with one_clear_line():
         public = public_key(key, url)

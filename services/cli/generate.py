@@ -18,23 +18,20 @@ from ttmark.shared.schemas.watermark_block import WatermarkBlock
 def generate(
     prompt: Annotated[
         str | None,
-        typer.Argument(help="The beginning of the text. Left out or -: read from standard input."),
+        typer.Argument(help="Beginning of the text; left out or -: standard input."),
     ] = None,
     chat: Annotated[
         bool,
         typer.Option(
             "--chat",
-            help="Ask: send the text as a user's message and print the answer. Needs a model with a chat "
-            "template. Without it the model goes on with the text, whatever the model.",
+            help="Send the text as a user's message and print the answer.",
         ),
     ] = False,
-    echo: Annotated[
-        bool, typer.Option("--echo", help="Print the prompt too, in front of what was generated.")
-    ] = False,
+    echo: Annotated[bool, typer.Option("--echo", help="Print the prompt too.")] = False,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to generate.")] = 200,
     temperature: Annotated[
         float | None,
-        typer.Option(min=0, help="0 is greedy and leaves nothing to watermark. Default: the model's own."),
+        typer.Option(min=0, help="0 leaves nothing to watermark. Default: the model's own."),
     ] = None,
     top_p: Annotated[
         float | None, typer.Option(min=0, max=1, help="1 is off. Default: the model's own.")
@@ -45,19 +42,13 @@ def generate(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            help="The same seed gives the same text; on a busy service only with TTMARK_REPRODUCIBLE."
-        ),
+        typer.Option(help="The same seed gives the same text, on an idle service."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model id as GET /v1/models lists it. Default: the only one.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model id; default: the only one.")] = None,
     key: Annotated[str | None, typer.Option(help="Key id to watermark with; default: the service's.")] = None,
     payload: Annotated[
         int | None,
-        typer.Option(
-            min=0, help="Number that detection reads back; takes a key with payloads and the scope."
-        ),
+        typer.Option(min=0, help="Number that detection reads back."),
     ] = None,
     url: GenUrl = "http://127.0.0.1:8000",
     token: Token = None,

@@ -45,8 +45,8 @@ def submit(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="One .jsonl, .csv or .parquet file with text or token_ids, and perhaps id, in each row; or "
-            "files (as `ttmark detect` reads them) and folders.",
+            help="One .jsonl, .csv or .parquet file with text or token_ids, and perhaps id; or files "
+            "and folders.",
         ),
     ],
     out: Out = None,
@@ -54,18 +54,16 @@ def submit(
     key: AskedKeys = None,
     fpr: AskedRate = DEFAULT_FPR,
     normalize: Normalize = True,
-    webhook: Annotated[
-        str | None, typer.Option(help="Address to be told of the end; the service must allow its host.")
-    ] = None,
+    webhook: Annotated[str | None, typer.Option(help="Address to be told of the end.")] = None,
     wait: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a service that is busy."),
+        typer.Option(min=0, metavar="SECONDS", help="Longest time to wait for a busy service."),
     ] = 300,
     idempotency_key: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
-            help="The same command with the same key makes one job in 24 hours; default: each makes its own.",
+            help="The same command with the same key makes one job in 24 hours.",
         ),
     ] = None,
     url: DetectUrl = "http://127.0.0.1:8001",
@@ -73,7 +71,7 @@ def submit(
 ) -> None:
     """Send documents as a job and print its id; with --out wait for the results and write them.
 
-    A document that cannot be read is named on standard error and stops no other. Exit codes: 0: every
+    Exit codes: 0: every
     document was sent, and with --out examined. 1: one was not, or nothing could start. 2: bad usage.
     """
     from ttmark.services.cli.job_documents import job_documents, submitted  # has settings

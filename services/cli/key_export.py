@@ -28,16 +28,14 @@ _DESCRIBED_WARNING = (
 
 def describe(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
-    version: Annotated[
-        int | None, typer.Option(help="Number of the version. Default: the one that marks, else the newest.")
-    ] = None,
+    version: Annotated[int | None, typer.Option(help="Default: the one that marks, else the newest.")] = None,
     model: Annotated[
-        str | None, typer.Option(help="Name of a model with the tokenizer, for people who read the file.")
+        str | None, typer.Option(help="Name of a model with the tokenizer, for readers.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A new file; default: standard output.")] = None,
     secret_out: Annotated[
         Path | None,
-        typer.Option(help="Of another system's key: a new file with the key and what opens the commitment."),
+        typer.Option(help="Of another system's key: a new file with the key."),
     ] = None,
     i_understand: Annotated[
         str | None,
@@ -89,7 +87,7 @@ def export(
         str,
         typer.Option(
             metavar="KEY",
-            help="The key id once more: who reads the file can forge and remove the key's mark.",
+            help="The key id once more: who reads the file can forge the mark.",
         ),
     ],
     to_terminal: Annotated[
@@ -98,8 +96,8 @@ def export(
 ) -> None:
     """Write the profile and the PRF keys of a key, for a detector of somebody else's.
 
-    Needs the right to change keys and an audit trail (TTMARK_AUDIT_FOLDER); the record says from then on
-    that the versions left. Secrets from which further keys are derived stay where they are.
+    Needs the right to change keys and an audit trail (TTMARK_AUDIT_FOLDER); the versions' record says that
+    they left.
     """
     if i_understand != key_id:
         raise typer.BadParameter(f"name the key, {key_id}, to confirm", param_hint="--i-understand")
@@ -144,9 +142,7 @@ def reveal(
     ],
     trail: Annotated[
         Path | None,
-        typer.Option(
-            help="An export of the audit trail with the record of the version's making, if that was pruned."
-        ),
+        typer.Option(help="An export of the audit trail with the version's making, if that was pruned."),
     ] = None,
 ) -> None:
     """Make a retired or disabled version public, so that anybody can check verdicts about its texts.

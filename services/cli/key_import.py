@@ -81,9 +81,7 @@ def import_key(
     key_id: Annotated[str, typer.Argument(metavar="KEY", help="Key id.")],
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE", help="JSON with the key and the parameters by the original's names; - for input."
-        ),
+        typer.Argument(metavar="FILE", help="JSON with the key and the parameters; - for input."),
     ],
     tokenizer: TokenizerOption,
     scheme: Annotated[
@@ -101,8 +99,8 @@ def import_key(
 ) -> None:
     """Import a key of the library, which marks here too, or of another system, to look for its texts alone.
 
-    Without --scheme the file is that of a library key. With it, it is the other system's configuration, for
-    example {"key": 123, "context_width": 4}. Delete the file when it is no longer needed.
+    With --scheme the file is the other system's configuration, for example
+    {"key": 123, "context_width": 4}. Delete the file when it is no longer needed.
     """
     if scheme is None:
         _import_library_key(key_id, file, tokenizer, tenant, as_json=as_json)

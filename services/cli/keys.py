@@ -25,8 +25,8 @@ _POLL_SECONDS = 0.5
 Volumes = Mapping[str, int]
 
 PURPOSES = (
-    "What the texts are for. `answers`, the default: 4 keys; 85 % of texts of 200 tokens are found at 1e-2"
-    " with 10 % of their words edited; `edited-text`: one key, 92 %, and 32 answers are enough to forge."
+    "What the texts are for. `answers`, the default: 4 keys; `edited-text`: one key, which finds "
+    "more edited texts and is easier to forge."
 )
 KeyId = Annotated[str, typer.Argument(metavar="KEY", help="Key id.")]
 Version = Annotated[int, typer.Argument(metavar="VERSION", help="Number of the version.")]
@@ -38,11 +38,9 @@ def create(
     tokenizer: TokenizerOption,
     tenant: Annotated[str, typer.Option(help="Who may generate and detect with the key.")] = "local",
     purpose: Annotated[Purpose | None, typer.Option("--for", help=PURPOSES)] = None,
-    scheme: Annotated[
-        str | None, typer.Option(help="Watermark scheme of a profile of your own; default: gumbel.")
-    ] = None,
+    scheme: Annotated[str | None, typer.Option(help="Watermark scheme; default: gumbel.")] = None,
     block_size: Annotated[
-        int | None, typer.Option(help="Tokens that are watermarked together (r), of your own; default: 2.")
+        int | None, typer.Option(help="Tokens that are watermarked together (r); default: 2.")
     ] = None,
     context_width: Annotated[int | None, typer.Option(help="Preceding tokens that seed a block (H).")] = None,
     param: Annotated[
@@ -54,14 +52,14 @@ def create(
             min=1,
             max=MAX_POOL,
             metavar="KEYS",
-            help="Keys of each version; one marks a completion. More: texts vary more, detection costs more.",
+            help="Keys of each version; one marks a completion.",
         ),
     ] = None,
     payloads: Annotated[
         bool,
         typer.Option(
             "--payloads",
-            help="Requests choose which key of the pool marks them, and detection reads the number back.",
+            help="Requests choose the pool's key, and detection reads its number back.",
         ),
     ] = False,
     as_json: JsonOutput = False,
@@ -96,7 +94,7 @@ def rotate(
         typer.Option(
             min=0,
             metavar="TOKENS",
-            help="Rotate whenever a version has marked so many tokens, by `keys upkeep`; 0: never.",
+            help="Rotate by `keys upkeep` after so many marked tokens; 0: never.",
         ),
     ] = None,
     as_json: JsonOutput = False,

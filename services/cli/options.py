@@ -72,9 +72,7 @@ Token = Annotated[
 Mode = Literal["combined", "direct", "aligned", "localized"]
 AskedMode = Annotated[
     Mode,
-    typer.Option(
-        help="combined: all; direct: unedited; aligned: edited; localized: passages in a longer text."
-    ),
+    typer.Option(help="combined: all; direct: unedited; aligned: edited; localized: passages."),
 ]
 AskedKeys = Annotated[
     list[str] | None, typer.Option("--key", help="Key id to try; may be repeated; default: all.")
@@ -82,12 +80,12 @@ AskedKeys = Annotated[
 AskedRate = Annotated[float, typer.Option("--fpr", help="False positive rate per document.")]
 Normalize = Annotated[
     bool,
-    typer.Option(help="Read texts also without invisible characters, look-alike letters and broken lines."),
+    typer.Option(help="Read texts also without what hides a mark."),
 ]
 TokenizerOption = Annotated[
     Path,
     typer.Option(
-        callback=_tokenizer, help="Folder with the tokenizer.json of the model; `demo`: the demo model's."
+        callback=_tokenizer, help="Folder with the model's tokenizer.json; `demo`: the demo model's."
     ),
 ]
 JsonOutput = Annotated[bool, typer.Option("--json", help="Write JSON for programs to read.")]

@@ -14,9 +14,7 @@ from ttmark.shared.access.token_records import TokenInfo
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
 
-Limit = Annotated[
-    int | None, typer.Option(min=0, max=10**12, help="Limit of this token; default: the service's; 0: any.")
-]
+Limit = Annotated[int | None, typer.Option(min=0, max=10**12, help="Default: the service's; 0: any.")]
 
 
 @app.command()
@@ -41,7 +39,7 @@ def create(
     ] = None,
     use: Annotated[
         list[TokenUse] | None,
-        typer.Option(help="What it is for, where a marking policy asks; may be repeated."),
+        typer.Option(help="For the marking policy; may be repeated."),
     ] = None,
     as_json: JsonOutput = False,
 ) -> None:

@@ -24,16 +24,13 @@ from ttmark.services.state_folder import STATE_FOLDER
 def up(
     model: Annotated[
         str | None,
-        typer.Option(
-            help="`smollm2`, `demo`, a hub id, or a folder with a causal language model; default: "
-            "smollm2, or demo where smollm2 cannot be had."
-        ),
+        typer.Option(help="`smollm2`, `demo`, a hub id or a folder; default: smollm2, else demo."),
     ] = None,
     store_url: Annotated[
         str | None,
         typer.Option(
             callback=checked_url,
-            help="Key store, redis://... or sqlite:///...; default: a file in the state folder.",
+            help="Key store, redis://... or sqlite:///...",
         ),
     ] = None,
     gen_port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the generation service.")] = 8000,

@@ -17,16 +17,14 @@ FOUND = "The text carries the mark of the key."
 
 
 def verify(
-    file: Annotated[
-        str, typer.Argument(help="A file as `ttmark detect` reads them; - is a text on standard input.")
-    ],
+    file: Annotated[str, typer.Argument(help="A file as `ttmark detect` reads them, or -.")],
     prompt: Annotated[
-        str | None, typer.Option(help="What the text continues, or answers with --chat, where it is known.")
+        str | None, typer.Option(help="What the text continues, or answers with --chat.")
     ] = None,
     chat: Annotated[bool, typer.Option("--chat", help="The prompt was a user's message.")] = False,
     temperature: Annotated[
         float | None,
-        typer.Option(help="The text was sampled at; wrong values cost power. Default: the model's own."),
+        typer.Option(help="Of the sampling; wrong values cost power. Default: the model's own."),
     ] = None,
     top_p: Annotated[
         float | None, typer.Option(help="Of the sampling; 1 is off. Default: the model's own.")
@@ -43,35 +41,27 @@ def verify(
     fpr: Annotated[float, typer.Option(help="False positive rate.")] = DEFAULT_FPR,
     revealed: Annotated[
         Path | None,
-        typer.Option(
-            help="A file of `ttmark keys reveal`: look for its mark here, without a service. Needs --dated."
-        ),
+        typer.Option(help="A file of `ttmark keys reveal`: look for its mark here. Needs --dated."),
     ] = None,
     dated: Annotated[
         str | None,
-        typer.Option(
-            help="With --revealed: since when the text is documented, in UTC; a day counts to its end."
-        ),
+        typer.Option(help="With --revealed: since when the text is documented, in UTC."),
     ] = None,
     tokenizer: Annotated[
         Path | None,
-        typer.Option(
-            help="With --revealed: the tokenizer.json of the model, or its folder. Default: one known here."
-        ),
+        typer.Option(help="With --revealed: the model's tokenizer.json, or its folder."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Model that may have written the text. Default: the only one.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Model id; default: the only one.")] = None,
     url: GenUrl = "http://127.0.0.1:8000",
     token: Token = None,
     as_json: JsonOutput = False,
 ) -> None:
     """Look for the watermark in a text of your own model, which finds more than `ttmark detect`.
 
-    The model reads the text after its prompt: each block counts by how likely the model found it.
+    Each block counts by how likely the model found it.
 
-    With --revealed the text is tested for a key version that was made public (docs/operations/keys.md), as it
-    is and without a model. A text that is not documented from before the revelation is refused: exit code 1.
+    With --revealed the text is tested for a key version that was made public, without a model. A text that is
+    not documented from before the revelation is refused: exit code 1.
     """
     if revealed is not None:
         if chat or key or any(one is not None for one in (prompt, temperature, top_p, top_k, model)):

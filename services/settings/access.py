@@ -24,31 +24,32 @@ class OidcSettings(Settings):
 
     oidc_issuer: WebAddress | None = Field(
         default=None,
-        description="OpenID provider whose JWT access tokens are taken beside ours, exactly as `iss` in "
-        "them. Left out: none are.",
+        description="OpenID provider whose JWT access tokens are taken, exactly as their `iss`. Left "
+        "out: none are.",
     )
     oidc_audience: str | None = Field(
         default=None,
         max_length=500,
-        description="What `aud` in such a token must be or hold: this service, as the provider knows it. "
-        "Whom the provider gives it may ask.",
+        description="`aud` of the provider's tokens: this service, as the provider knows it.",
     )
     oidc_client_id: str | None = Field(
         default=None,
         max_length=500,
-        description="Public client (authorization code with PKCE) that the console signs people in with. "
-        "Left out: the console takes tokens alone.",
+        description="Public client (authorization code with PKCE) of the console. Left out: it takes "
+        "tokens alone.",
     )
-    oidc_tenant: Name = Field(default="local", description="Tenant whose keys such tokens look for.")
+    oidc_tenant: Name = Field(
+        default="local", description="Tenant whose keys the provider's tokens look for."
+    )
     oidc_scopes: Annotated[tuple[Scope, ...], *Separated] = Field(
         default=(Scope.DETECT,),
-        description="What such tokens open, separated by commas: `detect`, `detect:evidence` or "
-        "`detect:public`.",
+        description="What the provider's tokens open: `detect`, `detect:evidence` or "
+        "`detect:public`, separated by commas.",
     )
     oidc_evidence_group: str | None = Field(
         default=None,
         max_length=500,
-        description="Group, by the token's claim `groups`, whose members also have `detect:evidence`.",
+        description="Group (claim `groups`) whose members also have `detect:evidence`.",
     )
 
     def oidc_rules(self) -> OidcRules | None:
@@ -100,8 +101,8 @@ class PublicSettings(Settings):
 
     public: bool = Field(
         default=False,
-        description="Answer `POST /v1/detect/public` for tokens with detect:public, and serve the page "
-        "`/check` and `/.well-known/text-provenance.json`.",
+        description="Answer `POST /v1/detect/public`, and serve `/check` and "
+        "`/.well-known/text-provenance.json`.",
     )
     public_fpr: float = Field(
         default=DEFAULT_FPR,
@@ -113,55 +114,51 @@ class PublicSettings(Settings):
         default=None,
         pattern="^(https://|mailto:)",
         max_length=2000,
-        description="Address of who gives out access tokens for public questions, https: or mailto:; shown "
-        "to everybody.",
+        description="Who gives out public tokens, as https: or mailto:; shown to everybody.",
     )
     public_token_file: ReadableFile | None = Field(
         default=None,
-        description="File with a token that has detect:public: the service uses it for public questions "
-        "that come without a token, so that the page works without signing in. Left out: a token is needed.",
+        description="File with a token that has detect:public, for questions that come without one. "
+        "Left out: a token is needed.",
     )
     public_characters: int = Field(
         default=20_000, ge=1, le=500_000, description="Longest public question, in characters."
     )
     public_words_per_day: Amount = Field(
         default=100_000,
-        description="Words that a token may ask about publicly in a day, over all replicas; a word is six "
-        "characters, a question at least 50 words; 0: any.",
+        description="Words that a token may ask about publicly in a day (six characters each, at "
+        "least 50 a question); 0: any.",
     )
     public_tenant_words_per_day: Amount = Field(
         default=300_000,
-        description="Words that all tokens of a tenant together may ask about publicly in a day, over all "
-        "replicas; 0: any.",
+        description="Words that a tenant's tokens may ask about publicly in a day; 0: any.",
     )
     public_address_words_per_day: Amount = Field(
         default=10_000,
-        description="Words that a network address that sends no token may ask about publicly in a day, over "
-        "all replicas; 0: any.",
+        description="Words that an address without a token may ask about in a day; 0: any.",
     )
     public_address_requests_per_minute: Amount = Field(
         default=20,
-        description="Public requests of a network address that sends no token in a minute, over all "
-        "replicas; 0: any.",
+        description="Public requests of an address without a token in a minute; 0: any.",
     )
     public_answers_per_asker: int = Field(
         default=4,
         ge=1,
         le=250,
-        description="Public answers about the same context and block that a token, or an address without "
-        "one, may have in half of TTMARK_ANSWERS_WINDOW_SECONDS; then it counts no more for it.",
+        description="Public answers about the same evidence for one token or address in half of "
+        "TTMARK_ANSWERS_WINDOW_SECONDS.",
     )
     public_answers: int = Field(
         default=12,
         ge=1,
         le=250,
-        description="Public answers about the same context and block that all who ask about a tenant's keys, "
-        "together, may have in half of TTMARK_ANSWERS_WINDOW_SECONDS.",
+        description="Public answers about the same evidence for all askers together in half of "
+        "TTMARK_ANSWERS_WINDOW_SECONDS.",
     )
     trusted_proxies: Annotated[tuple[Network, ...], *Separated] = Field(
         default=(),
-        description="Addresses and networks of proxies, separated by commas, such as `10.0.0.0/8`, whose "
-        "X-Forwarded-For says who asks; empty: the address that connects does.",
+        description="Addresses and networks of proxies, separated by commas, whose X-Forwarded-For "
+        "says who asks.",
     )
 
     def load_public_token(self) -> str | None:

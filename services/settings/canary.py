@@ -24,7 +24,7 @@ def _is_token(value: SecretStr) -> SecretStr:
 class CanarySettings(Settings):
     """Which services are checked, how often, and with what."""
 
-    host: Host = Field(default="127.0.0.1", description="Address on which the canary serves its metrics.")
+    host: Host = Field(default="127.0.0.1", description="Address to listen on.")
     canary_port: Port = Field(default=8002, description="Port of the canary's metrics.")
     gen_url: WebAddress = Field(
         default="http://127.0.0.1:8000", description="The generation service to check."
@@ -36,8 +36,7 @@ class CanarySettings(Settings):
     model: str = Field(
         default="",
         max_length=512,
-        description="Model to generate with; of several the first; empty: `smollm2` where it lies in the "
-        "state folder, else `demo`.",
+        description="Model to generate with, as generation names it; of several the first.",
     )
     token: Annotated[SecretStr, AfterValidator(_is_token)] | None = Field(
         default=None, description="Access token with generate, detect and detect:evidence."

@@ -21,23 +21,22 @@ class CaseSettings(Settings):
 
     case_key_file: ReadableFile | None = Field(
         default=None,
-        description="File with the secret key that cases are signed with, from `ttmark case new-key`; left "
-        "out: none are signed.",
+        description="Secret key from `ttmark case new-key`, which signs cases; left out: none are signed.",
     )
     cases_keep_days: float = Field(
         default=0.0,
         ge=0,
         le=3_650,
-        description="Days for which the service keeps signed cases that are stored there; 0: it keeps none.",
+        description="Days for which stored cases are kept; 0: none are.",
     )
     case_bytes: int = Field(default=256 * 2**10, ge=1, le=2**20, description="Largest case that is kept.")
     cases_tenant_bytes: Amount = Field(
         default=8 * 2**20,
-        description="What a tenant's cases may take in the store, over all replicas; a case takes some 3 kB.",
+        description="What a tenant's cases may take in the store; one takes some 3 kB.",
     )
     cases_bytes: Amount = Field(
         default=32 * 2**20,
-        description="What the cases of all tenants may take in the store, over all replicas.",
+        description="What all cases may take in the store.",
     )
 
     def load_case_key(self) -> CaseKey | None:
@@ -61,12 +60,11 @@ class QueueSettings(Settings):
         default=0.0,
         ge=0,
         le=3_650,
-        description="Days for which an item of the moderators' queue is kept that nobody changes; 0: there "
-        "is no queue.",
+        description="Days for which an unchanged item of the moderators' queue is kept; 0: no queue.",
     )
     queue_items: Amount = Field(
         default=10_000,
-        description="Most items of a tenant, over all replicas; an item takes some 1.5 kB in the store.",
+        description="Most items of a tenant; one takes some 1.5 kB.",
     )
 
 
@@ -92,47 +90,40 @@ class JobSettings(Settings):
 
     job_documents: int = Field(default=10_000, ge=1, le=MOST_DOCUMENTS, description="Documents of one job.")
     job_bytes: Amount = Field(default=16 * 2**20, ge=1, description="Largest request body that makes a job.")
-    jobs_per_tenant: Amount = Field(
-        default=16, description="Jobs of a tenant, until they are deleted or their time is over."
-    )
+    jobs_per_tenant: Amount = Field(default=16, description="Jobs of a tenant that are kept.")
     jobs_tenant_bytes: Amount = Field(
         default=32 * 2**20,
-        description="What documents and results of a tenant's jobs may take in the store, over all replicas; "
-        "at most half of TTMARK_JOBS_BYTES.",
+        description="What a tenant's jobs may take in the store; at most half of TTMARK_JOBS_BYTES.",
     )
     jobs_bytes: Amount = Field(
         default=64 * 2**20,
-        description="What documents and results of all jobs may take in the store, over all replicas.",
+        description="What all jobs may take in the store.",
     )
     job_keep_seconds: Seconds = Field(
         default=86_400.0,
-        description="How long a job is kept after it was made, and its results after it was finished.",
+        description="How long a job is kept once made, its results once finished.",
     )
     job_workers: int = Field(
         default=1,
         ge=0,
         le=1_000,
-        description="Parts of one tenant's jobs that this replica works on at the same time; 0: it leaves "
-        "them to others.",
+        description="Parts of one tenant's jobs that this replica works on at a time; 0: none.",
     )
     job_lease_seconds: Seconds = Field(
         default=30.0,
-        description="Time after the last sign of life of a replica until another one does its part of a job.",
+        description="Time until another replica does a part of a job that a silent one had.",
     )
     webhook_hosts: Annotated[tuple[CalledHost, ...], *Separated] = Field(
         default=(),
-        description="Hosts that jobs may name to be told of their end, separated by commas, with a port "
-        "where it is not the usual one; empty: none. Whoever makes jobs can have them called.",
+        description="Hosts that may be told of the end of jobs, separated by commas; empty: none.",
     )
     webhook_secret: Annotated[SecretStr, AfterValidator(_is_secret)] | None = Field(
         default=None,
-        description="What calls about finished jobs are signed with: whsec_ and base64 of 24 to 64 random "
-        "bytes.",
+        description="Signs webhook calls: whsec_ and base64 of 24 to 64 random bytes.",
     )
     webhook_secret_file: ReadableFile | None = Field(
         default=None,
-        description="File with what calls about finished jobs are signed with, in place of "
-        "TTMARK_WEBHOOK_SECRET.",
+        description="File in place of TTMARK_WEBHOOK_SECRET.",
     )
 
     def job_limits(self) -> "JobLimits":

@@ -87,7 +87,7 @@ class DetectionSettings(
     )
     key_max_age_seconds: Seconds = Field(
         default=86_400.0,
-        description="How long detection goes on with known keys while the store is away.",
+        description="How long known keys are used while the store is away.",
     )
     requests_per_minute: Amount = Field(
         default=60_000,
@@ -100,8 +100,8 @@ class DetectionSettings(
         default=12,
         ge=0,
         le=250,
-        description="Answers about the same context and block that a tenant's tokens without detect:evidence "
-        "may have in half of TTMARK_ANSWERS_WINDOW_SECONDS; then it counts no more. 0: any.",
+        description="Answers about the same evidence that a tenant's tokens without detect:evidence "
+        "get in half of TTMARK_ANSWERS_WINDOW_SECONDS; 0: any.",
     )
     answers_window_seconds: Seconds = Field(
         default=86_400.0,
@@ -112,24 +112,23 @@ class DetectionSettings(
         default=0.1,
         ge=0,
         le=1e6,
-        description="False findings that the questions of a token without detect:evidence, in half of "
-        "TTMARK_ANSWERS_WINDOW_SECONDS, may be expected to give, by their `fpr`: "
-        "0.1 are 10 documents at 1e-2, 100 at 1e-3, 10,000 at 1e-5; 0: any.",
+        description="False findings to be expected of a token without detect:evidence in half of "
+        "TTMARK_ANSWERS_WINDOW_SECONDS: 0.1 are 10 documents at 1e-2, 10,000 at 1e-5; 0: "
+        "any.",
     )
     max_document_tokens: Amount = Field(default=100_000, ge=1, description="Longest document, in tokens.")
     max_request_blocks: Amount = Field(
         default=60_000_000,
-        description="Most work of a request, in hashed blocks: 4 million are about a second of a core; "
-        "0: any.",
+        description="Most work of a request, in hashed blocks: 4 million take about a second; 0: any.",
     )
     blocks_per_minute: Amount = Field(
         default=600_000_000,
-        description="Work of a tenant in a minute, in hashed blocks, over all replicas; 0: any.",
+        description="Work of a tenant in a minute over all replicas, in hashed blocks; 0: any.",
     )
     max_queue: Amount = Field(
         default=64,
         ge=1,
-        description="Requests of a tenant that may be worked on or wait for it before 429 is answered.",
+        description="Requests of a tenant at a time before 429 is answered.",
     )
     workers: AtOnce | None = Field(
         default=None, description="Threads for detection; empty: a core is left for the rest."

@@ -37,8 +37,7 @@ class PolicySettings(Settings):
 
     policy_file: ReadableFile | None = Field(
         default=None,
-        description="YAML or JSON file with rules on which texts are marked, or refused where they would not "
-        "be; read at start. Left out: all are marked.",
+        description="YAML or JSON file with rules on which texts are marked. Left out: all are.",
     )
 
     def load_policy(self) -> "MarkingPolicy":
@@ -109,35 +108,34 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     model: Annotated[tuple[Model, ...], NoDecode, BeforeValidator(_split_models)] = Field(
         default=(),
         description="`smollm2`, `demo`, a hub id or a folder with a causal language model; several, "
-        "separated by commas, are served side by side; empty: `smollm2` where it lies in the state folder, "
-        "else `demo`.",
+        "separated by commas; empty: `smollm2` where it lies in the state folder, else "
+        "`demo`.",
     )
     default_key: Annotated[tuple[Name, ...], *Separated] = Field(
         default=(),
-        description="Key id used when a request names none; several models may need several, separated by "
-        "commas; left out: the tenant's only key.",
+        description="Key id where a request names none; several, separated by commas, for several "
+        "models; left out: the tenant's only key.",
     )
     opening_bits: float = Field(
         default=8.0,
         ge=0,
         le=100,
-        description="Surprise of an answer (-log2 of its tokens' probabilities) before its first mark, so "
-        "that answers to one question differ; at most a bit for every four tokens of its limit, none "
-        "beside `response_format`. 0: none.",
+        description="Bits of surprise (-log2 of the tokens' probabilities) before an answer's first "
+        "mark, so that answers to one question differ; none beside `response_format`. 0: none.",
     )
     detectability_fpr: float = Field(
         default=DEFAULT_FPR,
         ge=1e-100,
         le=0.1,
-        description="False positive rate at which answers are called detectable: that of your detection.",
+        description="False positive rate at which you detect, for `detectability`.",
     )
     detectability_for: Literal["everyone", "evidence"] = Field(
         default="everyone",
-        description="Who is told how detectable an answer is: every caller, or tokens with detect:evidence.",
+        description="Who is told how detectable an answer is; `evidence`: tokens with detect:evidence.",
     )
     key_max_age_seconds: Seconds = Field(
         default=900.0,
-        description="How long generation goes on with known keys while the store is away.",
+        description="How long known keys are used while the store is away.",
     )
     requests_per_minute: Amount = Field(
         default=3_000,
@@ -145,8 +143,8 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     )
     tokens_per_minute: Amount = Field(
         default=1_000_000,
-        description="Tokens of prompts and completions of an access token in a minute, over all replicas; "
-        "0: any.",
+        description="Tokens of an access token's prompts and completions in a minute over all "
+        "replicas; 0: any.",
     )
     engine: Literal["embedded", "vllm"] = Field(
         default="embedded",
@@ -154,8 +152,7 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     )
     engine_file: ReadableFile | None = Field(
         default=None,
-        description="With `vllm`: a YAML file with further arguments for it, in vLLM's own names, such as "
-        "`tensor_parallel_size: 2`.",
+        description="With `vllm`: a YAML file with further arguments, in vLLM's own names.",
     )
     max_concurrency: AtOnce = Field(default=32, description="Sequences that run at the same time.")
     max_queue: Amount = Field(default=128, description="Requests that may wait before 429 is answered.")
@@ -163,29 +160,26 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
         default=0.2,
         gt=0,
         le=1,
-        description="What texts that are only read, by `POST /v1/readings` and by verification, may take "
-        "beside texts that are written: rows of computation for each of theirs, and a share of the places.",
+        description="Share of computation and places for texts that are only read, beside those that "
+        "are written.",
     )
     max_branches: AtOnce = Field(
         default=8,
-        description="Candidates of a block level that are probed together; more cost rows, on a CPU time.",
+        description="Candidates that are probed together; more cost time.",
     )
     adaptive_branches: bool = Field(
         default=False,
         description=(
-            "Probe fewer candidates while many sequences run, down to what costs next to nothing; the text "
-            "of a seed then depends on the load."
+            "Probe fewer candidates while many sequences run; a seed's text then depends on the load."
         ),
     )
     prefix_cache: bool = Field(
         default=True,
-        description="Keep prompts in the cache and reuse their beginnings, such as a system prompt or the "
-        "earlier turns of a conversation, for the same tenant; they yield to any request that needs room.",
+        description="Reuse the beginnings of a tenant's prompts, such as earlier turns of a conversation.",
     )
     reproducible: bool = Field(
         default=False,
-        description="Give a seed the same text whatever else the service is doing, on a CPU in `float32`; "
-        "passes then take more rows.",
+        description="Give a seed the same text under any load, on a CPU in `float32`, at some cost.",
     )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         default="auto", description="Number format of the model."
@@ -193,42 +187,38 @@ class GenerationSettings(AigcSettings, PolicySettings, SigningSettings, ServiceS
     threads: AtOnce | None = Field(
         default=None,
         description=(
-            "CPU threads; empty: one or all, measured at start. A seed gives the same text at every start "
-            "with `float32` and a fixed number of threads only."
+            "CPU threads; empty: one or all, measured at start. Only a fixed number, with `float32`, "
+            "gives a seed the same text at every start."
         ),
     )
     control_tokens: Literal["text", "refuse", "control"] = Field(
         default="text",
-        description="What becomes of control tokens such as `<|im_end|>` that a message spells out: `text`: "
-        "they are read as ordinary text; `refuse`: the request gets a 400; `control`: they work, so that a "
-        "user's message can pose as the system's.",
+        description="Control tokens such as `<|im_end|>` in a message are read as `text`, `refuse` "
+        "makes them a 400, and with `control` they work, so that a user can pose as the "
+        "system.",
     )
     reasoning: Literal["auto", "think", "none"] = Field(
         default="auto",
-        description="In which tags models reason before they answer, so that their answers have it "
-        "apart: `auto`: as each chat template knows them; `think`: `<think>` and `</think>`; `none`: such "
-        "tags are text.",
+        description="Tags in which models reason: `auto`: those of the chat template; `think`: "
+        "`<think>` and `</think>`; `none`: such tags are text.",
     )
     generation_defaults: Literal["model", "openai"] = Field(
         default="model",
-        description="What holds where a request names no temperature, top-p, top-k, min-p or repetition "
-        "penalty: `model`: what the model's `generation_config.json` says; `openai`: temperature 1 alone.",
+        description="Sampling where a request names none: `model`: as the model's "
+        "`generation_config.json` says; `openai`: temperature 1 alone.",
     )
     unknown_fields: Literal["refuse", "ignore"] = Field(
         default="refuse",
-        description="What becomes of a field that nobody knows: `refuse`: the request gets a 400 that names "
-        "it; `ignore`: the answer lists it in the header `Warning`. In `watermark` they are refused in any "
-        "case.",
+        description="Unknown fields: `refuse`: 400; `ignore`: the header `Warning` lists them. In "
+        "`watermark` they are always refused.",
     )
     playground: bool = Field(
         default=False,
-        description="Serve a page at `/playground` on which people with an access token watch a text being "
-        "written.",
+        description="Serve `/playground`, on which people with an access token watch a text being written.",
     )
     console_url: WebAddress = Field(
         default="http://127.0.0.1:8001",
-        description="Address of the detection service, as browsers reach it: the playground hands texts over "
-        "to its console.",
+        description="Detection service's address, as browsers reach it, for the playground.",
     )
     request_seconds: Seconds = Field(
         default=600.0, description="Time for a completion, waiting included, before 503 is answered."

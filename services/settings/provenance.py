@@ -25,10 +25,10 @@ class LabelSettings(Settings):
     label: str | None = Field(
         default=None,
         max_length=200,
-        description="Visible label of generated texts: `eu`, `cn`, or words of your own in one line; left "
-        "out: none. Detection leaves it out of what it examines, so both services need the same.",
+        description="Visible label of texts: `eu`, `cn`, or one line of your own; left out: none. "
+        "Both services need the same.",
     )
-    label_place: LabelPlace = Field(default="start", description="Where the visible label stands in a text.")
+    label_place: LabelPlace = Field(default="start", description="Where the label stands.")
 
     @field_validator("label")
     @classmethod
@@ -49,8 +49,7 @@ class AigcSettings(LabelSettings):
     aigc_producer: str | None = Field(
         default=None,
         max_length=200,
-        description="Name or code of the provider, for the `AIGC` metadata (GB 45438-2025) in the watermark "
-        "block of answers; left out: no such metadata.",
+        description="Provider's name or code for the metadata `AIGC` (GB 45438-2025); left out: none.",
     )
 
 
@@ -63,16 +62,15 @@ class SigningSettings(Settings):
 
     c2pa_cert_file: ReadableFile | None = Field(
         default=None,
-        description="File with the certificates, in PEM, that C2PA manifests in texts are signed with, the "
-        "signer's first; left out: no manifests. Needs the extra `provenance`.",
+        description="PEM file with the certificates that sign C2PA manifests, the signer's first; "
+        "left out: no manifests. Needs the extra `provenance`.",
     )
     c2pa_key_file: ReadableFile | None = Field(
         default=None,
-        description="File with the private key of the first certificate in TTMARK_C2PA_CERT_FILE, in PEM and "
-        "without a password.",
+        description="PEM file with the first certificate's private key, without a password.",
     )
     c2pa_manifests: Literal["on_request", "always"] = Field(
-        default="on_request", description="Which texts end in a manifest: those that ask for it, or all."
+        default="on_request", description="Which texts end in a manifest."
     )
 
     def manifest_rule(self, *, demanded: bool) -> "ManifestRule":
@@ -108,8 +106,8 @@ class TrustSettings(Settings):
 
     c2pa_trust_file: ReadableFile | None = Field(
         default=None,
-        description="File with the certificates, in PEM, whose C2PA manifests are trusted, such as those of "
-        "C2PA's trust list and your own root; left out: none is. Needs the extra `provenance`.",
+        description="PEM file with the certificates whose C2PA manifests are trusted; left out: "
+        "none. Needs the extra `provenance`.",
     )
 
     def manifest_examiner(self, workers: "ExtractionWorkers") -> "ManifestExaminer":

@@ -21,31 +21,28 @@ class ReaderSettings(Settings):
 
     reader_url: WebAddress | None = Field(
         default=None,
-        description="Address of the language model that reads texts along: a generation service, or a vLLM "
-        "server; left out: detection does without.",
+        description="Address of the language model that reads texts along; left out: none.",
     )
     reader_kind: Literal["ttmark", "vllm"] = Field(
         default="ttmark",
-        description="What answers at TTMARK_READER_URL: `ttmark`, a generation service with "
-        "`POST /v1/readings`; `vllm`, a vLLM server with `prompt_logprobs`.",
+        description="What the reader is: `ttmark`, a generation service; `vllm`, a vLLM server.",
     )
     reader_model: str = Field(
         default="",
         max_length=512,
-        description="The reader's model, as TTMARK_READER_URL names it, or as TTMARK_MODEL there does; of "
-        "several the first.",
+        description="The reader's model, by its name there; of several the first.",
     )
     reader_token: SecretStr | None = Field(
         default=None,
-        description="Access token for the reader: of a generation service one with the scope read.",
+        description="Access token for the reader; a generation service asks for the scope read.",
     )
     reader_token_file: Path | None = Field(
         default=None,
-        description="File with the reader's token, unless TTMARK_READER_TOKEN is set; a file that is "
-        "missing or empty: nothing is read along.",
+        description="File with the reader's token, unless TTMARK_READER_TOKEN is set; missing or "
+        "empty: nothing is read.",
     )
     reader_timeout_seconds: Seconds = Field(
-        default=5.0, description="How long a request waits for its texts to be read; then they count unread."
+        default=5.0, description="How long a request waits for the reader."
     )
     reader_tokenizer: TokenizerFolder | None = Field(
         default=None, description="With `vllm`: folder with the tokenizer.json of the reader's model."
@@ -54,15 +51,14 @@ class ReaderSettings(Settings):
         default=2_048,
         ge=16,
         le=1_000_000,
-        description="With `vllm`: tokens of a text that are read together; the server's limit must be one "
-        "more.",
+        description="With `vllm`: tokens read together, one less than the server's limit.",
     )
     reader_ca_file: ReadableFile | None = Field(
-        default=None, description="File with the certificates, in PEM, that the reader's is held against."
+        default=None, description="PEM file with the certificates that the reader's is held against."
     )
     reader_anywhere: bool = Field(
         default=False,
-        description="Send texts to a reader outside loopback and private addresses, too.",
+        description="Send texts to readers at public addresses, too.",
     )
 
     def open_reader(self) -> "ReaderClient | None":

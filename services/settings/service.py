@@ -29,14 +29,13 @@ class ServiceSettings(Settings):
     )
     token_refresh_seconds: Seconds = Field(
         default=2.0,
-        description="How often an access token in use is checked again: how soon a revocation counts.",
+        description="How soon the revocation of an access token counts.",
     )
     replica_id: str | None = Field(
         default=None,
         min_length=1,
         max_length=200,
-        description="Name under which this replica reports the key versions that it knows; should survive a "
-        "restart. Left out: service, host and port.",
+        description="This replica's name, which should survive a restart. Left out: service, host and port.",
     )
     header_seconds: Seconds = Field(
         default=10.0, description="Time from a connection to the end of a request's headers."
@@ -47,25 +46,25 @@ class ServiceSettings(Settings):
     max_connections: Amount = Field(
         default=4096,
         ge=1,
-        description="Open connections; a further one replaces the oldest without a request, or an idle one.",
+        description="Open connections; a further one replaces one that waits.",
     )
     max_body_bytes: Amount = Field(default=8 * 2**20, ge=1, description="Largest request body.")
     cors_origins: Origins = Field(
         default=(),
-        description="Origins of web pages that may call from a browser (CORS), separated by commas, such as "
-        "`https://app.example.org`; `*`: any; left out: none.",
+        description="Origins of web pages that may call from a browser (CORS), separated by commas; "
+        "`*`: any; left out: none.",
     )
     drain_delay_seconds: float = Field(
         default=0.0,
         ge=0,
         le=3_600,
-        description="Time after SIGTERM for which requests are still taken on, while `/readyz` answers 503: "
-        "until load balancers have seen it. 0 where they are told before, as by `preStop` of Kubernetes.",
+        description="Time after SIGTERM for which requests are still taken while `/readyz` answers "
+        "503; 0 with `preStop` of Kubernetes.",
     )
     drain_seconds: Seconds = Field(
         default=30.0, description="Time for running requests after SIGTERM and that delay."
     )
     traces_endpoint: WebAddress | None = Field(
         default=None,
-        description="OTLP collector, such as http://collector:4318/v1/traces; left out: no tracing.",
+        description="OTLP collector's address; left out: no tracing.",
     )

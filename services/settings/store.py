@@ -55,13 +55,13 @@ class KeyStoreSettings(Settings):
     state: Folder = Field(default=STATE_FOLDER, description=STATE_MEANING)
     ledger_file: WritableFile | None = Field(
         default=None,
-        description="File that remembers what was seen of each record, so that a cold start notices a store "
-        "that went back in time. Left out: a file for each store in the state folder; `none`: none is kept.",
+        description="File that remembers each record, so that a cold start notices a store that went "
+        "back in time. Left out: one in the state folder; `none`: none.",
     )
     audit_folder: Folder | None = Field(
         default=None,
-        description="Folder in which services and commands keep the audit trail, beside their logs; should "
-        "outlive them. Left out: services write it to their logs alone, commands not at all.",
+        description="Lasting folder of the audit trail. Left out: services write it to their logs "
+        "alone, commands not at all.",
     )
     audit_keep_days: Days = Field(
         default=365.0, description="Days after which a part of the audit trail is removed; 0: never."

@@ -27,7 +27,7 @@ class ReadinessReport(BaseModel):
     reasons: dict[str, str] | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Why conditions do not hold, and what to do, of those that can say it.",
+        description="Why conditions do not hold, and what to do.",
     )
 
 

@@ -33,7 +33,7 @@ class CaseStoreRequest(StrictModel):
 class StoredCase(AnswerModel):
     """A case that is kept. Times are Unix times in seconds."""
 
-    id: str = Field(description="128 random bits in hexadecimal; whoever reads the case needs a token too.")
+    id: str = Field(description="128 random bits in hexadecimal.")
     stored_at: float
     expires_at: float = Field(description="When the case is forgotten.")
 

@@ -24,7 +24,7 @@ from ttmark.shared.schemas.watermark_block import WatermarkBlock
 MAX_CHAT_LOGPROBS = 20
 ChatFinishReason = FinishReason | Literal["tool_calls"]
 USE_TOOLS = not_supported("tools and tool_choice")
-OF_THE_TEMPLATE = "Further variables of the model's chat template, such as `enable_thinking`."
+OF_THE_TEMPLATE = "Further variables of the chat template, such as `enable_thinking`."
 TemplateVariables = Annotated[
     dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")], JsonValue],
     # As for `logit_bias`.
@@ -203,11 +203,11 @@ class ChatRequest(ChoiceFields):
 
     messages: Annotated[list[ChatMessage], Field(fail_fast=True)] = Field(min_length=1)
     max_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
-        default=None, description="Older name of `max_completion_tokens`, which wins over it."
+        default=None, description="Older name of `max_completion_tokens`."
     )
     max_completion_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
         default=None,
-        description="Most tokens of the message; by default what the context holds.",
+        description="Most tokens of the message.",
     )
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=MAX_CHAT_LOGPROBS), WholeNumber] | None = Field(
@@ -215,7 +215,7 @@ class ChatRequest(ChoiceFields):
     )
     tools: Tools | None = Field(default=None, description="Functions that the model may call.")
     tool_choice: ToolChoice | None = Field(
-        default=None, description="By default `auto` where there are tools, and `none` where there are not."
+        default=None, description="By default `auto` where there are tools."
     )
     parallel_tool_calls: bool | None = Field(default=None, description="`false`: one call at most.")
     functions: Annotated[Annotated[list[Any], Field(max_length=0)] | None, USE_TOOLS] = None

@@ -51,7 +51,7 @@ class CompletionRequest(ChoiceFields):
     )
     logprobs: Annotated[int, Field(ge=0, le=MAX_COMPLETION_LOGPROBS), WholeNumber] | None = Field(
         default=None,
-        description="Log probabilities of each token and of this many alternatives, by the model alone.",
+        description="Log probabilities of each token and of so many alternatives.",
     )
     best_of: Annotated[Literal[1] | None, NoTruthValue, not_supported("1")] = None
     suffix: Annotated[Literal[""] | None, not_supported()] = None

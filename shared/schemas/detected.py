@@ -25,16 +25,13 @@ class DetectedKey(AnswerModel):
     scheme: str | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Of a key of another system: its scheme, such as `vllm-gumbel`. Keys of this system have "
-        "it in `profile`.",
+        description="Of another system's key: its scheme.",
     )
-    pool_key: int | None = Field(
-        default=None, description="Which key of its pool, from 0 on; null where the pool is one key."
-    )
+    pool_key: int | None = Field(default=None, description="Which key of its pool, from 0 on.")
     payload: int | None = Field(
         default=None,
-        description="The number that the request for the text chose, where the key takes payloads; null "
-        "where the service drew it, and for a document in which several keys of the pool were found.",
+        description="The number that the request for the text chose; null where several keys of the "
+        "pool were found.",
     )
 
 
@@ -59,9 +56,7 @@ class Segment(AnswerModel):
     end_token: int
     start_char: int | None = None
     end_char: int | None = None
-    log10_e_value: float | None = Field(
-        description="log10 of how many passages this strong are expected in such a document by chance."
-    )
+    log10_e_value: float | None = Field(description="log10 of how many passages this strong chance gives.")
     key: DetectedKey
 
 
@@ -69,12 +64,7 @@ class ForeignMarkFound(AnswerModel):
     """The mark of another system in a document."""
 
     key: DetectedKey
-    log10_p: float = Field(description="Corrected for every hypothesis tried, those of other keys included.")
-    score: float = Field(
-        description="As the other system's detector computes it, of the text or of its best passage."
-    )
+    log10_p: float = Field(description="Corrected for every hypothesis tried.")
+    score: float = Field(description="As the other system's detector computes it.")
     scored_tokens: int
-    segments: list[Segment] = Field(
-        description="Passages, each at `fpr` by itself, on a grid of windows: their ends are in doubt by "
-        "half a window. Empty where the text was read as a whole."
-    )
+    segments: list[Segment] = Field(description="Passages, whose ends are in doubt by half a window.")

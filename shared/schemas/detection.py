@@ -31,7 +31,7 @@ class Document(StrictModel):
     model_config = ConfigDict(json_schema_extra={"oneOf": EXACTLY_ONE_CONTENT})
 
     id: Annotated[str, Field(max_length=256)] | None = Field(
-        default=None, description="Returned unchanged; the index in `inputs` where it is left out."
+        default=None, description="Comes back; left out: the index in `inputs`."
     )
     text: str | None = None
     token_ids: Annotated[list[TokenId], WholeNumbers] | None = None
@@ -48,25 +48,24 @@ class DetectionRequest(StrictModel):
 
     inputs: Annotated[list[Document], Field(min_length=1, max_length=MAX_DOCUMENTS)]
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
-        default=None, description="Key ids to try; left out: every key that the caller may detect with."
+        default=None, description="Key ids to try; left out: all that the caller has."
     )
     fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
         default=DEFAULT_FPR,
-        description="False positive rate per document, all hypotheses counted. Without detect:evidence one "
-        "of the token's own rates (`GET /v1/keys`); left out: 1e-5, or else the smallest of these.",
+        description="False positive rate per document, all hypotheses counted; without "
+        "detect:evidence one of the token's rates (`GET /v1/keys`).",
     )
     evidence: Literal["none", "blocks"] = Field(
         default="none", description="`blocks` adds the score of each scored block (scope detect:evidence)."
     )
     normalize: bool = Field(
         default=True,
-        description="Read a text that holds characters which hide a mark a second time, without them. The "
-        "better reading counts, corrected for two.",
+        description="Read a text a second time without characters that hide a mark; the better "
+        "reading counts, corrected for two.",
     )
     case: bool = Field(
         default=False,
-        description="Adds a signed case to each result, where the service has a key for that: a file that "
-        "`ttmark case verify` reads. It changes nothing else.",
+        description="Adds a signed case to each result, for `ttmark case verify`.",
     )
 
 
@@ -75,8 +74,7 @@ class DirectRequest(DetectionRequest):
 
     phase: Annotated[Phase, NoTruthValue] | None = Field(
         default=None,
-        description="`0` reads blocks from the first token on; `any` tries every boundary. Left out: `any` "
-        "for text, `0` for token ids.",
+        description="Where blocks begin: `0`, or `any`. Left out: `any` for text, `0` for token ids.",
     )
 
     def phase_of(self, document: Document) -> Phase:
@@ -98,8 +96,8 @@ class AlignedRequest(DetectionRequest):
 
     beta: Annotated[float, Field(ge=0, le=100)] = Field(
         default=DEFAULT_BETA,
-        description="What skipping a token costs, in standard deviations of a block's score. Another than "
-        "the default needs the scope detect:evidence.",
+        description="What skipping a token costs, in standard deviations. Another value needs "
+        "detect:evidence.",
     )
 
 
@@ -108,7 +106,7 @@ class LocalizedRequest(DetectionRequest):
 
     method: Literal["scan", "waterseeker"] = Field(
         default="scan",
-        description="`scan` holds the whole document to `fpr`; `waterseeker` is the published method.",
+        description="`waterseeker` is the published method.",
     )
 
 
@@ -130,13 +128,13 @@ class CombinedRequest(DetectionRequest):
 
     conversation: bool = Field(
         default=False,
-        description="The inputs are messages of one conversation, in order: one question, one result, one "
-        "`fpr`. Without `evidence` and `case`.",
+        description="The inputs are messages of one conversation, in order: one result. Without "
+        "`evidence` and `case`.",
     )
     reader: Literal["auto", "always", "never"] = Field(
         default="auto",
-        description="Whether a language model reads texts along, where there is one: `auto` where that may "
-        "change the verdict. The others need detect:evidence.",
+        description="Whether a language model reads along: `auto` where that may change the verdict. "
+        "The others need detect:evidence.",
     )
 
     @model_validator(mode="after")
@@ -151,13 +149,8 @@ class NormalizationReport(AnswerModel):
 
     invisible: int = Field(description="Zero-width and other invisible characters.")
     look_alikes: int = Field(description="Letters drawn like Latin ones among Latin letters, or styled.")
-    white_space: int = Field(
-        description="Odd or needless spaces and line ends, line breaks put into paragraphs, `>` before "
-        "quoted lines."
-    )
-    marks: int = Field(
-        default=0, description="Combining marks that no language needs on the letters where they stand."
-    )
+    white_space: int = Field(description="Odd spaces and line ends, broken lines, `>` before quoted lines.")
+    marks: int = Field(default=0, description="Combining marks that no language needs there.")
     undone: bool = Field(description="Whether the text was read without them, too (`normalize`).")
 
 
@@ -170,7 +163,7 @@ class Message(AnswerModel):
     language: str | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Of these words (BCP 47), as `Accept-Language` asked for it. Left out: English.",
+        description="Of these words (BCP 47).",
     )
 
 
@@ -178,8 +171,8 @@ class DocumentError(AnswerModel):
     """Why there is nothing to say of a document."""
 
     code: str = Field(
-        description="`internal_error` with `not_examined`; `evidence_spent`, `chance_findings_spent`, "
-        "`space_full` or `ids_spell_nothing` with `no_verdict`. Later services may know others."
+        description="`internal_error`, `evidence_spent`, `chance_findings_spent`, `space_full`, "
+        "`ids_spell_nothing`, or in later services others."
     )
     message: str
     retry_after: float | None = Field(
@@ -201,35 +194,26 @@ class DetectionResult(AnswerModel):
     """Outcome for one document. Fields beyond the verdict are null without the scope detect:evidence."""
 
     id: str
-    verdict: Verdict = Field(
-        description="`not_examined` (over a limit, or an error on our side) and `no_verdict` (a limit of "
-        "tokens without detect:evidence) say nothing about the document."
-    )
+    verdict: Verdict = Field(description="`not_examined` and `no_verdict` say nothing about the document.")
     error: DocumentError | None = Field(
         default=None, exclude_if=is_none, description="With `not_examined` and `no_verdict`: why."
     )
     basis: str = Field(
         default=Basis.WATERMARK,
-        description="What the verdict rests on: `watermark`, ours, found or not; `foreign_watermark`, "
-        "another system's alone; `metadata`, a valid manifest where no mark was found. Later services may "
-        "know others.",
+        description="What the verdict rests on: `watermark`, ours, found or not; "
+        "`foreign_watermark`, another system's; `metadata`, a manifest. Later services "
+        "may know others.",
     )
     message: Message | None = Field(default=None, description="Null from a service that has no words yet.")
-    tokens: int = Field(
-        description="Of the reading that counts; without the scope, of the text as it was sent."
-    )
-    hypotheses: int = Field(
-        description="Versions, keys of their pools, phases and readings tried; `p_value` is corrected for "
-        "them."
-    )
+    tokens: int = Field(description="Of the reading that counts.")
+    hypotheses: int = Field(description="How many were tried; `p_value` is corrected for them.")
     tokens_needed: int | None = Field(
         default=None,
-        description="With `too_short`: fewer tokens are never enough at this fpr, whatever their scores are.",
+        description="With `too_short`: fewer tokens are never enough at this fpr.",
     )
     tokens_typical: int | None = Field(
         default=None,
-        description="With `too_short`: half of the texts that were measured needed so many tokens at this "
-        "fpr, or more, unedited.",
+        description="With `too_short`: half of the measured texts needed so many tokens.",
     )
     p_value: float | None = None
     log10_p: float | None = None
@@ -238,22 +222,18 @@ class DetectionResult(AnswerModel):
     key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
     pool_keys_found: int | None = Field(
         default=None,
-        description="With `watermarked` and a pool: how many keys of the pool reach `fpr` alone. Several: "
-        "the text is of several completions.",
+        description="With a pool: how many of its keys reach `fpr` alone.",
     )
-    segments: list[Segment] | None = Field(
-        default=None, description="Localized detection: the passages found, in order; they do not overlap."
-    )
+    segments: list[Segment] | None = Field(default=None, description="The passages found, in order.")
     foreign_marks: list[ForeignMarkFound] | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Marks of other systems that were found, each at `fpr`; beside ours or alone.",
+        description="Marks of other systems, each at `fpr`.",
     )
     evidence: list[BlockEvidence] | None = None
     reading: Literal["as_sent", "normalized"] | None = Field(
         default=None,
-        description="Which reading counts, for `tokens`, `segments` and `evidence`. Characters are always "
-        "those of the text as sent.",
+        description="Which reading counts. Characters are always those of the text as sent.",
     )
     normalization: NormalizationReport | None = Field(
         default=None, description="Null for a document that came as token ids."
@@ -261,19 +241,17 @@ class DetectionResult(AnswerModel):
     metadata: list[FoundManifest] | None = Field(
         default=None,
         exclude_if=is_none,
-        description="C2PA manifests in the text, in order; their characters are no part of what is examined.",
+        description="C2PA manifests in the text, in order.",
     )
     asked_before: AskedBefore | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Without detect:evidence: what was said of a passage before the answers about it were "
-        "used up.",
+        description="What was said of a passage before its answers were used up.",
     )
     reads_back: bool | None = Field(
         default=None,
         exclude_if=is_none,
-        description="False: the token ids are not those of the text that they spell, so that the text may "
-        "get another answer.",
+        description="False: the text that the token ids spell has others.",
     )
     case: str | None = Field(
         default=None,
@@ -288,6 +266,6 @@ class DetectionResponse(AnswerModel):
     results: list[DetectionResult]
     skipped_keys: list[str] = Field(
         default=[],
-        description="Keys not tried for want of their tokenizer (only when `keys` is left out).",
+        description="Keys not tried for want of their tokenizer.",
     )
     request_id: str

@@ -14,7 +14,7 @@ class MarkedShare(AnswerModel):
     """How much of a text stands in passages that carry the mark, words edited inside of them included."""
 
     estimate: float = Field(ge=0, le=1)
-    low: float = Field(ge=0, le=1, description="Lower end of an interval that holds 95 % of true shares.")
+    low: float = Field(ge=0, le=1, description="Lower end of a 95 % interval.")
     high: float = Field(ge=0, le=1)
 
 
@@ -31,13 +31,11 @@ class ConversationMessage(AnswerModel):
     )
     log10_e: float | None = Field(
         default=None,
-        description="log10 of the E-value of the messages up to this one. Whoever stops at any of them may "
-        "take 1 / E as a p-value.",
+        description="Of the messages up to this one; 1 / E is a p-value wherever one stops.",
     )
     key: DetectedKey | None = Field(
         default=None,
-        description="With `watermarked`, where the message speaks for a mark: the key that it speaks for. "
-        "By itself it may prove little.",
+        description="The key that the message speaks for; by itself it may prove little.",
     )
 
 
@@ -46,28 +44,27 @@ class CombinedResult(DetectionResult):
 
     log10_e: float | None = Field(
         default=None,
-        description="log10 of the mean E-value of all keys, versions and readings; 1 / E is a p-value.",
+        description="log10 of the mean E-value; 1 / E is a p-value.",
     )
     reader: ReaderState | None = Field(
         default=None,
-        description="Whether a language model read the text along; `not_needed`: the answer stood without; "
-        "`down`: it does not answer; `none`: there is none, or not for this text or request.",
+        description="Whether a language model read along; `not_needed`: the answer stood without; "
+        "`down`: it does not answer.",
     )
     scope: Literal["whole", "passages"] | None = Field(
         default=None,
-        description="With `watermarked`: whether passages stand out from the rest (`segments`), or the "
-        "evidence is of the whole text. Neither says that all words are the model's.",
+        description="With `watermarked`: whether `segments` stand out, or the evidence is of the "
+        "whole text. Neither says that all words are the model's.",
     )
     marked_share: MarkedShare | None = Field(default=None, description="With `watermarked`.")
     weak: bool | None = Field(
         default=None,
-        description="Of a text that was not found: whether the p-value is at most 100 times `fpr`, and at "
-        "most 0.01. Too little for a finding, more than chance usually gives.",
+        description="Not found, but with a p-value of at most 100 times `fpr`, and 0.01.",
     )
     messages: list[ConversationMessage] | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Of a conversation: its messages in order. `log10_p` is of the largest E-value so far.",
+        description="Of a conversation: its messages in order.",
     )
 
 

@@ -42,12 +42,10 @@ class DetectionKeys(AnswerModel):
     scopes: list[str] = Field(description="Scopes of the access token that was sent.")
     rates: list[float] | None = Field(
         default=None,
-        description="The values of `fpr` that it may ask with, the largest first; null: any.",
+        description="The values of `fpr` that it may ask with; null: any.",
     )
     limits: DetectionLimits
-    case_days: float | None = Field(
-        default=None, description="How long a case is kept that is stored here; null: none can be."
-    )
+    case_days: float | None = Field(default=None, description="How long a case is kept; null: none can be.")
     queue_days: float | None = Field(
-        default=None, description="How long an item of the queue is kept unchanged; null: there is no queue."
+        default=None, description="How long an unchanged item of the queue is kept; null: no queue."
     )

@@ -75,6 +75,5 @@ class ExtractionResponse(AnswerModel):
     )
     parts: list[ExtractedPart] | None = Field(
         default=None,
-        description="The mails of an mbox file, or the rows of a csv file with a column `text`; left out of "
-        "other kinds.",
+        description="The mails of an mbox file, or the rows of a csv file.",
     )

@@ -60,8 +60,8 @@ class JobOptions(StrictModel):
     method: Literal["scan", "waterseeker"] = Field(default="scan", description="With `localized` alone.")
     webhook: Annotated[str, Field(max_length=2_000)] | None = Field(
         default=None,
-        description="Address that is told, by a signed POST, when the job is finished. Its host must be one "
-        "that the service's operator has listed.",
+        description="Address that is told by a signed POST when the job is finished, at a host that "
+        "the operator has listed.",
     )
 
     @model_validator(mode="after")
@@ -122,7 +122,5 @@ class JobResults(AnswerModel):
     """Some of a job's results, in the order of the documents."""
 
     results: list[JobResult]
-    next_offset: int | None = Field(
-        description="`offset` of the next page, the first document not in this one; null: there is none."
-    )
+    next_offset: int | None = Field(description="`offset` of the next page; null: there is none.")
     status: Literal["queued", "running", "finished"]

@@ -56,9 +56,8 @@ class FoundManifest(AnswerModel):
     """A C2PA manifest in a document."""
 
     status: ManifestStatus = Field(
-        description="`valid`: signature and text hold, and the certificate is trusted; `not_trusted`: it "
-        "is not; `does_not_verify`: manifest and text do not belong together; `not_examined`: not looked "
-        "at."
+        description="`valid`: signature and text hold, and the certificate is trusted; "
+        "`not_trusted`: it is not; `does_not_verify`: they do not hold."
     )
     reason: str | None = Field(
         default=None, exclude_if=is_none, description="Why it is not `valid`: a status code of C2PA or words."
@@ -66,8 +65,7 @@ class FoundManifest(AnswerModel):
     covers: Literal["whole", "passage"] | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Where the text holds: `whole`: all of the document but white space; `passage`: what "
-        "stands before the manifest, and not the rest.",
+        description="What is signed: `whole`, all of the document but white space, or a `passage`.",
     )
     start_char: int | None = Field(
         default=None, exclude_if=is_none, description="With `passage`: where the signed text begins."

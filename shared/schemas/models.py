@@ -15,9 +15,9 @@ class ModelProfile(BaseModel):
     block_size: int
     payloads: int | None = Field(
         default=None,
-        description="How many payloads its keys take, numbered from 0; null: none, the service draws.",
+        description="How many payloads its keys take, from 0 on; null: none.",
     )
-    key_ids: list[str] = Field(description="The caller's keys that new text can be watermarked with.")
+    key_ids: list[str] = Field(description="The caller's keys that can mark.")
 
 
 class Model(BaseModel):
@@ -25,13 +25,13 @@ class Model(BaseModel):
 
     id: str
     object: Literal["model"] = "model"
-    created: int = Field(description="Unix time at which the service loaded it.")
+    created: int = Field(description="When it was loaded, in Unix time.")
     owned_by: str = "ttmark"
-    context_length: int = Field(description="Most tokens of prompt and completion together.")
-    tokenizer_fingerprint: str = Field(description="What profiles name the model's tokenizer by.")
+    context_length: int = Field(description="Of prompt and completion together.")
+    tokenizer_fingerprint: str = Field(description="Names the tokenizer in profiles.")
     chat: bool = Field(description="Whether the tokenizer has a chat template.")
     sampling: SamplingDefaults = Field(
-        default_factory=SamplingDefaults, description="What holds where a request does not name it."
+        default_factory=SamplingDefaults, description="Where a request names none."
     )
     profiles: list[ModelProfile]
 

@@ -40,9 +40,7 @@ class QueueChange(StrictModel):
     """Another state of an item, or a note on the one that it has."""
 
     id: ItemId
-    version: Annotated[int, Field(ge=1), WholeNumber] = Field(
-        description="Of the item as it was read; one that was changed since is a 409."
-    )
+    version: Annotated[int, Field(ge=1), WholeNumber] = Field(description="Of the item as it was read.")
     state: QueueState
     note: Note = ""
 
@@ -67,7 +65,7 @@ class QueueItem(AnswerModel):
     verdict: str
     log10_p: float | None
     case_id: str | None
-    steps: list[QueueStep] = Field(description="The newest is the last; of many the oldest are left out.")
+    steps: list[QueueStep] = Field(description="The newest is the last.")
     added_at: float
     expires_at: float = Field(description="When it is forgotten, if nobody changes it.")
 

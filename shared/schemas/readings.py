@@ -13,19 +13,19 @@ MOST_TEXTS = 64
 class ReadingsRequest(StrictModel):
     """Texts to read, each for itself and without anything before it."""
 
-    model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
+    model: str = Field(min_length=1, max_length=512, description="As GET /v1/models lists it.")
     texts: Annotated[list[NonEmptyText], Field(min_length=1, max_length=MOST_TEXTS, fail_fast=True)]
 
 
 class Reading(AnswerModel):
     """One text: parts in order that are together its UTF-8, a part being a token in nearly all cases."""
 
-    sha256: str = Field(description="SHA-256 (hex) of the text's UTF-8: which text was read.")
-    starts: list[int] = Field(description="First byte of each part: where the part before it ends.")
+    sha256: str = Field(description="SHA-256 (hex) of the text's UTF-8.")
+    starts: list[int] = Field(description="First byte of each part.")
     ends: list[int] = Field(description="The byte after each part.")
     logprobs: list[float | None] = Field(
-        description="Natural logarithm of each part's probability after the parts before it, at "
-        "temperature 1 without filters; at least -9999. null: nothing is known of the first."
+        description="Natural logarithm of each part's probability, at temperature 1 without filters; "
+        "null: unknown, of the first."
     )
 
 

@@ -45,7 +45,7 @@ class OutputCall(_Output):
     type: Literal["function_call"] = "function_call"
     call_id: str
     name: str
-    arguments: str = Field(description="JSON that is valid against the schema, unless the answer was cut.")
+    arguments: str = Field(description="JSON by the schema, unless the answer was cut.")
 
 
 class ReasoningText(BaseModel):

@@ -195,7 +195,7 @@ class ResponsesRequest(SamplingFields):
     input: Input = Field(description="The user's message, or the conversation.")
     instructions: str | None = Field(default=None, description="A system message in front of `input`.")
     max_output_tokens: Annotated[int, Field(ge=1), WholeNumber] | None = Field(
-        default=None, description="Most tokens of the answer; by default what the context holds."
+        default=None, description="Most tokens of the answer."
     )
     metadata: Metadata | None = Field(default=None, description="Comes back in the response.")
     text: TextOptions | None = None
@@ -204,7 +204,7 @@ class ResponsesRequest(SamplingFields):
     truncation: Annotated[Literal["disabled"] | None, not_supported("disabled")] = None
     tools: FunctionTools | None = Field(default=None, description="Functions that the model may call.")
     tool_choice: AnyFunction | None = Field(
-        default=None, description="By default `auto` where there are tools, and `none` where there are not."
+        default=None, description="By default `auto` where there are tools."
     )
     parallel_tool_calls: bool | None = Field(default=None, description="`false`: one call at most.")
     include: Annotated[Nothing | None, not_supported()] = None

@@ -31,8 +31,7 @@ class SamplingDefaults(BaseModel):
     repetition_penalty: float = Field(default=1.0, ge=1, le=2, description="1: off.")
     max_new_tokens: Annotated[int, Field(ge=1, le=2**31 - 1), WholeNumber] | None = Field(
         default=None,
-        description="Tokens of an answer in a chat or response that names no limit. null: what the context "
-        "leaves.",
+        description="Tokens of an answer where no limit is named; null: what the context leaves.",
     )
 
     def under(self, request: BaseModel) -> dict[str, Any]:
@@ -58,7 +57,7 @@ Choice = Annotated[
 ]
 LarkGrammar = Annotated[
     NonEmptyText,
-    Field(description="A text of a grammar, in the dialect of Lark that llguidance reads, or in GBNF."),
+    Field(description="A grammar in llguidance's Lark, or in GBNF."),
 ]
 
 
@@ -83,7 +82,7 @@ MAX_LOGIT_BIASES = 1024
 MAX_STOP_TOKENS = 128
 MAX_BAD_WORDS = 128
 MAX_BAD_WORD = 200
-BY_DEFAULT = "By default the model's own: `sampling` of GET /v1/models."
+BY_DEFAULT = "By default the model's own."
 
 Stop = Annotated[
     NonEmptyText | Annotated[list[NonEmptyText], Field(max_length=MAX_STOPS)] | None,
@@ -113,7 +112,7 @@ class SamplingFields(RequestPart):
 
     model_config = ConfigDict(allow_inf_nan=False)
 
-    model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
+    model: str = Field(min_length=1, max_length=512, description="As GET /v1/models lists it.")
     temperature: float | None = Field(default=None, ge=0, le=2, description=f"0 is greedy. {BY_DEFAULT}")
     top_p: float | None = Field(default=None, gt=0, le=1, description=f"1: off. {BY_DEFAULT}")
     top_k: Annotated[int, Field(ge=-1, le=2**31 - 1), WholeNumber] | None = Field(
@@ -123,9 +122,9 @@ class SamplingFields(RequestPart):
     stop: Stop = Field(default=None, description="Strings that end a completion; not part of it.")
     stop_token_ids: (
         Annotated[list[TokenId], Field(max_length=MAX_STOP_TOKENS, fail_fast=True), WholeNumbers] | None
-    ) = Field(default=None, description="Tokens that end a completion, with `ignore_eos` too.")
+    ) = Field(default=None, description="Tokens that end a completion.")
     min_tokens: Annotated[int, Field(ge=0, le=2**31 - 1), WholeNumber] | None = Field(
-        default=None, description="Tokens of a completion before anything ends it."
+        default=None, description="Tokens before anything ends a completion."
     )
     bad_words: (
         Annotated[
@@ -135,12 +134,11 @@ class SamplingFields(RequestPart):
         | None
     ) = Field(
         default=None,
-        description="Words that a completion may not have: the tokens that spell one, after a blank or not, "
-        "do not come one after the other.",
+        description="Words that a completion may not have, after a blank or not.",
     )
     seed: Annotated[int, WholeNumber] | None = Field(
         default=None,
-        description="The same seed, modulo 2^63, gives the same completion; beside other requests only with "
+        description="The same seed gives the same completion; beside other requests only with "
         "TTMARK_REPRODUCIBLE.",
     )
     presence_penalty: float | None = Field(default=None, ge=-2, le=2)
@@ -149,17 +147,16 @@ class SamplingFields(RequestPart):
         default=None,
         ge=1,
         le=2,
-        description="Divides the logits above 0 of all tokens that prompt and completion hold so far, and "
-        f"multiplies the others. 1: off. {BY_DEFAULT}",
+        description="Divides the logits above 0 of tokens that are there already, and multiplies the "
+        "others. 1: off. ",
     )
     logit_bias: LogitBias | None = Field(
         default=None,
-        description="Token id to what is added to its logit. Blocks of which it chooses too much carry no "
-        "watermark.",
+        description="Token id to what is added to its logit.",
     )
     stream: bool | None = Field(default=None, description="Server-sent events instead of one JSON object.")
     user: str | None = Field(default=None, description="Accepted and not looked at.")
-    ignore_eos: bool | None = Field(default=None, description="Goes on past the end-of-text token.")
+    ignore_eos: bool | None = Field(default=None, description="Goes on past the end of text.")
     return_token_ids: bool | None = Field(
         default=None, description="Adds `token_ids` and `prompt_token_ids` to each choice."
     )

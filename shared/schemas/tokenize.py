@@ -29,12 +29,11 @@ class TokenizeRequest(RequestPart):
     messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)] | None = None
     add_special_tokens: bool | None = Field(
         default=None,
-        description="Whether the tokenizer adds its special tokens to a `prompt`; it does by default. A chat "
-        "template sets them itself, so beside `messages` it is not true.",
+        description="Whether the tokenizer adds its special tokens to a `prompt`; not beside `messages`.",
     )
     add_generation_prompt: bool | None = Field(
         default=None,
-        description="Whether the opening of an answer ends the conversation; it does by default.",
+        description="Whether the opening of an answer ends the conversation.",
     )
     return_token_strs: bool | None = Field(default=None, description="Adds `token_strs`.")
     tools: Tools | None = Field(default=None, description="Functions that the chat template shows.")
@@ -52,7 +51,7 @@ class TokenizeResponse(BaseModel):
     """The tokens."""
 
     count: int
-    max_model_len: int = Field(description="Most tokens of prompt and completion together.")
+    max_model_len: int = Field(description="Of prompt and completion together.")
     tokens: list[int]
     token_strs: list[str] | None = Field(default=None, description="What the vocabulary calls each token.")
 

@@ -18,13 +18,13 @@ class Function(RequestPart):
     description: str | None = Field(default=None, description="For the model.")
     parameters: dict[str, Any] | None = Field(
         default=None,
-        description="JSON schema of the arguments, an object; by default there are none.",
+        description="JSON schema of the arguments, an object.",
         json_schema_extra={"properties": {"type": {"const": "object"}}},
     )
     strict: bool | None = Field(
         default=None,
-        description="`true` refuses a schema with a keyword that cannot be kept to; else such keywords are "
-        "left aside, and the others are kept to.",
+        description="`true` refuses a schema with a keyword that cannot be kept to; else such "
+        "keywords are left aside.",
     )
 
     @field_validator("parameters")
@@ -102,7 +102,7 @@ class MadeFunction(BaseModel):
     """The function that is called."""
 
     name: str
-    arguments: str = Field(description="JSON that is valid against the schema, unless the answer was cut.")
+    arguments: str = Field(description="JSON by the schema, unless the answer was cut.")
 
 
 class MadeCall(BaseModel):

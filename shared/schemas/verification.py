@@ -21,37 +21,35 @@ class VerificationRequest(StrictModel):
         }
     )
 
-    model: str = Field(min_length=1, max_length=512, description="Model id as GET /v1/models lists it.")
+    model: str = Field(min_length=1, max_length=512, description="As GET /v1/models lists it.")
     text: NonEmptyText | None = None
     token_ids: TokenIds | None = None
     prompt: NonEmptyText | TokenIds | None = Field(
-        default=None, description="What the text continues, as text or as token ids, where it is known."
+        default=None, description="What the text continues, where it is known."
     )
     messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)] | None = Field(
-        default=None, description="The conversation that the text answers; instead of `prompt`."
+        default=None, description="The conversation that the text answers."
     )
     chat_template_kwargs: TemplateVariables | None = Field(default=None, description=OF_THE_TEMPLATE)
     temperature: float | None = Field(
         default=None,
         gt=0,
         le=2,
-        description="Sampling of the text, where it is known; wrong values cost power, not exactness. By "
-        "default this and the next four are the model's own: `sampling` of GET /v1/models.",
+        description="Sampling of the text; wrong values cost power, not exactness. By default this "
+        "and the next four are the model's own.",
     )
     top_p: float | None = Field(default=None, gt=0, le=1, description="1: off.")
     top_k: Annotated[int, Field(ge=-1, le=2**31 - 1), WholeNumber] | None = Field(
         default=None, description="0 and -1: off."
     )
     min_p: float | None = Field(default=None, ge=0, le=1, description="0: off.")
-    repetition_penalty: float | None = Field(
-        default=None, ge=1, le=2, description="1: off. Other penalties and biases are not taken into account."
-    )
+    repetition_penalty: float | None = Field(default=None, ge=1, le=2, description="1: off.")
     keys: Annotated[list[KeyId], Field(min_length=1, max_length=256)] | None = Field(
-        default=None, description="Key ids to try; left out: every key of yours for this model's tokenizer."
+        default=None, description="Key ids to try; left out: all for this model's tokenizer."
     )
     fpr: Annotated[float, Field(ge=1e-100, le=0.1)] = Field(
         default=DEFAULT_FPR,
-        description="False positive rate that the verdict is held to, all hypotheses counted.",
+        description="False positive rate, all hypotheses counted.",
     )
 
     @model_validator(mode="after")
@@ -69,9 +67,7 @@ class VerificationResponse(AnswerModel):
     verdict: Literal["watermarked", "not_detected"]
     tokens: int
     prompt_tokens: int
-    hypotheses: int = Field(
-        description="Keys of all versions' pools that were tried; the p-value is corrected for them."
-    )
+    hypotheses: int = Field(description="Keys that were tried; the p-value is corrected for them.")
     p_value: float
     log10_p: float
     log10_e: float = Field(description="log10 of the mean E-value of all keys; 1 / E is a p-value.")

@@ -20,29 +20,27 @@ class WatermarkOptions(ClosedPart):
         default=None,
         min_length=1,
         max_length=128,
-        description="The key to watermark with; left out: the service's or the tenant's own.",
+        description="The key to mark with; left out: the service's or the tenant's own.",
     )
     enabled: bool | None = Field(
         default=None, description="`false` needs the scope generate:unwatermarked; on by default."
     )
     content: Literal["code"] | None = Field(
         default=None,
-        description="Says that the text is to be code, which a policy of the service may leave unmarked for "
-        "tokens with that use.",
+        description="The text is to be code, for the service's policy.",
     )
     show_blocks: bool | None = Field(
         default=None,
-        description="Adds to each piece of a streamed choice whether it is a block with the watermark.",
+        description="Adds to each piece of a stream whether it is a marked block.",
     )
     payload: Annotated[int, Field(ge=0), WholeNumber] | None = Field(
         default=None,
-        description="A number that detection reads back from each completion, below the `payloads` of the "
-        "key's profile (GET /v1/models). Needs the scope generate:payload and a key that takes payloads.",
+        description="A number below the profile's `payloads`, which detection reads back. Needs the "
+        "scope generate:payload.",
     )
     manifest: bool | None = Field(
         default=None,
-        description="Ends each completion in a C2PA manifest: invisible characters in which the service "
-        "signs that a model wrote the text, which, and when. Needs a service with a certificate.",
+        description="Ends each completion in a C2PA manifest. Needs a service with a certificate.",
     )
 
 
@@ -52,15 +50,13 @@ class Receipt(BaseModel):
     detectability: Detectability | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Whether direct detection with this key finds the text: `strong`: at a thousandth of "
-        "the service's rate; `weak`: at the rate. Left out beside `response_format`, and where only "
-        "detect:evidence may see it.",
+        description="Whether direct detection finds the text at a thousandth of the service's rate, "
+        "`strong`, or at the rate, `weak`. Left out beside `response_format`.",
     )
     log10_p: float | None = Field(
         default=None,
         exclude_if=is_none,
-        description="The p-value's logarithm, for tokens with the scope detect:evidence; left out where "
-        "nothing was to be marked.",
+        description="The p-value's logarithm, for tokens with detect:evidence.",
     )
 
 
@@ -68,8 +64,8 @@ class WatermarkBlock(Receipt):
     """Whether and how the completions of a response carry a watermark."""
 
     status: WatermarkStatus = Field(
-        description="`watermarked`: every block that the scheme can mark is marked; `partial`: some are, "
-        "`reasons` says why not all; `unwatermarked`: none is, `reasons` says why."
+        description="`watermarked`: every block that can be marked is; `partial`: some are; "
+        "`unwatermarked`: none is."
     )
     reasons: dict[str, int] = Field(
         description="Blocks without a mark by reason: opening, warm_up, odd_end, repeated_context, greedy, "
@@ -78,7 +74,7 @@ class WatermarkBlock(Receipt):
     policy: str | None = Field(
         default=None,
         exclude_if=is_none,
-        description="The rule of the service's marking policy that decided; left out where none is for it.",
+        description="The rule of the marking policy that decided.",
     )
     key_id: str | None = None
     key_version: int | None = None
@@ -88,23 +84,21 @@ class WatermarkBlock(Receipt):
     manifest: ManifestNote | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Where manifests were to be: `embedded`: each completion ends in one; `no_text`: but for "
-        "those without text; `structured_output`: none does, because a program is to read the text.",
+        description="`embedded`: each completion ends in a manifest; `no_text`: but for those "
+        "without text; `structured_output`: none does.",
     )
     label: LabelNote | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Where the service's visible label stands in each completion that has text; "
-        "`structured_output`: in none, because a program is to read the text.",
+        description="Where the visible label stands; `structured_output`: in no completion.",
     )
     aigc: dict[str, str] | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Fields of the metadata `AIGC` (GB 45438-2025), for whoever writes the text into a file.",
+        description="Metadata `AIGC` (GB 45438-2025).",
     )
     choices: list[Receipt] | None = Field(
         default=None,
         exclude_if=is_none,
-        description="Detectability of each choice, where there are several; that of the response is of the "
-        "choice that is the hardest to detect.",
+        description="Of each of several choices; the response has that of the hardest to detect.",
     )

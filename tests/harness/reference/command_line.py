@@ -13,9 +13,9 @@ HEADER = """\
 # Command line
 
 Every command with its arguments and options, written by `python -m tests.harness.reference`.
-`ttmark COMMAND --help` shows the same, and in which order arguments stand.
+`ttmark COMMAND --help` shows the same, and in which order arguments stand. \\* marks what is needed.
 
-**Options of many commands.** A command that has them names them after "Also".
+**What many commands have.** A command that has one of these names it after "Also".
 
 {shared}
 
@@ -26,7 +26,8 @@ NEEDLESS = re.compile(
     r"|\*\*Usage\*\*:\n\n```console\n.*\n```\n\n|\*\*(Arguments|Options)\*\*:\n\n"
     r"|(?<=\w) <(str|int|float|path|dir|list\[\w+\]|int range|float range)>(?=`)"
 )
-OPTION = re.compile(r"^\* `((?:-\w, )?--[\w-]+)[^\n]*\n", re.M)
+OPTION = re.compile(r"^\* `((?:-\w, )?(?:--[\w-]+|[A-Z]+(?=`)))[^\n]*\n", re.M)
+REQUIRED = re.compile(r"^(\* `[^`\n]+`)(:.*?) \[required\]$", re.M)
 LIST_ENDS = re.compile(r"\n\* .*\Z")
 SHARED_BY = 2
 """An option that so many commands have in the same words is told once for all of them."""
@@ -46,6 +47,7 @@ def command_line_page() -> str:
     parts = re.split(r"(?m)^(?=#)", text)
     told = "".join(line for line in times if line in shared).rstrip()
     page = HEADER.format(shared=told) + "".join(_with_names(part, shared) for part in parts)
+    page = REQUIRED.sub(r"\1\\*\2", page)
     return re.sub(r"\n{3,}", "\n\n", page).rstrip() + "\n"
 
 

@@ -32,45 +32,64 @@ from ttmark.shared.vault.sqlite_store import SqliteStore
 HEADER = """\
 # {title}: HTTP
 
-Every route and field, written by `python -m tests.harness.reference` from the service's `/openapi.json`.
+Every route, written by `python -m tests.harness.reference` from the service's `/openapi.json`, which also has
+OpenAI's own answers, schemas of names, types and bounds alone, types of fields after "Also", and plain types
+of answers.
+How to use it: [{guide}](../{guide}.md).
 Requests carry `Authorization: Bearer TOKEN`; `/healthz`, `/readyz` and `/metrics` need none. Bodies are JSON.
-\\* marks what a request needs and what an answer always has. How to use it: [{guide}](../{guide}.md).
-"""
-PLAIN_LEFT_OUT = """\
-Schemas of names and types alone, most of them OpenAI's own, are in `/openapi.json` and not here.
+\\* marks what a request needs and what an answer always has.
 """
 SHARED_BY = 3
 """An error that so many routes answer in the same words is told once for all."""
-ALIKE = 4
-"""So many fields that another schema has in the same words are named and not told again."""
+ALIKE = 25
+"""Fields that another schema has in the same words, so many or more, are named and not told again."""
 UNREAD = "Accepted and not looked at."
 EMPTY = "Always empty."
 COUNTING = "0 for the first event of the stream, then one more each."
 PROGRAMS_OWN = ("HTTPValidationError", "ValidationError", "JsonValue")
 """Schemas that the framework adds; no route answers the first two."""
+OPENAIS = re.compile(
+    "(Assistant|Output)Message|Chat(ChunkChoice|Response)|Completion(Choice|Response)|FunctionTool|MadeFunction"
+    "|NamedSchema|Output(Call|Reasoning)|ResponseObject|SchemaFormat|StreamOptions|TextOptions"
+)
+"""Schemas that OpenAI's documentation has, but for the fields `watermark` and `watermarked`."""
 NO_BOUND = 2**31 - 1
 """A greatest number that only keeps to the machine's integers tells a reader nothing."""
 LONGEST_PATTERN = 40
 BRIEF = 20
 """A parameter with more words than this is told at one route alone."""
 JSON = "application/json"
+REFERENCE = r"#/components/schemas/(\w+)"
+SECTION = r"(?m)(?=^\n### )"
+OF_OPENAPI = re.compile(r"(list of )*(string|integer|number|boolean|object|any)")
+"""Kinds that tell a reader of the page no more than the field's name does."""
 Schema = Mapping[str, Any]
 
 
 def http_pages() -> dict[str, str]:
     """Pages by file name."""
+    detection = http_page(_detection(), "detection")
     return {
-        "http-generation.md": http_page(_generation(), "generation", plain=False),
-        "http-detection.md": http_page(_detection(), "detection"),
+        "http-generation.md": _without(http_page(_generation(), "generation"), detection, "detection"),
+        "http-detection.md": detection,
     }
 
 
-def http_page(app: FastAPI, guide: str, plain: bool = True) -> str:
-    """All routes of an application, then the schemas that they name.
+def _without(page: str, other: str, guide: str) -> str:
+    """The page less the sections that another one has word for word; links to these lead there."""
+    head, *sections = re.split(SECTION, page)
+    there = {section.strip() for section in re.split(SECTION, other)}
+    same = [title for section in sections if section.strip() in there for title in section.splitlines()[1:2]]
+    page = head + "".join(section for section in sections if section.strip() not in there)
+    for title in (title.removeprefix("### ") for title in same):
+        page = page.replace(f"[{title}](#{title.lower()})", f"[{title}](http-{guide}.md#{title.lower()})")
+    routes = [f"`{title.removeprefix('### ')}`" for title in same if " " in title.removeprefix("### ")]
+    told = f"{', '.join(routes)}: as of [{guide}](http-{guide}.md#routes)."
+    return page.replace("## Routes\n", f"## Routes\n\n{told}\n")
 
-    Args:
-        plain: whether schemas are told that have nothing to say beyond names and types.
-    """
+
+def http_page(app: FastAPI, guide: str) -> str:
+    """All routes of an application, then the schemas that say more than that."""
     description = app.openapi()
     operations = [
         (method.upper(), path, operation)
@@ -85,18 +104,30 @@ def http_page(app: FastAPI, guide: str, plain: bool = True) -> str:
     shared = [
         line for (status, line), times in sorted(answers.items()) if times >= SHARED_BY and status >= "400"
     ]
-    parts = [HEADER.format(title=guide.capitalize(), guide=guide), "" if plain else PLAIN_LEFT_OUT]
+    parts = [HEADER.format(title=guide.capitalize(), guide=guide)]
     parts.append("\n## Routes\n")
     told: dict[str, str] = {}
     parts += [_route(method, path, operation, shared, told) for method, path, operation in operations]
     parts += ["\n## Errors of many routes\n\n", *_said_once(shared), "\n## Schemas\n"]
     shown: dict[str, dict[str, str]] = {}
-    for name, schema in sorted(description["components"]["schemas"].items()):
-        if name not in PROGRAMS_OWN and (plain or not _is_plain(schema)):
-            parts.append(_schema(name, schema, shown))
+    schemas = description["components"]["schemas"]
+    asked = _reached([operation.get("requestBody") for *_, operation in operations], schemas)
+    for name, schema in sorted(schemas.items()):
+        if name not in PROGRAMS_OWN and not OPENAIS.fullmatch(name) and not _is_plain(schema):
+            parts.append(_schema(name, schema, shown, typed=name in asked))
     page = "".join(parts)
-    bare = description["components"]["schemas"].keys() - shown.keys()
+    bare = schemas.keys() - shown.keys()
     return re.sub(r"\[(\w+)\]\(#\w+\)", lambda link: f"`{link[1]}`" if link[1] in bare else link[0], page)
+
+
+def _reached(part: object, schemas: Mapping[str, Schema]) -> set[str]:
+    """The names of the schemas that a part of a description leads to."""
+    found: set[str] = set()
+    due = set(re.findall(REFERENCE, json.dumps(part)))
+    while due:
+        found |= due
+        due = set(re.findall(REFERENCE, json.dumps([schemas[name] for name in due]))) - found
+    return found
 
 
 def _said_once(errors: Sequence[str]) -> Iterator[str]:
@@ -148,11 +179,12 @@ def _route(method: str, path: str, operation: Schema, shared: Collection[str], t
     return "\n".join(lines) + "\n"
 
 
-def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
+def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]], typed: bool) -> str:
     """Fields in a list: those with a meaning one by one, the others by type.
 
     Args:
         shown: the lines of each schema so far, by field; those of this one are put in.
+        typed: whether fields with a meaning have plain types, too.
     """
     lines = [f"\n### {name}\n"]
     if "description" in schema:
@@ -160,14 +192,15 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
     fields = schema.get("properties", {})
     needed = schema.get("required", ())
     names = {field: f"`{field}`" + ("\\*" if field in needed else "") for field in fields}
-    rows = {field: _field(names[field], one, one) for field, one in fields.items()}
+    rows = {field: _field(names[field], one, one, typed) for field, one in fields.items()}
     alike = {
         other: [field for field in rows if theirs.get(field) == rows[field]]
         for other, theirs in shown.items()
     }
     unread = [field for field, row in rows.items() if row == f"- `{field}`: any. {UNREAD}"]
-    source = max(alike, key=lambda other: len(alike[other]), default=name)
-    same = alike[source] if len(alike.get(source, ())) >= ALIKE else []
+    told = {other: sum(len(rows[field].split()) for field in fields) for other, fields in alike.items()}
+    source = max(told, key=lambda other: told[other], default=name)
+    same = alike[source] if told.get(source, 0) >= ALIKE else []
     if same:
         left = [field for field in shown[source] if field not in same]
         shorter = f"All of [{source}](#{source.lower()})" + (f" but {_names(left)}" if left else "")
@@ -175,38 +208,55 @@ def _schema(name: str, schema: Schema, shown: dict[str, dict[str, str]]) -> str:
         lines.append("- " + min(shorter, listed, key=lambda words: len(words.split())) + ".")
     shown[name] = rows
     bare: dict[str, list[str]] = {}
+    untold: list[str] = []
     for field, row in rows.items():
         if field in same or field in unread:
             continue
-        if row == (plain := f"- {names[field]}: {_kind(fields[field])}."):
+        if _says_nothing(fields[field]):
+            untold.append(names[field])
+        elif row == (plain := f"- {names[field]}: {_kind(fields[field])}."):
             bare.setdefault(plain.partition(": ")[2], []).append(names[field])
         else:
             lines.append(row)
     lines += [f"- {', '.join(alike_fields)}: {kind}" for kind, alike_fields in bare.items()]
+    if untold:
+        lines.append(f"- Also {', '.join(untold)}.")
     if unread := [field for field in unread if field not in same]:
         lines.append(f"- {UNREAD.rstrip('.')}: {_names(unread)}.")
     return "\n".join(lines) + "\n"
 
 
 def _is_plain(schema: Schema) -> bool:
-    """Whether no field has anything to say beyond its name and type."""
+    """Whether no field has anything to say beyond its name, type and bounds."""
     return all(
-        field.get("description", UNREAD) in (UNREAD, EMPTY, COUNTING) and not [*_bounds(field)]
+        field.get("description", UNREAD) in (UNREAD, EMPTY, COUNTING)
         for field in schema.get("properties", {}).values()
     )
+
+
+def _says_nothing(field: Schema) -> bool:
+    """Whether a field has a plain type, no default and no meaning."""
+    told = "description" in field or field.get("default") is not None
+    return not told and OF_OPENAPI.fullmatch(_kind(field)) is not None
 
 
 def _names(fields: Sequence[str]) -> str:
     return ", ".join(f"`{field}`" for field in fields)
 
 
-def _field(name: str, schema: Schema, described: Schema) -> str:
-    """A line of a list: type, bounds, default and meaning."""
+def _field(name: str, schema: Schema, described: Schema, typed: bool = True) -> str:
+    """A line of a list: type, bounds, default and meaning.
+
+    Args:
+        typed: whether a plain type is told beside a meaning.
+    """
     kind = ", ".join((_kind(schema), *dict.fromkeys(_bounds(schema))))
     default = schema.get("default")
     if default not in (None, schema.get("const")):
         kind += f", default `{json.dumps(default)}`"
     meaning = " ".join(described.get("description", "").split())
+    if meaning and not typed and OF_OPENAPI.fullmatch(kind):
+        return f"- {name}: {meaning}"
     return f"- {name}: {kind}. {meaning}".rstrip()
 
 

@@ -43,12 +43,12 @@ def test_a_result_survives_the_disk_and_brings_its_plots(tmp_path: Path) -> None
     assert "![Two panels](plot.png)" in (tmp_path / "name.md").read_text()
 
 
-def test_a_table_that_is_set_aside_is_named_on_the_page_and_kept_in_the_file(tmp_path: Path) -> None:
+def test_a_table_that_is_set_aside_is_counted_on_the_page_and_kept_in_the_file(tmp_path: Path) -> None:
     aside = replace(TABLE, title="Other", aside=True)
     result = Result("name", "ttmark eval name", (TABLE, aside), (), ())
     result.save(tmp_path)
     assert Result.load(tmp_path / "name.json") == result
-    page = TABLE.markdown() + "\nIn [name.json](name.json) alone: Other.\n\nMade by `ttmark eval name`.\n"
+    page = TABLE.markdown() + "\nIn [name.json](name.json) alone: 1 table.\n\nMade by `ttmark eval name`.\n"
     assert (tmp_path / "name.md").read_text() == page
 
 
