@@ -1,6 +1,7 @@
 """`ttmark keys upkeep|rewrap|backup|restore|verify`: care of the store as a whole."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -9,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ttmark.services.cli.files import new_closed_file
+from ttmark.services.cli.files import bytes_of, new_closed_file, shown
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.audit.heads import Heads
@@ -18,9 +19,8 @@ from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup
 from ttmark.shared.keys.volume import Rotation, rotate_due
 from ttmark.shared.vault.audit_events import AuditEvent
 
-BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
-
 _POLL_SECONDS = 0.5
+_STANDARD_OUTPUT = "-"
 
 
 def upkeep(
@@ -75,7 +75,10 @@ def rewrap(as_json: JsonOutput = False) -> None:
     )
 
 
-def backup(file: BackupFile, as_json: JsonOutput = False) -> None:
+def backup(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A new file, or - for standard output.")],
+    as_json: JsonOutput = False,
+) -> None:
     """Write all keys and tokens to an encrypted file, which the key-encryption key alone opens."""
 
     async def command(store: KeyStore) -> bytes:
@@ -83,18 +86,24 @@ def backup(file: BackupFile, as_json: JsonOutput = False) -> None:
         store.audit(AuditEvent("store.backup"))
         return content
 
-    with new_closed_file(file) as handle:
+    if file == _STANDARD_OUTPUT:
+        sys.stdout.buffer.write(run(command))
+        return
+    with new_closed_file(Path(file)) as handle:
         content = run(command)
         handle.write(content)
-    _tell({"file": str(file), "bytes": len(content)}, f"wrote {file}", as_json=as_json)
+    _tell({"file": file, "bytes": len(content)}, f"wrote {file}", as_json=as_json)
 
 
-def restore(file: BackupFile, as_json: JsonOutput = False) -> None:
+def restore(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The backup; - for input.")],
+    as_json: JsonOutput = False,
+) -> None:
     """Bring back keys and tokens that the store lost; what it has is never overwritten."""
     try:
-        content = file.read_bytes()
+        content = bytes_of(file)
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}") from error
+        raise typer.BadParameter(f"cannot read {shown(file)}: {error.strerror}") from error
 
     async def command(store: KeyStore) -> Restoration:
         result = await restore_backup(store.records, store.kek, content)

@@ -236,6 +236,10 @@ def test_keys_are_rewrapped_backed_up_verified_and_restored(
     monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{folder / 'new.db'}")
     restored = json.loads(invoke("keys restore saved --json").stdout)
     assert restored == {"restored": 2, "unchanged": 0, "newer": 0}
+    saved = CliRunner().invoke(keys.app, ["backup", "-"]).stdout_bytes
+    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{folder / 'newer.db'}")
+    piped = CliRunner().invoke(keys.app, ["restore", "-"], input=saved)
+    assert piped.stdout == "2 restored, 0 unchanged, 0 newer\n"
     assert invoke("keys restore nowhere").exit_code == 2
     (folder / "saved").write_text("{}")
     assert invoke("keys restore saved").exit_code == 1
