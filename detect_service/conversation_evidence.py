@@ -11,8 +11,8 @@ from ttmark.detect_service.asked_document import AskedDocument
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
-from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
+from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
+from ttmark.shared.watermark.likelihood.evidence import ConversationEvidence, detect_conversation
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 from ttmark.shared.watermark.likelihood.reading import Reading
 

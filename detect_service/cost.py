@@ -13,7 +13,7 @@ from ttmark.detect_service.foreign_marks import hows
 from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.http.service_errors import TooMuchWork
-from ttmark.shared.keys.unlocked import ForeignKey
+from ttmark.shared.keys.records import ForeignKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,

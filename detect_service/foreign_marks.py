@@ -11,7 +11,7 @@ from ttmark.detect_service.asked_document import AskedDocument
 from ttmark.detect_service.decision import Decision
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.results import is_weak
-from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion
+from ttmark.shared.keys.records import ForeignKey, ForeignVersion
 from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound, Segment
 from ttmark.shared.schemas.detection import (
     CombinedRequest,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.watermark import AlignedEvidence, DirectEvidence, LocalizedEvidence, Watermark, corrected
 from ttmark.shared.watermark.detectors.segments import disjoint
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean

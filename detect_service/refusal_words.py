@@ -2,7 +2,7 @@
 
 import math
 
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import counted
 from ttmark.shared.limits.row_space import AnswerRule, Refusal
 
 _EXEMPT = "Access tokens with the scope detect:evidence are exempt."

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.shared.keys.unlocked import ForeignKey, HeldKey, UnlockedKey
+from ttmark.shared.keys.records import ForeignKey, HeldKey, UnlockedKey
 from ttmark.shared.limits.row_space import SPENT, Names, States
 from ttmark.shared.limits.spent_evidence import mixed
 from ttmark.shared.watermark.foreign import ForeignMark

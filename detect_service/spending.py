@@ -12,13 +12,13 @@ import orjson
 
 from ttmark.detect_service.asked_document import AskedDocument, Counted, scope_of
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.failures import is_fault
 from ttmark.detect_service.memory import Memory
 from ttmark.detect_service.questions import KeySelection, tokenizers_of
+from ttmark.detect_service.reader import read_document
 from ttmark.detect_service.rows import DocumentRows
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.limits.row_space import Reason, Refusal
 from ttmark.shared.limits.spent_evidence import AnswerLedger, AskedRows, Standing

@@ -9,8 +9,7 @@ from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.options import DetectionOptions, Mode
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -23,14 +23,13 @@ from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.stores_beside_keys import open_jobs, open_kept_cases, open_queue
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.incoming_body import HttpLimits
+from ttmark.shared.http.json_body import HttpLimits
 from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
-from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
-from ttmark.shared.limits.rate_limit import WorkBudget
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics, WorkBudget
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.observability.logging import configure_logging

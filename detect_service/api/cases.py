@@ -17,8 +17,8 @@ from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.cases.signed_file import CASE_START, Case, CaseRefused, case_page, verified_case
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong
-from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
+from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.cases import CasePage, CasePageRequest, CaseStoreRequest, CaseText, StoredCase
 from ttmark.shared.schemas.detection import Document
 

@@ -8,8 +8,8 @@ from ttmark.detect_service.api.problems import problems
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.incoming_body import HttpLimits
-from ttmark.shared.keys.unlocked import ForeignKey, HeldKey
+from ttmark.shared.http.json_body import HttpLimits
+from ttmark.shared.keys.records import ForeignKey, HeldKey
 from ttmark.shared.schemas.detection import MAX_DOCUMENTS
 from ttmark.shared.schemas.detection_keys import (
     DetectionKey,

@@ -24,8 +24,7 @@ from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message, with_manifests
 from ttmark.shared.http.auth import GUEST, require
-from ttmark.shared.http.incoming_body import HttpLimits
-from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.json_body import HttpLimits
 from ttmark.shared.http.service_errors import (
     KeyNotFound,
     NoUsableKey,
@@ -35,6 +34,7 @@ from ttmark.shared.http.service_errors import (
 )
 from ttmark.shared.languages.words import Words, preferred_words
 from ttmark.shared.limits.public_allowance import words_of
+from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.pages.page_router import page_router
 from ttmark.shared.schemas.detected import Basis
 from ttmark.shared.schemas.detection import (

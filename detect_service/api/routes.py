@@ -14,19 +14,19 @@ from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.cases import Cases
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.document_limits import sizes_to_read
 from ttmark.detect_service.even_timing import leave_evenly, step_seconds
 from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import check_askable, permitted
+from ttmark.detect_service.reader import sizes_to_read
 from ttmark.detect_service.results import response_json
 from ttmark.detect_service.spending import spending_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.request_id import request_id
 from ttmark.shared.languages.words import preferred_words
 from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,

@@ -9,7 +9,6 @@ from ttmark.detect_service.api.journal import DetectionMetrics, Journal
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import estimated_tokens
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.document_limits import sizes_to_read
 from ttmark.detect_service.even_timing import leave_evenly, step_seconds
 from ttmark.detect_service.examination import Finish
 from ttmark.detect_service.failures import log_fault
@@ -21,6 +20,7 @@ from ttmark.detect_service.jobs.sealing import JobHead, open_head
 from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import check_askable, permitted
+from ttmark.detect_service.reader import sizes_to_read
 from ttmark.detect_service.spending import Spending
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope

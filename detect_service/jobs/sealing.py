@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from ttmark.detect_service.document_limits import RefusedDocument
+from ttmark.detect_service.reader import RefusedDocument
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobOptions, JobResult
 from ttmark.shared.vault.confidential import Confidential

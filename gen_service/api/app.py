@@ -19,7 +19,7 @@ from ttmark.gen_service.api.watermark_block import described_headers
 from ttmark.gen_service.playground.router import playground_router
 from ttmark.shared.http.app import AppOptions, create_app
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.unlocked import ForeignKey
+from ttmark.shared.keys.records import ForeignKey
 from ttmark.shared.limits.allowances import TokenAllowance
 
 _LIST = "`ttmark keys list` shows those that there are"

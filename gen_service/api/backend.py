@@ -18,7 +18,7 @@ from ttmark.gen_service.api.token_text import TokenText
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound
-from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.tokenization import TextTokenizer
 

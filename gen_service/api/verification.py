@@ -15,10 +15,10 @@ from ttmark.gen_service.api.observer import Observer, engine_errors_as_answers
 from ttmark.gen_service.api.verification_plan import VerificationPlan, plan_verification
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.disconnect import unless_disconnected
-from ttmark.shared.http.request_id import request_id
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.http.json_body import unless_disconnected
+from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.allowances import TokenAllowance
+from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.detected import DetectedKey
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink

@@ -10,7 +10,6 @@ from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
 from ttmark.gen_service.api.prompts import chat_prompt, check_text, context_limit, plain_prompt
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import (
     BadRequest,
     ContextLengthExceeded,
@@ -18,8 +17,9 @@ from ttmark.shared.http.service_errors import (
     NotReady,
     TooMuchWork,
 )
-from ttmark.shared.keys.unlocked import UnlockedKey, foreign_keys, own_keys
+from ttmark.shared.keys.records import UnlockedKey, foreign_keys, own_keys
 from ttmark.shared.labels import Label
+from ttmark.shared.languages.words import counted
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.verification import VerificationRequest
 

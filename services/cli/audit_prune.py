@@ -18,7 +18,7 @@ from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.audit.chain_check import Verification
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.removal import Removal, one_removal_at_a_time, removal, remove_removal
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 

@@ -23,7 +23,7 @@ from ttmark.shared.cases.signed_file import (
     FileRefused,
     verified_report,
 )
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import counted
 
 if TYPE_CHECKING:
     from ttmark.evaluation.conformance.figures import Figure

@@ -22,7 +22,7 @@ from ttmark.services.cli.options import (
 from ttmark.services.cli.terminal import print_named
 from ttmark.services.extras import require
 from ttmark.shared.client import Client
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR, DetectionResult, Document
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from ttmark.services.cli.files import new_closed_file
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.shared.audit.heads import Heads
-from ttmark.shared.counted import counted
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
 from ttmark.shared.keys.volume import Rotation, rotate_due
+from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.audit_events import AuditEvent
 
 BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]

@@ -17,7 +17,7 @@ from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import LOST, START
 from ttmark.shared.audit.segments import remove
-from ttmark.shared.observability.redaction import redact_text
+from ttmark.shared.observability.logging import redact_text
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 import structlog
 
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.keys.replicas import ReplicaReporter
-from ttmark.shared.keys.unlocked import HeldKey
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 

@@ -12,8 +12,17 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ValidationError
 
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
-from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
-from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion, HeldKey, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import (
+    ForeignKey,
+    ForeignVersion,
+    HeldKey,
+    KeyInfo,
+    KeyRecord,
+    KeyState,
+    UnlockedKey,
+    UnlockedVersion,
+    VersionRecord,
+)
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, canonical_json

@@ -5,9 +5,9 @@ from ttmark.shared.watermark.detectors.aligned import AlignedEvidence, detect_al
 from ttmark.shared.watermark.detectors.direct import DirectEvidence, detect_direct
 from ttmark.shared.watermark.detectors.localized import LocalizedEvidence, detect_localized
 from ttmark.shared.watermark.detectors.segments import Segment
+from ttmark.shared.watermark.nulls import corrected
 from ttmark.shared.watermark.prf import key_lanes
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.tails import corrected
 from ttmark.shared.watermark.watermark import Watermark
 
 __all__ = [

@@ -11,9 +11,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.nulls import fair_hits
+from ttmark.shared.watermark.nulls import LN10, fair_hits
 from ttmark.shared.watermark.pauses import aside
-from ttmark.shared.watermark.tails import LN10
 
 # The window of the convolution on each side of the mean, in standard deviations.
 _REACH = 20.0

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, Tokens
+from ttmark.shared.watermark.nulls import LN10, log_gamma_tail
 from ttmark.shared.watermark.pauses import STEPS, pause
-from ttmark.shared.watermark.tails import LN10, log_gamma_tail
 
 _NOTHING = 45.0
 """What is smaller than a sum by this logarithm, some hundred times, changes none of 15 digits."""

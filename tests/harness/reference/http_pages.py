@@ -21,11 +21,11 @@ from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.counted import counted
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
 from ttmark.shared.vault.sqlite_store import SqliteStore
 

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from ttmark.detect_service.api.extract import ExtractionMetrics
-from ttmark.detect_service.api.journal import MODES, DetectionMetrics
-from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
+from ttmark.detect_service.api.journal import MODES, REFUSALS, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics

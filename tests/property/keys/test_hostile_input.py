@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ttmark.shared.access.token_records import parse_token
+from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.vault.envelope import open_envelope
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import (

@@ -27,7 +27,7 @@ from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import DetectionResult
 from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.schemas.profile import Profile, Purpose, profile_fields

@@ -16,8 +16,7 @@ from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.schemas.detection_combined import CombinedResult
 

@@ -21,8 +21,8 @@ from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
+from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.rate_limit import WorkBudget
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     DetectionRequest,

@@ -12,8 +12,7 @@ from pydantic import BaseModel
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.kek import KeyEncryptionKey

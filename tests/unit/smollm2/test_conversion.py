@@ -15,10 +15,9 @@ from ttmark.gen_service.smollm2.sampling import SAMPLING
 from ttmark.gen_service.smollm2.weights import transformers_name
 from ttmark.services.local.manifest import is_whole, sha256
 from ttmark.services.model_files import read_chat_template, read_sampling_defaults
-from ttmark.shared.chunked_encoding import ChunkedEncoder
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.sampling import SamplingDefaults
-from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.tokenization import ChunkedEncoder, TextTokenizer
 
 TEXT = "In  2024 we paid 12,345.60 € for it;\n\n  the naïve café's owner didn't.\t<|im_end|> 7"
 
