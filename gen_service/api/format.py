@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer, Outcome
+from ttmark.gen_service.api.control_tokens import finite, text_offsets
 from ttmark.gen_service.api.plan import Plan
-from ttmark.gen_service.api.token_text import finite, text_offsets
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope

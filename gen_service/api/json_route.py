@@ -1,12 +1,17 @@
-"""Routes that take the body as `JsonBodyMiddleware` has parsed it, and name fields that nobody knows."""
+"""Routes that take the body as `JsonBodyMiddleware` has parsed it, and name fields that nobody knows.
+
+Streams in the API's description: what each of their events holds.
+"""
 
 import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 
 from ttmark.gen_service.api.watermark_block import WARNING
 from ttmark.shared.http.json_body import PARSED_JSON
@@ -77,3 +82,42 @@ def _warning(ignored: Sequence[UnknownField]) -> str:
     named = [re.sub(r"[^\w.\[\]-]", "?", one.path, flags=re.ASCII) for one in ignored[:_MOST_NAMED]]
     more = f" and {len(ignored) - _MOST_NAMED} more" if len(ignored) > _MOST_NAMED else ""
     return f'299 - "Ignored: {", ".join(named)}{more}"'
+
+
+_COMPONENTS = "#/components/schemas/{model}"
+
+
+def event_content(*payloads: type[BaseModel], ends_with: str | None = None) -> dict[str, Any]:
+    """The `content` of a response whose events hold one of `payloads` as JSON, and at the end `ends_with`.
+
+    OpenAPI 3.1 has no keyword for the items of a stream (3.2 has `itemSchema`). Tools that read streams by a
+    3.1 description take `schema` as that of each event, and so is it meant.
+    """
+    references = [{"$ref": _COMPONENTS.format(model=model.__name__)} for model in payloads]
+    data: dict[str, Any] = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": {"anyOf": references},
+    }
+    schema = {
+        "type": "object",
+        "description": "One server-sent event; the body is a sequence of them.",
+        "required": ["data"],
+        "properties": {"data": {"anyOf": [{"const": ends_with}, data]} if ends_with else data},
+    }
+    return {"text/event-stream": {"schema": schema}}
+
+
+def describe_events(app: FastAPI, *payloads: type[BaseModel]) -> None:
+    """Defines `payloads` in the API's description: the framework knows of models of whole bodies only."""
+    describe: Callable[[], dict[str, Any]] = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = describe()
+        _, definitions = models_json_schema(
+            [(model, "serialization") for model in payloads], ref_template=_COMPONENTS
+        )
+        description["components"]["schemas"] = definitions["$defs"] | description["components"]["schemas"]
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]

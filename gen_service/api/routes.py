@@ -6,9 +6,8 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.event_schema import event_content
 from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
-from ttmark.gen_service.api.json_route import IgnoringRoute, JsonRoute
+from ttmark.gen_service.api.json_route import IgnoringRoute, JsonRoute, event_content
 from ttmark.gen_service.api.key_selection import usable_keys
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response

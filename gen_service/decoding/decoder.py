@@ -10,12 +10,19 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.block import Block, BlockBuilder, Level, PlainBlock, TandemBlock, next_levels
+from ttmark.gen_service.decoding.block import (
+    Block,
+    BlockBuilder,
+    Level,
+    PlainBlock,
+    Reweighter,
+    TandemBlock,
+    least_share,
+    next_levels,
+)
 from ttmark.gen_service.decoding.filters import BoundedRows, bounded_rows, open_rows
 from ttmark.gen_service.decoding.request import Delta, SequenceFailed, each_or_failed
-from ttmark.gen_service.decoding.reweighting import Reweighter
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.share import least_share
 from ttmark.gen_service.decoding.support import FilterParams, Support
 
 S = TypeVar("S", bound=Sequence)

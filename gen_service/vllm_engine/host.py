@@ -1,31 +1,147 @@
-"""The thread that vLLM's client lives in: hands requests over, and their pieces back."""
+"""The thread that vLLM's client lives in: hands requests over, and their pieces back.
+
+Which readings vLLM is given: what it has it computes, beside whatever is written.
+
+Starts vLLM's processes, keeps Ctrl-C from them, and hears of their cache.
+"""
 
 import asyncio
 import hashlib
 import pickle
+import signal
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import structlog
 import zmq
 import zmq.asyncio
+from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
+from vllm.v1.metrics.loggers import StatLoggerBase
 
 from ttmark.gen_service.decoding.request import Delta, SequenceFailed
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
-from ttmark.gen_service.engine.places import DrainRate, check_place, reading_places
-from ttmark.gen_service.engine.stream import Outbox
+from ttmark.gen_service.engine.fair_share import ReadingShare
+from ttmark.gen_service.engine.stream import DrainRate, Outbox, check_place, reading_places
 from ttmark.gen_service.vllm_engine.job import Job
-from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
-from ttmark.gen_service.vllm_engine.report import Failure, StepReport
-from ttmark.gen_service.vllm_engine.start import Levels, start_vllm
-from ttmark.gen_service.vllm_engine.ticket import Opening
+from ttmark.gen_service.vllm_engine.ticket import Failure, Opening, StepReport
+
+if TYPE_CHECKING:
+    Base = Any
+else:
+    Base = StatLoggerBase
+
+
+class Levels(Base):  # type: ignore[misc]
+    """A logger in vLLM's sense, which keeps the last figures.
+
+    Attributes:
+        cache_usage: share of the KV cache's blocks that requests hold.
+        preemptions: since the start.
+    """
+
+    def __init__(self) -> None:
+        self.cache_usage = 0.0
+        self.preemptions = 0
+
+    def record(self, scheduler_stats: Any, iteration_stats: Any, *_: Any, **__: Any) -> None:
+        """Called by vLLM after each step."""
+        if scheduler_stats is not None:
+            self.cache_usage = scheduler_stats.kv_cache_usage
+        if iteration_stats is not None:
+            self.preemptions += iteration_stats.num_preempted_reqs
+
+    def log_engine_initialized(self) -> None:
+        """Nothing is logged here."""
+
+
+def start_vllm(config: Any, levels: Levels) -> Any:
+    """vLLM's client, with the engine behind it; to be called in the event loop that it will live in.
+
+    A terminal sends SIGINT to all processes of a command. vLLM's would give up what is in hand, which the
+    service has yet to finish: they start with the signal blocked, and end when the client is shut down.
+    """
+    resource_tracker.ensure_running()  # unblocks the signal when it is started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return AsyncLLM.from_vllm_config(
+            config,
+            stat_loggers=[lambda *_: levels],
+            enable_log_requests=False,
+            disable_log_stats=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_AHEAD = 2_048
+"""Rows of readings that vLLM may have in hand while nothing is written."""
+
+
+class Reading(Protocol):
+    """A text that is to be read.
+
+    Attributes:
+        tokens: that are computed.
+    """
+
+    tokens: list[int]
+
+    @property
+    def tenant(self) -> str:
+        """Whose it is."""
+
+
+R = TypeVar("R", bound=Reading)
+
+
+class ReadingGate(Generic[R]):
+    """Holds readings back until they are due; a reading is let through as a whole.
+
+    While something is written a reading waits until its rows have been earned, and while nothing is, until
+    those before it leave few enough in hand: whoever comes to write finds no more than that before him.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = ReadingShare(share)
+        self._waiting: deque[R] = deque()
+        self._through: set[R] = set()
+
+    def add(self, reading: R) -> None:
+        """Queues a reading."""
+        self._waiting.append(reading)
+
+    def remove(self, reading: R) -> None:
+        """A reading is over, or has been given up; nothing if it is none of these."""
+        self._through.discard(reading)
+        if reading in self._waiting:
+            self._waiting.remove(reading)
+
+    def wrote(self, rows: int) -> None:
+        """A step has computed so many rows of what is written."""
+        self._share.write(rows)
+
+    def due(self, *, writing: bool) -> Iterator[R]:
+        """Lets through what is due; `writing` says whether something is to be written."""
+        self._share.settle(writing=writing, reading=bool(self._waiting or self._through))
+        while self._waiting:
+            held = Counter(each.tenant for each in self._through)
+            reading = min(self._waiting, key=lambda each: held[each.tenant])
+            rows, in_hand = len(reading.tokens), sum(len(each.tokens) for each in self._through)
+            if rows > self._share.credit if writing else in_hand and in_hand + rows > _AHEAD:
+                return
+            self._waiting.remove(reading)
+            self._through.add(reading)
+            self._share.read(rows)
+            yield reading
+
 
 _LAST_PIECE_SECONDS = 10.0
 _WATCH_SECONDS = 0.5

@@ -6,8 +6,7 @@ from typing import Any
 
 import orjson
 
-from ttmark.gen_service.smollm2 import CONVERSION, WHEEL_SHA256
-from ttmark.gen_service.smollm2.sampling import FILE, SAMPLING
+from ttmark.gen_service.smollm2 import CONVERSION, FILE, SAMPLING, WHEEL_SHA256
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 MANIFEST = "MANIFEST"

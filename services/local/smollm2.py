@@ -5,8 +5,16 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ttmark.gen_service.smollm2 import GGUF, PACKAGE, SMOLLM2, VERSION, WHEEL, WHEEL_BYTES, WHEEL_SHA256
-from ttmark.gen_service.smollm2.sampling import write_generation_config
+from ttmark.gen_service.smollm2 import (
+    GGUF,
+    PACKAGE,
+    SMOLLM2,
+    VERSION,
+    WHEEL,
+    WHEEL_BYTES,
+    WHEEL_SHA256,
+    write_generation_config,
+)
 from ttmark.services.local.manifest import is_whole, write_manifest
 from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
 from ttmark.services.runtime import StartupError

@@ -26,7 +26,7 @@ from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.queue.desk import KeptQueue
 from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
-from ttmark.gen_service.playground.router import playground_router
+from ttmark.gen_service.playground import playground_router
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.cases.case_key import CaseKey

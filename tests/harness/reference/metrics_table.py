@@ -12,7 +12,7 @@ from ttmark.detect_service.api.extract import ExtractionMetrics
 from ttmark.detect_service.api.journal import MODES, REFUSALS, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
+from ttmark.gen_service.api.observer import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.canary import CanaryMetrics
 from ttmark.shared.audit.trail import watch_trail

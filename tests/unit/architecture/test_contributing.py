@@ -44,7 +44,7 @@ PARAMETER: Edits = {
             "    seen_bonus: float | None = Field(default=None, ge=0, le=2)\n    presence_penalty: float",
         )
     ],
-    "gen_service/api/sampling.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
+    "gen_service/api/plan.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
     "gen_service/decoding/request.py": [
         (
             "    presence_penalty: float = 0.0\n",
@@ -64,7 +64,7 @@ PARAMETER_IS_THERE = """
 from types import SimpleNamespace
 
 import torch
-from ttmark.gen_service.api.sampling import sampling_params
+from ttmark.gen_service.api.plan import sampling_params
 from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.schemas.completions import CompletionRequest

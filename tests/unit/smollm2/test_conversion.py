@@ -10,9 +10,8 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from ttmark.gen_service.smollm2 import GGUF, GGUF_SHA256
-from ttmark.gen_service.smollm2.sampling import SAMPLING
-from ttmark.gen_service.smollm2.weights import transformers_name
+from ttmark.gen_service.smollm2 import GGUF, GGUF_SHA256, SAMPLING
+from ttmark.gen_service.smollm2.convert import transformers_name
 from ttmark.services.local.manifest import is_whole, sha256
 from ttmark.services.model_files import read_chat_template, read_sampling_defaults
 from ttmark.shared.schemas.chat import ChatMessage

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ttmark.gen_service.smollm2 import GGUF
-from ttmark.gen_service.smollm2.sampling import FILE, SAMPLING, write_generation_config
+from ttmark.gen_service.smollm2 import FILE, GGUF, SAMPLING, write_generation_config
 from ttmark.services.cli.main import app
 from ttmark.services.local import smollm2, wheel
 from ttmark.services.local.manifest import MANIFEST, is_whole, write_manifest
