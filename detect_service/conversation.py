@@ -7,8 +7,13 @@ from typing import Literal
 from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import conversation_may_be_read
-from ttmark.detect_service.conversation_evidence import GrownEvidence, Message, grown_evidence
-from ttmark.detect_service.conversation_results import NAME, ConversationResults
+from ttmark.detect_service.conversation_results import (
+    NAME,
+    ConversationResults,
+    GrownEvidence,
+    Message,
+    grown_evidence,
+)
 from ttmark.detect_service.cost import check_cost_of
 from ttmark.detect_service.examination import Finish, name_of
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused

@@ -37,7 +37,7 @@ from ttmark.shared.schemas.detection import (
     DocumentError,
 )
 from ttmark.shared.schemas.detection_combined import CombinedResult, ReaderState
-from ttmark.shared.watermark.detectors.aligned import BETA
+from ttmark.shared.watermark.detectors.alignment import BETA
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pauses import pause
 from ttmark.shared.watermark.redrawn import Redrawn

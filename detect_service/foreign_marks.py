@@ -12,16 +12,18 @@ from ttmark.detect_service.decision import Decision
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.results import is_weak
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion
-from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound, Segment
 from ttmark.shared.schemas.detection import (
+    Basis,
     CombinedRequest,
+    DetectedKey,
     DetectionRequest,
     DetectionResult,
+    ForeignMarkFound,
     LocalizedRequest,
+    Segment,
 )
 from ttmark.shared.watermark.foreign import ForeignEvidence
-from ttmark.shared.watermark.foreign.evidence import NOTHING_SCORED
-from ttmark.shared.watermark.foreign.passages import Passage, passages, reported, window_count
+from ttmark.shared.watermark.foreign.evidence import NOTHING_SCORED, Passage, passages, reported, window_count
 from ttmark.shared.watermark.pauses import pause
 
 How = Literal["direct", "localized"]

@@ -12,8 +12,12 @@ from ttmark.detect_service.pipeline import Detector, Tokens, Tried
 from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Phase
 from ttmark.shared.watermark import DirectEvidence, LocalizedEvidence, Watermark, corrected, scored_positions
-from ttmark.shared.watermark.detectors.aligned import aligned_evidence, aligned_null, check_beta
-from ttmark.shared.watermark.detectors.alignment import aligned_score_of_each
+from ttmark.shared.watermark.detectors.alignment import (
+    aligned_evidence,
+    aligned_null,
+    aligned_score_of_each,
+    check_beta,
+)
 from ttmark.shared.watermark.detectors.localized import Method, localized_evidence, segment_null
 from ttmark.shared.watermark.detectors.positions import PositionRows, context_and_block, scores_under_each
 from ttmark.shared.watermark.detectors.segments import disjoint

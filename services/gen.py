@@ -19,7 +19,7 @@ from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.json_body import HttpLimits
-from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
+from ttmark.shared.keys.cache import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.limits.allowances import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging
 

@@ -18,8 +18,7 @@ from ttmark.detect_service.extraction import (
     LimitExceeded,
     UnreadableFile,
 )
-from ttmark.detect_service.extraction.extraction import Reason
-from ttmark.detect_service.extraction.formats import FORMATS, format_of
+from ttmark.detect_service.extraction.extraction import FORMATS, Reason, format_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong, unless_disconnected

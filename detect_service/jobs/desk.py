@@ -8,10 +8,17 @@ from functools import partial
 from typing import Any, Literal
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TenantFull, TooManyJobs, room
-from ttmark.detect_service.jobs.jobs import Jobs, status_of
-from ttmark.detect_service.jobs.sealing import JobHead, JobSeal, OpenJob, open_head, seal_head
+from ttmark.detect_service.jobs.jobs import (
+    JobHead,
+    JobMetrics,
+    Jobs,
+    JobSeal,
+    OpenJob,
+    open_head,
+    seal_head,
+    status_of,
+)
 from ttmark.detect_service.once.once import Asked, Once
 from ttmark.detect_service.questions import check_askable, permitted
 from ttmark.detect_service.reader import sized

@@ -15,7 +15,6 @@ from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope
-from ttmark.shared.schemas.bodies import ErrorEnvelope
 from ttmark.shared.schemas.chat import (
     AssistantMessage,
     ChatChoice,
@@ -34,6 +33,7 @@ from ttmark.shared.schemas.completions import (
     CompletionRequest,
     CompletionResponse,
 )
+from ttmark.shared.schemas.fields import ErrorEnvelope
 from ttmark.shared.schemas.sampling import Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 

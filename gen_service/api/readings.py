@@ -21,7 +21,7 @@ from ttmark.shared.http.json_body import unless_disconnected
 from ttmark.shared.http.service_errors import BadRequest, NotReady, ServiceError, TooMuchWork
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.observability.tracing import request_id
-from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
+from ttmark.shared.schemas.verification import Reading, ReadingsRequest, ReadingsResponse
 from ttmark.shared.tokenization import EncodedText, Window, byte_ends, reading_windows
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 

@@ -18,14 +18,18 @@ from ttmark.gen_service.api.verification import Verifier
 from ttmark.gen_service.api.watermark_block import described_headers
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.schemas.bodies import ErrorEnvelope
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
+from ttmark.shared.schemas.fields import ErrorEnvelope
 from ttmark.shared.schemas.models import Model, ModelList, ModelProfile
-from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
 from ttmark.shared.schemas.responses import RESPONSE_EVENTS, ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
-from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
+from ttmark.shared.schemas.verification import (
+    ReadingsRequest,
+    ReadingsResponse,
+    VerificationRequest,
+    VerificationResponse,
+)
 
 
 def describe(model_id: str, model: ServedModel, tenant: str, backend: GenerationBackend) -> Model:

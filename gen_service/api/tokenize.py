@@ -14,7 +14,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.service_errors import BadRequest, ModelNotFound
 from ttmark.shared.manifests.wrapper import without_wrappers
-from ttmark.shared.schemas.tokenize import (
+from ttmark.shared.schemas.models import (
     DetokenizeRequest,
     DetokenizeResponse,
     TokenizeRequest,

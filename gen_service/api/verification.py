@@ -33,7 +33,7 @@ from ttmark.shared.languages.words import counted
 from ttmark.shared.limits.allowances import TokenAllowance
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.observability.tracing import request_id
-from ttmark.shared.schemas.detected import DetectedKey
+from ttmark.shared.schemas.detection import DetectedKey
 from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 from ttmark.shared.watermark import corrected

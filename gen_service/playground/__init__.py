@@ -5,7 +5,7 @@
 
 from fastapi import APIRouter
 
-from ttmark.shared.pages.page_router import page_router
+from ttmark.shared.pages import page_router
 
 
 def playground_router(console_url: str) -> APIRouter:

@@ -39,7 +39,7 @@ from ttmark.shared.http.service_errors import (
 from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
 from ttmark.shared.observability.tracing import HEADER as REQUEST_ID_HEADER
 from ttmark.shared.observability.tracing import RequestIdMiddleware, WithoutQueries
-from ttmark.shared.schemas.bodies import FieldProblem
+from ttmark.shared.schemas.fields import FieldProblem
 from ttmark.shared.vault.audit_events import AuditSink, log_audit
 
 _MOST_PROBLEMS = 20

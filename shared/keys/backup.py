@@ -12,9 +12,8 @@ from ttmark.shared.access.tokens import load_token
 from ttmark.shared.keys import key_codec
 from ttmark.shared.keys.key_codec import load_record, unlock
 from ttmark.shared.keys.records import KeyRecord, KeyState
-from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, open_envelope, seal_envelope
-from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordRolledBack, RecordTampered
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.store import RecordStore

@@ -24,8 +24,8 @@ from ttmark.shared.keys.records import (
     VersionRecord,
 )
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
-from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, canonical_json
+from ttmark.shared.vault.kek import DataKey
 from ttmark.shared.vault.key_store_errors import RecordTampered
 from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES, Secrets

@@ -30,9 +30,8 @@ from ttmark.shared.keys.rotation import (
 )
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink, no_audit
-from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope
-from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import (
     KeyExists,
     KeyNotFound,

@@ -1,13 +1,90 @@
-"""Requests and responses of the detection service."""
+"""Requests and responses of the detection service.
 
+What was found in a document: keys, passages, scores.
+
+What `GET /v1/keys` of the detection service answers.
+"""
+
+from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
-from ttmark.shared.schemas.detected import Basis, BlockEvidence, DetectedKey, ForeignMarkFound, Segment
-from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers, is_none
+from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, StrictModel, WholeNumbers, is_none
 from ttmark.shared.schemas.manifests import FoundManifest
+
+
+class Basis(StrEnum):
+    """What an answer rests on."""
+
+    WATERMARK = "watermark"
+    FOREIGN_WATERMARK = "foreign_watermark"
+    METADATA = "metadata"
+
+
+class DetectedKey(AnswerModel):
+    """The key version that explains the document best."""
+
+    key_id: str
+    version: int
+    profile: str
+    scheme: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Of a key of another system: its scheme, such as `vllm-gumbel`. Keys of this system have "
+        "it in `profile`.",
+    )
+    pool_key: int | None = Field(
+        default=None, description="Which key of its pool, from 0 on; null where the pool is one key."
+    )
+    payload: int | None = Field(
+        default=None,
+        description="The number that the request for the text chose, where the key takes payloads; null "
+        "where the service drew it, and for a document in which several keys of the pool were found.",
+    )
+
+
+class BlockEvidence(AnswerModel):
+    """Standardised score of one block, mean 0 and variance 1 without a watermark.
+
+    Direct detection lists the blocks that it sums, all else those of the best alignment, whose mean
+    is somewhat above 0 without a watermark: 0.15 for pairs.
+    """
+
+    start_token: int
+    end_token: int
+    start_char: int | None = None
+    end_char: int | None = None
+    score: float
+
+
+class Segment(AnswerModel):
+    """A watermarked passage: half-open ranges of tokens and of characters of the submitted text."""
+
+    start_token: int
+    end_token: int
+    start_char: int | None = None
+    end_char: int | None = None
+    log10_e_value: float | None = Field(
+        description="log10 of how many passages this strong are expected in such a document by chance."
+    )
+    key: DetectedKey
+
+
+class ForeignMarkFound(AnswerModel):
+    """The mark of another system in a document."""
+
+    key: DetectedKey
+    log10_p: float = Field(description="Corrected for every hypothesis tried, those of other keys included.")
+    score: float = Field(
+        description="As the other system's detector computes it, of the text or of its best passage."
+    )
+    scored_tokens: int
+    segments: list[Segment] = Field(
+        description="Passages, each at `fpr` by itself, on a grid of windows: their ends are in doubt by "
+        "half a window. Empty where the text was read as a whole."
+    )
+
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -291,3 +368,51 @@ class DetectionResponse(AnswerModel):
         description="Keys not tried for want of their tokenizer (only when `keys` is left out).",
     )
     request_id: str
+
+
+class DetectionKeyVersion(AnswerModel):
+    """One version of a key, without its secret."""
+
+    version: int
+    state: str
+
+
+class DetectionKey(AnswerModel):
+    """A key that the caller may detect with."""
+
+    key_id: str
+    profile: str
+    scheme: str
+    foreign: bool = Field(default=False, description="Whether the key is another system's.")
+    block_size: int
+    pool: int = Field(default=1, description="Keys of each version; one of them made each completion.")
+    payloads: bool = Field(default=False, description="Whether requests choose the pool's key: a payload.")
+    tokenizer_fingerprint: str
+    tokenizer_available: bool
+    versions: list[DetectionKeyVersion]
+
+
+class DetectionLimits(AnswerModel):
+    """What one request may hold."""
+
+    documents: int
+    document_tokens: int
+    body_bytes: int
+
+
+class DetectionKeys(AnswerModel):
+    """`GET /v1/keys`: what the caller can do here."""
+
+    keys: list[DetectionKey]
+    scopes: list[str] = Field(description="Scopes of the access token that was sent.")
+    rates: list[float] | None = Field(
+        default=None,
+        description="The values of `fpr` that it may ask with, the largest first; null: any.",
+    )
+    limits: DetectionLimits
+    case_days: float | None = Field(
+        default=None, description="How long a case is kept that is stored here; null: none can be."
+    )
+    queue_days: float | None = Field(
+        default=None, description="How long an item of the queue is kept unchanged; null: there is no queue."
+    )

@@ -1,7 +1,7 @@
 """The watermark core: pure functions of tokens, keys and probabilities."""
 
 from ttmark.shared.watermark.contexts import ContextTracker, scored_positions
-from ttmark.shared.watermark.detectors.aligned import AlignedEvidence, detect_aligned
+from ttmark.shared.watermark.detectors.alignment import AlignedEvidence, detect_aligned
 from ttmark.shared.watermark.detectors.direct import DirectEvidence, detect_direct
 from ttmark.shared.watermark.detectors.localized import LocalizedEvidence, detect_localized
 from ttmark.shared.watermark.detectors.segments import Segment

@@ -12,8 +12,8 @@ from ttmark.detect_service.api.journal import MODES, DetectionMetrics, WorkMetri
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
 from ttmark.detect_service.jobs.background import JobWorker
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import Claim, JobStore, PartAnswer
+from ttmark.detect_service.jobs.jobs import JobMetrics
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.services.key_access import KeyAccess

@@ -10,7 +10,7 @@ from ttmark.shared.limits.allowances import Grant, RateLimiter, UsageLimits
 from ttmark.shared.limits.counters import Counters, FallbackCounters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_connections import RedisAddress
 
 
 async def test_counters_start_at_zero_add_up_and_are_independent(counters: Counters) -> None:

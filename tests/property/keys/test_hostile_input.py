@@ -21,7 +21,7 @@ from ttmark.shared.vault.key_store_errors import (
 )
 from ttmark.shared.vault.ledger import LedgerFile
 from ttmark.shared.vault.names import check_name
-from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.store import open_store
 
 KEK = KeyEncryptionKey(bytes(32))

@@ -6,8 +6,13 @@ from scipy.stats import ks_2samp
 
 from ttmark.shared.watermark import Watermark, scheme_names
 from ttmark.shared.watermark.contexts import occurrence_numbers
-from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_scores
-from ttmark.shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
+from ttmark.shared.watermark.detectors.alignment import (
+    DECOYS,
+    aligned_score,
+    aligned_scores,
+    decoy_log10_p,
+    decoy_scores,
+)
 from ttmark.shared.watermark.detectors.positions import context_and_block, position_scores
 from ttmark.shared.watermark.detectors.scan import best_scores
 

@@ -81,7 +81,7 @@ assert logits[0].tolist() == [0, 0, 0, 1.5, 0, 0, 0, 0], logits
 ENDPOINT: Edits = {
     "shared/schemas/languages.py": '''"""What `GET /v1/languages` answers."""
 
-from ttmark.shared.schemas.bodies import AnswerModel
+from ttmark.shared.schemas.fields import AnswerModel
 
 
 class Languages(AnswerModel):
@@ -118,8 +118,8 @@ def languages_router() -> APIRouter:
             "        console_router(sign_in),\n        languages_router(),\n",
         ),
         (
-            "from ttmark.detect_service.api.keys import keys_router\n",
-            "from ttmark.detect_service.api.keys import keys_router\n"
+            "from ttmark.detect_service.api.routes import keys_router\n",
+            "from ttmark.detect_service.api.routes import keys_router\n"
             "from ttmark.detect_service.api.languages import languages_router\n",
         ),
     ],

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.detect.conftest import byte_tokenizer, watermarked_text
 from tests.unit.detect.oracle import KEY, RULE, oracle
 from ttmark.detect_service.backend import TokenizerSet
-from ttmark.detect_service.conversation_evidence import Message, grown_evidence
+from ttmark.detect_service.conversation_results import Message, grown_evidence
 from ttmark.detect_service.detection import Detection
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.reader import DocumentReader

@@ -31,7 +31,7 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
 )
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.detectors.aligned import detect_aligned
+from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.pauses import interruptible, pause
 
