@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.decision import typical_tokens
-from ttmark.detect_service.pipeline import Finding
+from ttmark.detect_service.pipeline import Finding, typical_tokens
 from ttmark.detect_service.rows import MOST_ROWS, DocumentRows, Memory
 from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal

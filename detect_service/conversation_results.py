@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from ttmark.detect_service.asked_document import UNSEEN_SHARE, AskedDocument
 from ttmark.detect_service.cascade import FIRST_SHARE, SECOND_SHARE
-from ttmark.detect_service.decision import typical_tokens, without_finding
 from ttmark.detect_service.examination import name_of
 from ttmark.detect_service.failures import no_verdict
-from ttmark.detect_service.pipeline import Reach
+from ttmark.detect_service.pipeline import Reach, typical_tokens, without_finding
 from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.results import is_weak

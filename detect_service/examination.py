@@ -16,11 +16,10 @@ from ttmark.detect_service.cascade import (
     without_reading,
 )
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import detector_for
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
-from ttmark.detect_service.pipeline import Finding, best_finding, best_reading
+from ttmark.detect_service.pipeline import Decision, Finding, best_finding, best_reading, decide
 from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.reader import DocumentReader, read_document
 from ttmark.detect_service.results import verdict_only, with_evidence

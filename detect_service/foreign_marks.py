@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ttmark.detect_service.asked_document import AskedDocument
-from ttmark.detect_service.decision import Decision
+from ttmark.detect_service.pipeline import Decision
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.results import is_weak
 from ttmark.shared.keys.records import ForeignKey, ForeignVersion

@@ -7,10 +7,9 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.contexts import scored_positions
 from ttmark.shared.watermark.detectors.positions import check_tokens, context_and_block
 from ttmark.shared.watermark.nulls import corrected
-from ttmark.shared.watermark.prf import key_lanes
+from ttmark.shared.watermark.prf import key_lanes, scored_positions
 from ttmark.shared.watermark.watermark import Watermark
 
 

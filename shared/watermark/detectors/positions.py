@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.contexts import occurrence_numbers, windows
 from ttmark.shared.watermark.pauses import STEPS, pause
-from ttmark.shared.watermark.prf import TOKEN_MASK, key_lanes
+from ttmark.shared.watermark.prf import TOKEN_MASK, key_lanes, occurrence_numbers, windows
 from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
 from ttmark.shared.watermark.watermark import Watermark
 

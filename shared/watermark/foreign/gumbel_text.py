@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.contexts import first_occurrences
 from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens, smallest_count
 from ttmark.shared.watermark.nulls import LN10, log_gamma_tail
 from ttmark.shared.watermark.pauses import STEPS, pause
+from ttmark.shared.watermark.prf import first_occurrences
 
 _NOTHING = 45.0
 """What is smaller than a sum by this logarithm, some hundred times, changes none of 15 digits."""

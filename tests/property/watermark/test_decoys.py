@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import ks_2samp
 
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.contexts import occurrence_numbers
 from ttmark.shared.watermark.detectors.alignment import (
     DECOYS,
     aligned_score,
@@ -15,6 +14,7 @@ from ttmark.shared.watermark.detectors.alignment import (
 )
 from ttmark.shared.watermark.detectors.positions import context_and_block, position_scores
 from ttmark.shared.watermark.detectors.scan import best_scores
+from ttmark.shared.watermark.prf import occurrence_numbers
 
 TEXTS = {
     "constant": np.full(60, 7),
