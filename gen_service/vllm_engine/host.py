@@ -1,7 +1,5 @@
 """The thread that vLLM's client lives in: hands requests over, and their pieces back.
 
-Which readings vLLM is given: what it has it computes, beside whatever is written.
-
 Starts vLLM's processes, keeps Ctrl-C from them, and hears of their cache.
 """
 
@@ -12,12 +10,12 @@ import signal
 import tempfile
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import zmq
@@ -28,9 +26,9 @@ from vllm.v1.metrics.loggers import StatLoggerBase
 
 from ttmark.gen_service.decoding.request import Delta, SequenceFailed
 from ttmark.gen_service.engine.errors import Draining, EngineDied, EngineError, OutOfTime
-from ttmark.gen_service.engine.fair_share import ReadingShare
 from ttmark.gen_service.engine.stream import DrainRate, Outbox, check_place, reading_places
 from ttmark.gen_service.vllm_engine.job import Job
+from ttmark.gen_service.vllm_engine.reading_gate import ReadingGate
 from ttmark.gen_service.vllm_engine.ticket import Failure, Opening, StepReport
 
 if TYPE_CHECKING:
@@ -79,68 +77,6 @@ def start_vllm(config: Any, levels: Levels) -> Any:
         )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-_AHEAD = 2_048
-"""Rows of readings that vLLM may have in hand while nothing is written."""
-
-
-class Reading(Protocol):
-    """A text that is to be read.
-
-    Attributes:
-        tokens: that are computed.
-    """
-
-    tokens: list[int]
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
-
-
-R = TypeVar("R", bound=Reading)
-
-
-class ReadingGate(Generic[R]):
-    """Holds readings back until they are due; a reading is let through as a whole.
-
-    While something is written a reading waits until its rows have been earned, and while nothing is, until
-    those before it leave few enough in hand: whoever comes to write finds no more than that before him.
-    """
-
-    def __init__(self, share: float) -> None:
-        self._share = ReadingShare(share)
-        self._waiting: deque[R] = deque()
-        self._through: set[R] = set()
-
-    def add(self, reading: R) -> None:
-        """Queues a reading."""
-        self._waiting.append(reading)
-
-    def remove(self, reading: R) -> None:
-        """A reading is over, or has been given up; nothing if it is none of these."""
-        self._through.discard(reading)
-        if reading in self._waiting:
-            self._waiting.remove(reading)
-
-    def wrote(self, rows: int) -> None:
-        """A step has computed so many rows of what is written."""
-        self._share.write(rows)
-
-    def due(self, *, writing: bool) -> Iterator[R]:
-        """Lets through what is due; `writing` says whether something is to be written."""
-        self._share.settle(writing=writing, reading=bool(self._waiting or self._through))
-        while self._waiting:
-            held = Counter(each.tenant for each in self._through)
-            reading = min(self._waiting, key=lambda each: held[each.tenant])
-            rows, in_hand = len(reading.tokens), sum(len(each.tokens) for each in self._through)
-            if rows > self._share.credit if writing else in_hand and in_hand + rows > _AHEAD:
-                return
-            self._waiting.remove(reading)
-            self._through.add(reading)
-            self._share.read(rows)
-            yield reading
 
 
 _LAST_PIECE_SECONDS = 10.0

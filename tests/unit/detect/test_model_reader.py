@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from ttmark.detect_service.model_reader import local_address as addresses
+from ttmark.detect_service.model_reader import client as addresses
 from ttmark.detect_service.model_reader.client import CircuitBreaker, ReaderClient, is_local
 from ttmark.detect_service.model_reader.dialect import (
     Dialect,

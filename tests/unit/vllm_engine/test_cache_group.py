@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from ttmark.gen_service.vllm_engine.probe import CacheGroup, runs, stacked
+from ttmark.gen_service.vllm_engine.cache_group import CacheGroup, runs, stacked
 
 LAYERS, BLOCKS = 3, 40
 
