@@ -110,8 +110,9 @@ class Decoder:
 def _filtered(logits: Mapping[S, torch.Tensor], sequences: Collection[S]) -> dict[S, Filtered]:
     """What the filters leave of the rows of each sequence."""
     found: dict[S, Filtered] = {}
+    few = {sequence: sequence.filters.bounded for sequence in sequences}
     for together, bounded in ((_bounded_together, True), (_open_together, False)):
-        own = [sequence for sequence in sequences if sequence.filters.bounded is bounded]
+        own = [sequence for sequence, is_few in few.items() if is_few is bounded]
         if own:
             parts = [(logits[sequence], sequence.filters) for sequence in own]
             results = each_or_failed(together, parts)
