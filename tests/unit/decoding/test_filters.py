@@ -253,7 +253,7 @@ def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(width)
         return top_k_of_groups(logits, width)
 
-    for module in ("top_k", "filters"):
+    for module in ("support", "filters"):
         monkeypatch.setattr(f"ttmark.gen_service.decoding.{module}.top_k_of_groups", watched)
     return seen
 
