@@ -1,6 +1,7 @@
 """From the evidence of a conversation to the answer that its caller may see.
 
-What the messages of a conversation say together, over all keys, ways of reading, and with a reader.
+Also here, what the messages of a conversation say together, over all keys, ways of reading, and with a
+reader.
 """
 
 import math

@@ -1,6 +1,6 @@
 """A document that fails inside, or is over a limit, is answered with an error of its own.
 
-What a caller is told about whose document there is no verdict.
+Also here, what a caller is told about whose document there is no verdict.
 """
 
 import math

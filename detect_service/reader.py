@@ -1,6 +1,6 @@
 """Reads a document as each key's profile reads it, once per tokenizer.
 
-How long a document may be: refused by its size, which costs nothing, or read up to the limit.
+Also here, how long a document may be: refused by its size, which costs nothing, or read up to the limit.
 """
 
 import unicodedata

@@ -3,7 +3,7 @@
 A row is what a score depends on: a context with its block, or with another system's token. Direct detection
 scores some of them, alignment and passages every one, numbered where it repeats: all that they score is here.
 
-What was said of passages before their rows were spent: found, or looked at without a finding.
+Also here, what was said of passages before their rows were spent: found, or looked at without a finding.
 """
 
 import struct

@@ -1,6 +1,6 @@
 """Counts the documents of callers who see verdicts alone, before they are scored.
 
-Answers to callers who see verdicts alone leave at times that do not tell what was done for them.
+Also here, answers to callers who see verdicts alone leave at times that do not tell what was done for them.
 
 Whether a p-value was drawn for, or a text was read along, says how near it came to a finding.
 """

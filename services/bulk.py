@@ -1,6 +1,6 @@
 """Composition root of bulk runs: opens keys and tokenizers in each worker process.
 
-The detection modes of a bulk run as `ttmark bench detect` measures them.
+Also here, the detection modes of a bulk run as `ttmark bench detect` measures them.
 """
 
 import asyncio

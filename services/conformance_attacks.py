@@ -1,6 +1,6 @@
 """Composition root of attack reports: texts, a detector, and what attacks and measures of quality need.
 
-In which ways the detection service reads a text, for code that must not import the service.
+Also here, in which ways the detection service reads a text, for code that must not import the service.
 """
 
 import time

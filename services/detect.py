@@ -1,6 +1,6 @@
 """Composition root of the detection service. Imports neither torch nor transformers.
 
-Composition root of the public tier.
+Also here, composition root of the public tier.
 """
 
 import gc

@@ -1,6 +1,6 @@
 """From what the user calls a model to its folder and to the name that requests use.
 
-What the files of a model's folder say: its chat template, and the sampling that it asks for.
+Also here, what the files of a model's folder say: its chat template, and the sampling that it asks for.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The models of a generation service: loaded, with engines that share the memory.
 
-The engine of each model: the embedded one, or vLLM's.
+Also here, the engine of each model: the embedded one, or vLLM's.
 """
 
 import asyncio

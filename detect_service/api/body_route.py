@@ -2,7 +2,7 @@
 
 What the framework looks up anew for each request is known of these: a tenth of the time of a short one.
 
-The header `Idempotency-Key`: a request that comes again with it is answered as the first time.
+Also here, the header `Idempotency-Key`: a request that comes again with it is answered as the first time.
 """
 
 import re

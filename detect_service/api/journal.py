@@ -1,6 +1,6 @@
 """What is recorded of detection requests: metrics of documents, and who used which keys for them.
 
-Prometheus metrics of work that is too long for the event loop, and of what was refused.
+Also here, Prometheus metrics of work that is too long for the event loop, and of what was refused.
 """
 
 import math

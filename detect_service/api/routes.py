@@ -1,6 +1,6 @@
 """`POST /v1/detect` and `/v1/detect/*`.
 
-`GET /v1/keys`: what the caller can detect with.
+Also here, `GET /v1/keys`: what the caller can detect with.
 """
 
 import time

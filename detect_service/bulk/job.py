@@ -1,6 +1,6 @@
 """A run's files: what was done is on disk, so a run that was killed goes on where it stopped.
 
-Output rows as a CSV file.
+Also here, output rows as a CSV file.
 """
 
 import csv

@@ -1,6 +1,6 @@
 """Signed cases for the results of a request.
 
-A case as a page that anybody can open and print: one html file, nothing from elsewhere.
+Also here, a case as a page that anybody can open and print: one html file, nothing from elsewhere.
 """
 
 import hashlib

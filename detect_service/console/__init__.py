@@ -1,6 +1,6 @@
 """The moderation page: static files, served with a strict content security policy.
 
-`GET /`: the moderation console.
+Also here, `GET /`: the moderation console.
 """
 
 from dataclasses import asdict, dataclass

@@ -1,8 +1,8 @@
 """Zip archives from strangers: what they declare, before anything is unpacked, and the XML inside of them.
 
-The text of a Word document: paragraphs and tables in order.
+Also here, the text of a Word document: paragraphs and tables in order.
 
-The text of an OpenDocument text (odt): paragraphs and headings in order, tables row by row.
+Also here, the text of an OpenDocument text (odt): paragraphs and headings in order, tables row by row.
 """
 
 import io

@@ -3,7 +3,7 @@
 UnreadableFile       the file is at fault
 └── LimitExceeded    reading it would take more than the service gives to one file
 
-The formats that are read, by the endings of names.
+Also here, the formats that are read, by the endings of names.
 """
 
 import re

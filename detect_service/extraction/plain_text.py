@@ -1,6 +1,6 @@
 """Plain text and Markdown; the rows of a table (csv), each a text of its own.
 
-The text of a document in Rich Text Format (rtf).
+Also here, the text of a document in Rich Text Format (rtf).
 """
 
 import csv

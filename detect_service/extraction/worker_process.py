@@ -1,6 +1,7 @@
 """A worker process as the service sees it.
 
-What the service and its worker processes say to each other: a line of JSON, then as many bytes as it says.
+Also here, what the service and its worker processes say to each other: a line of JSON, then as many bytes as
+it says.
 
 Nothing is unpickled: a worker that a file has taken over can answer with a wrong text at worst.
 """

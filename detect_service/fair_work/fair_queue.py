@@ -5,7 +5,7 @@ the least of the workers' time goes next (start-time fair queueing; Goyal, Vin a
 one tenant sends, a job of another waits for the end of one slice. Work in the background is in lines of its
 own, whose time counts for more: it has the workers while nobody else wants them, and a small share else.
 
-A tenant's line: computations in the fair queue, and how much of the workers' time they have had.
+Also here, a tenant's line: computations in the fair queue, and how much of the workers' time they have had.
 """
 
 import asyncio

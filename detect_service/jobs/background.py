@@ -1,6 +1,7 @@
 """What goes on beside the routes of jobs: parts are worked on, webhooks called, old jobs forgotten.
 
-What a store hands out is done for several tenants at once, so that none of them waits for another.
+Also here, what a store hands out is done for several tenants at once, so that none of them waits for
+another.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """What detection jobs need of the process, and how they look to who made them.
 
-Prometheus metrics of detection jobs.
+Also here, Prometheus metrics of detection jobs.
 
-What a job's parts and head look like in the store: sealed under a data key of the job's own.
+Also here, what a job's parts and head look like in the store: sealed under a data key of the job's own.
 """
 
 from collections.abc import Awaitable, Callable

@@ -5,7 +5,7 @@ the tenants with the time at which each was served, their streams, when jobs exp
 sums: bytes, also of each tenant, and documents. Nothing of this expires by itself: Redis would evict it when
 its memory is full.
 
-The changes of `RedisJobs`, each a script that Redis runs as a whole.
+Also here, the changes of `RedisJobs`, each a script that Redis runs as a whole.
 """
 
 import time

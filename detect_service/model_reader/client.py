@@ -1,8 +1,8 @@
 """Asks a reader, within a time and a number of bytes, and leaves it alone while it fails.
 
-Leaves a peer alone that fails again and again.
+It also leaves a peer alone that fails again and again.
 
-Addresses inside a deployment: loopback and private ones.
+Also here, addresses inside a deployment: loopback and private ones.
 """
 
 import asyncio

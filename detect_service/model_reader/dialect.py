@@ -1,6 +1,6 @@
 """How a service with a language model is asked, and what can go wrong.
 
-The generation service as a reader: `POST /v1/readings`.
+Also here, the generation service as a reader: `POST /v1/readings`.
 """
 
 import hashlib

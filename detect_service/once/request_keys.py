@@ -1,8 +1,8 @@
 """What a store of idempotency keys does: it keeps an entry for each, and changes it for one at a time.
 
-Idempotency keys in the SQLite file of what they are used for.
+Also here, idempotency keys in the SQLite file of what they are used for.
 
-Idempotency keys in Redis.
+Also here, idempotency keys in Redis.
 
 Below a prefix, `:keys:of:<tenant>` has a tenant's entries by name, `:keys:until:<tenant>` until when each is
 kept, and `:keys:tenants` each tenant's latest of these times.

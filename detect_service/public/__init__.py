@@ -1,6 +1,6 @@
 """The public tier: one answer at one rate, its page, and the document that says how to ask.
 
-What the operator decides of the public tier, and what is said of it to everybody.
+Also here, what the operator decides of the public tier, and what is said of it to everybody.
 """
 
 from dataclasses import dataclass

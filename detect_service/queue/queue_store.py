@@ -1,8 +1,8 @@
 """What a store of queues does: it keeps sealed items of tenants, and changes each on what was before.
 
-The queue in a SQLite file.
+Also here, the queue in a SQLite file.
 
-The queue in Redis.
+Also here, the queue in Redis.
 
 `{ttmark}:queue:item:<tenant>:<id>` is an item. `{ttmark}:queue:of:<tenant>` and, with `:<state>` behind it,
 those in a state are in the order in which items came, `{ttmark}:queue:expiry` is when each expires and

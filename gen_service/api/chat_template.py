@@ -1,6 +1,6 @@
 """From a conversation to the text that the model continues, by the tokenizer's own template.
 
-A Jinja sandbox whose templates can neither reach out, nor run long, nor write much.
+Also here, a Jinja sandbox whose templates can neither reach out, nor run long, nor write much.
 
 A template comes with a model folder and is foreign code. Steps, characters that are copied and time are
 counted against a budget: each turn of a loop, each call, each text that is joined, each output.

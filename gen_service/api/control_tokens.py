@@ -1,6 +1,6 @@
 """Control tokens such as `<|im_end|>`: those of the chat template count, those that users write are text.
 
-What single tokens look like as text, for log probabilities.
+Also here, what single tokens look like as text, for log probabilities.
 """
 
 import json

@@ -1,6 +1,6 @@
 """One completion's stream, measured and traced as it passes; what a client hears of the engine's errors.
 
-Prometheus metrics of the generation service's API.
+Also here, Prometheus metrics of the generation service's API.
 """
 
 import time

@@ -1,6 +1,6 @@
 """A request made ready for the engine: prompts, sampling, marking, one engine request per completion.
 
-From the fields of a request to the engine's sampling parameters.
+Also here, from the fields of a request to the engine's sampling parameters.
 """
 
 import uuid

@@ -1,10 +1,11 @@
 """The OpenAI routes, and models as they show them.
 
-The routes by which a client sees what the model's tokenizer makes of its text; vLLM has them.
+Also here, the routes by which a client sees what the model's tokenizer makes of its text; vLLM has them.
 
-Routes that take the body as `JsonBodyMiddleware` has parsed it, and name fields that nobody knows.
+Also here, routes that take the body as `JsonBodyMiddleware` has parsed it, and name fields that nobody
+knows.
 
-Streams in the API's description: what each of their events holds.
+Also here, streams in the API's description: what each of their events holds.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Verification: the engine reads a text, and the likelihood ratio is taken under the caller's keys.
 
-A verification made ready: keys, token ids, what the engine reads, checked against the limits.
+Also here, a verification made ready: keys, token ids, what the engine reads, checked against the limits.
 """
 
 import asyncio

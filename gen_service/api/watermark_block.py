@@ -1,6 +1,6 @@
 """What a response says of its watermark: its `watermark` block, and headers for clients that drop it.
 
-Receipts: how detectable a completion is, said by whoever generated it and so holds its key.
+Also here, receipts: how detectable a completion is, said by whoever generated it and so holds its key.
 """
 
 import asyncio

@@ -1,10 +1,11 @@
 """The block of a completion in the making, and its joint distribution (Algorithm 1), built level by level.
 
-Draws watermarked blocks, those with the same watermark together.
+It also draws watermarked blocks, those with the same watermark together.
 
-The random numbers of one request: a function of its seed and of the position, never of what else runs.
+Also here, the random numbers of one request: a function of its seed and of the position, never of what else
+runs.
 
-How much of what can be drawn is the model's own choice, beside biases, penalties and grammar.
+Also here, how much of what can be drawn is the model's own choice, beside biases, penalties and grammar.
 """
 
 import hashlib

@@ -5,7 +5,8 @@ and where top-p or a grammar leaves few, the likeliest tokens are all that is lo
 others enters as the sum of their exponentials, and one of them is found when it is drawn. What comes out for
 a row does not depend on the other rows, to the last bit.
 
-The filters of rows that may keep many tokens: a window of the likeliest, and the mass of the rest.
+Also here, the filters of rows that may keep many tokens: a window of the likeliest, and the mass of the
+rest.
 """
 
 import math

@@ -5,7 +5,7 @@ a key. What remains is a model of its own, the constrained one; the filters, the
 watermark work on it as on any other. Of the tokens that spell what the grammar allows those are left that the
 tokenizer would read back (docs/adr/0093).
 
-Which tokens may follow each other in a text as its own tokenizer splits it.
+Also here, which tokens may follow each other in a text as its own tokenizer splits it.
 """
 
 import json

@@ -1,6 +1,6 @@
 """One completion on its way from logits to tokens: what was sampled, and the block in the making.
 
-From tokens to text piece by piece: multi-byte characters stay whole and stop strings cut.
+Also here, from tokens to text piece by piece: multi-byte characters stay whole and stop strings cut.
 """
 
 import math

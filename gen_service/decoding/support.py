@@ -1,6 +1,6 @@
 """The filters of a row, and the distribution that they leave: which tokens, and how likely each is.
 
-Top-k selection: the largest logits of every row, without sorting whole rows.
+Also here, top-k selection: the largest logits of every row, without sorting whole rows.
 """
 
 import math

@@ -4,7 +4,8 @@ Each sequence attends in a call of its own, whose shape depends on that sequence
 mask: they attend to the prefix without causality, and the row itself and the few rows of the same pass that
 are its ancestors are merged in by log-sum-exp, which is the paper's branch-isolating mask (Eq. 5) exactly.
 
-Keys and values of all sequences: one arena per layer, in which a sequence owns a contiguous extent.
+Also here, keys and values of all sequences: one arena per layer, in which a sequence owns a contiguous
+extent.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,7 @@
 """Which sequences and prefixes hold which rows of the KV cache, and what is copied where.
 
-Beginnings of texts whose cache rows are kept after their sequence has left. Plain numbers, no tensors.
+Also here, beginnings of texts whose cache rows are kept after their sequence has left. Plain numbers, no
+tensors.
 """
 
 from array import array

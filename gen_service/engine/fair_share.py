@@ -1,6 +1,6 @@
 """Shares of an engine: whose turn it is, how much may be read beside what is written, who gives way.
 
-Texts that wait to be read, or are read, beside the sequences that are written.
+Also here, texts that wait to be read, or are read, beside the sequences that are written.
 """
 
 from collections import Counter, deque

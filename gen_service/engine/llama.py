@@ -4,7 +4,7 @@ transformers spends most of a small pass on the overhead of hundreds of small op
 that read the same input are one product, residuals are added by the product that makes them, queries and keys
 are turned as complex numbers in place, and nothing is transposed for the attention function.
 
-The operations of a pass: products with the matrices of a model, and what lies between them.
+Also here, the operations of a pass: products with the matrices of a model, and what lies between them.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,11 @@
 """Loads a transformers model, refuses what the engine cannot serve, and checks what it computes.
 
-Our attention as transformers' models call it: registered with `AttentionInterface`, once per layer.
+Also here, our attention as transformers' models call it: registered with `AttentionInterface`, once per
+layer.
 
 The plan of the pass comes through the model as a keyword.
 
-How much memory this process may still take: the machine's, or what a container's limit leaves.
+Also here, how much memory this process may still take: the machine's, or what a container's limit leaves.
 """
 
 from dataclasses import dataclass, field

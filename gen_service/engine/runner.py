@@ -1,6 +1,6 @@
 """Runs a transformers model on ragged batches.
 
-Passes without prompt chunks as CUDA graphs: one launch in place of hundreds.
+Also here, passes without prompt chunks as CUDA graphs: one launch in place of hundreds.
 
 A graph repeats the same kernels on the same memory. So a pass is filled up to one of a few numbers of rows,
 and what differs from pass to pass lies in tensors that are written before the replay: tokens, positions, the

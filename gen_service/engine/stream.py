@@ -1,6 +1,6 @@
 """The way from the engine's thread to asyncio tasks: streams of deltas that cancel when they are closed.
 
-Who still gets a place when an engine is full, and how long a refused client should wait.
+Also here, who still gets a place when an engine is full, and how long a refused client should wait.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The tree rows of one pass, attended to by a kernel: Triton's on a GPU, a compiled one on a CPU.
 
-Which cache rows the commits and probes of a pass attend to.
+Also here, which cache rows the commits and probes of a pass attend to.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
 """The playground: a page on which an answer is written before one's eyes, with its watermark.
 
-`GET /playground` and what the page is made of.
+Also here, `GET /playground` and what the page is made of.
 """
 
 from fastapi import APIRouter

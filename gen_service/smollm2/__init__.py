@@ -2,7 +2,7 @@
 
 Light: the detection service and the command line import these names, and neither gguf nor torch.
 
-How SmolLM2 answers where a request names no sampling: `generation_config.json`.
+Also here, how SmolLM2 answers where a request names no sampling: `generation_config.json`.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """From the GGUF file to a folder that transformers and our engine load.
 
-A GGUF file: its metadata and its weights.
+Also here, a GGUF file: its metadata and its weights.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """A KV group of vLLM's cache as probes see it: tables of blocks, scratch blocks, copies of whole blocks.
 
-Scratch blocks: where probed branches write their keys and values, unknown to vLLM's scheduler.
+Also here, scratch blocks: where probed branches write their keys and values, unknown to vLLM's scheduler.
 
 A branch is a pseudo-request that shares its parent's blocks but for the last one. That one is copied to a
 scratch block, to which the branch adds its own rows. A branch that is chosen is copied back.

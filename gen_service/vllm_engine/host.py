@@ -1,6 +1,6 @@
 """The thread that vLLM's client lives in: hands requests over, and their pieces back.
 
-Starts vLLM's processes, keeps Ctrl-C from them, and hears of their cache.
+It also starts vLLM's processes, keeps Ctrl-C from them, and hears of their cache.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """How a request gets to the worker: over vLLM's process boundary in memory, never in vLLM's own arguments.
 
-What a worker tells of each step.
+Also here, what a worker tells of each step.
 """
 
 import pickle

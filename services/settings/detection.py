@@ -1,6 +1,6 @@
 """Settings of the detection service.
 
-Settings of the language model that reads texts along for the detection service.
+Also here, settings of the language model that reads texts along for the detection service.
 """
 
 import ssl

@@ -1,8 +1,8 @@
 """Access tokens: issue, authenticate, revoke.
 
-Tokens seen lately, so that a request costs no store round trip and an outage locks nobody out.
+Also here, tokens seen lately, so that a request costs no store round trip and an outage locks nobody out.
 
-Access tokens as they are stored and as they are shown.
+Also here, access tokens as they are stored and as they are shown.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """A chain as one writer continues it: records appended to segments of a folder, old segments removed.
 
-Old records that an operator removes: whole segments at the beginning of chains, whoever wrote them.
+Also here, old records that an operator removes: whole segments at the beginning of chains, whoever wrote
+them.
 
 A writer removes its own old segments as it goes on. This is for those of writers that are gone, and for times
 that an operator chooses.

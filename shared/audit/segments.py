@@ -1,6 +1,6 @@
 """Files of a folder of audit trails: `<chain>.<number of the first record>.jsonl`.
 
-The locked file that says who writes a chain: `<writer>.lock`, which holds the chain's name.
+Also here, the locked file that says who writes a chain: `<writer>.lock`, which holds the chain's name.
 """
 
 import errno

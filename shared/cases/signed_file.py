@@ -3,7 +3,7 @@
 A json file has its keys sorted, is indented by two spaces and has a line end at the end. Another spelling of
 the same values is refused, so that every byte of the file counts.
 
-The key pair that a service signs cases with: Ed25519 (RFC 8032), in PEM files.
+Also here, the key pair that a service signs cases with: Ed25519 (RFC 8032), in PEM files.
 """
 
 import hashlib

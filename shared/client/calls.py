@@ -1,6 +1,6 @@
 """Every call of the two services, without sending it, and what its answer holds.
 
-What a client raises.
+Also here, what a client raises.
 
 ClientError
 ├── ServiceRefused: the service answered with an error
@@ -8,7 +8,7 @@ ClientError
 │   └── AnswerLost: and the service may have done what it was asked for
 └── UnexpectedAnswer: an answer came that is not what the service's description says
 
-When a call is sent again: what both clients do, without doing it.
+Also here, when a call is sent again: what both clients do, without doing it.
 
 A POST that may have arrived is not sent again, unless an idempotency key says that it is the same one.
 """

@@ -1,6 +1,6 @@
 """The keys that a service works with: in memory, refreshed in the background and after each change.
 
-Prometheus metrics of the keys in hand and of the store that they come from.
+Also here, Prometheus metrics of the keys in hand and of the store that they come from.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Sentences of a language, and numbers as it writes them.
 
-A number with its noun.
+Also here, a number with its noun.
 """
 
 import json

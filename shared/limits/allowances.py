@@ -1,6 +1,7 @@
 """What an access token may use of each service; a service without limits has no allowance.
 
-Limits on what one caller or tenant may do in a while, across all replicas that share the counters.
+Also here, limits on what one caller or tenant may do in a while, across all replicas that share the
+counters.
 """
 
 import asyncio

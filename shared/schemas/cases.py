@@ -1,6 +1,6 @@
 """`/v1/cases`: a signed case as a page, and cases that the service keeps.
 
-`/v1/queue`: documents that a team looks at, and what was decided about each.
+Also here, `/v1/queue`: documents that a team looks at, and what was decided about each.
 """
 
 from typing import Annotated, Literal, get_args

@@ -1,8 +1,8 @@
 """Requests and responses of the detection service.
 
-What was found in a document: keys, passages, scores.
+Also here, what was found in a document: keys, passages, scores.
 
-What `GET /v1/keys` of the detection service answers.
+Also here, what `GET /v1/keys` of the detection service answers.
 """
 
 from enum import StrEnum

@@ -1,6 +1,6 @@
 """Field types that several requests share.
 
-What the bodies of requests and answers have in common.
+Also here, what the bodies of requests and answers have in common.
 """
 
 from typing import Annotated, Any, Literal

@@ -1,6 +1,6 @@
 """`GET /v1/models`: the models, and the watermarks that the caller's keys give them.
 
-`POST /tokenize` and `POST /detokenize`, as vLLM has them.
+Also here, `POST /tokenize` and `POST /detokenize`, as vLLM has them.
 """
 
 from typing import Annotated, Literal, Self

@@ -1,6 +1,6 @@
 """`POST /v1/watermark/verify`: detection by whoever runs the model, with what the model says of the text.
 
-`POST /v1/readings`: how likely the model finds each part of a text.
+Also here, `POST /v1/readings`: how likely the model finds each part of a text.
 """
 
 from typing import Annotated, Literal, Self

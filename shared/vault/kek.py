@@ -1,6 +1,6 @@
 """The key-encryption key, which wraps the data key of every record.
 
-The data key of one record: seals the secrets in it and authenticates the whole.
+Also here, the data key of one record: seals the secrets in it and authenticates the whole.
 """
 
 import hashlib

@@ -3,7 +3,7 @@
 redis-py's own pool is not used: a connection whose conversation did not end in order (cancelled, timed
 out, cut) must never serve another caller, who would read the reply to somebody else's command.
 
-Where a Redis is and how to log in, read from a URL.
+Also here, where a Redis is and how to log in, read from a URL.
 """
 
 import asyncio

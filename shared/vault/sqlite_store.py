@@ -1,6 +1,6 @@
 """The embedded store: one SQLite file, used when there is a single machine.
 
-One SQLite file and the thread that owns its connection.
+Also here, one SQLite file and the thread that owns its connection.
 """
 
 import asyncio

@@ -3,13 +3,13 @@
 A context is absorbed once and its state is reused for every block that may follow it, so that a
 candidate costs its own words and the finalisation. See `docs/spec.md`, section "PRF".
 
-SipHash-2-4-128 on 64-bit lanes (Aumasson and Bernstein 2012; reference code, 128-bit output).
+Also here, SipHash-2-4-128 on 64-bit lanes (Aumasson and Bernstein 2012; reference code, 128-bit output).
 
 Unsigned lanes are updated in place, in chunks that stay in cache. The two halves of a round are alike, so
 lanes are worked on in twos: half as many array operations. On the few hundred blocks of a usual text the
 number of operations counts, so every operand is contiguous and as large as the other.
 
-Which blocks are keyed, and by what: the H tokens before a block, each context once.
+Also here, which blocks are keyed, and by what: the H tokens before a block, each context once.
 
 The generator (`ContextTracker`) and the detector (`scored_positions`) follow the same rule; see
 `docs/spec.md`, section "Contexts".

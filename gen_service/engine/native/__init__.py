@@ -1,6 +1,6 @@
 """The small operations of a pass on a CPU, in C: compiled where a compiler is, else torch's own are used.
 
-The compiled operations on tensors.
+Also here, the compiled operations on tensors.
 """
 
 import ctypes

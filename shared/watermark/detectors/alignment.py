@@ -1,11 +1,11 @@
 """The penalised alignment of Algorithm 2 for blocks of any size.
 
-Decoys: what a statistic would have been under other keys.
+Also here, decoys: what a statistic would have been under other keys.
 
 The scores of a text under a random key are independent draws from the scheme's null, so decoys are
 drawn instead of hashed. The generator is keyed by text and PRF key: every replica gives the same answer.
 
-Aligned detection: finds the watermark again after edits (paper, Algorithm 2).
+Also here, aligned detection: finds the watermark again after edits (paper, Algorithm 2).
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """What is asked of another system's watermark, and what it answers.
 
-Passages that carry a foreign mark: windows of a fixed grid, each with its exact p-value.
+Also here, passages that carry a foreign mark: windows of a fixed grid, each with its exact p-value.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Scores of the Gumbel watermarks: a token adds -ln(1 - u), an exponential variable without the mark.
 
-SGLang's Gumbel watermark, with one key or two (SGLang 0.5.23, `sampling/watermarking`).
+Also here, SGLang's Gumbel watermark, with one key or two (SGLang 0.5.23, `sampling/watermarking`).
 
 A token's uniform number comes from MurmurHash3 over the key, the hash of its context, and itself. With two
 keys the context decides which of them counts. The context of the first tokens is the end of the prompt, which

@@ -5,7 +5,7 @@ gives the block a hit or not, and changes p; the chance of each outcome is what 
 over what it was. The chain is exact where the other blocks are many and each is unlikely. Fewer rivals are
 another mixture over p: mixtures are fitted to text.
 
-The law of a score by simulation of the scheme itself, for schemes that give none in closed form.
+Also here, the law of a score by simulation of the scheme itself, for schemes that give none in closed form.
 """
 
 from collections.abc import Callable, Sequence

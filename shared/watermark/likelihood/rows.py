@@ -1,10 +1,12 @@
 """The blocks of one text, or of the messages of a conversation, as the likelihood ratio reads them.
 
-One text as the passes over it read it: which blocks it has, how they may be edited; no key, no score.
+Also here, one text as the passes over it read it: which blocks it has, how they may be edited; no key, no
+score.
 
-Likelihood ratios of a block's score, marked over unmarked, as tables over cells.
+Also here, likelihood ratios of a block's score, marked over unmarked, as tables over cells.
 
-How marked text is edited: the prior over paths through a text, as a Markov chain with three states.
+Also here, how marked text is edited: the prior over paths through a text, as a Markov chain with three
+states.
 
 At the start of each token a path is *inside* (a block has just ended), in a *gap* (a few words of a marked
 passage that carry no mark: edited ones), or *away* (text that is not ours). It begins a block there or skips

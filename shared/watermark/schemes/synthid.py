@@ -2,7 +2,7 @@
 
 Dathathri et al. 2024 (the vectorised two-candidate tournament); here a candidate is a block.
 
-The exact null of SynthID-Text's weighted score: sums of fair bits with falling whole weights.
+Also here, the exact null of SynthID-Text's weighted score: sums of fair bits with falling whole weights.
 
 Tails come from the convolution of the blocks' distributions, after a change of measure that moves the
 mean to the observed total; nothing underflows and the result keeps its relative precision.
