@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.detect_service.decision import typical_tokens
-from ttmark.detect_service.memory import MOST_ROWS, Memory
-from ttmark.detect_service.pipeline import Finding
-from ttmark.detect_service.rows import DocumentRows
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.detect_service.pipeline import Finding, typical_tokens
+from ttmark.detect_service.rows import MOST_ROWS, DocumentRows, Memory
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.limits.row_space import SPENT, TURNING, WARM, AnswerRule, Names, Reason, Refusal
 from ttmark.shared.limits.spent_evidence import Standing, short
 from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, DocumentError

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ttmark.detect_service.normalization import TextNormalizer
-from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.labels import Label
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -7,14 +7,19 @@ from typing import Literal
 from ttmark.detect_service.asked_document import Counted
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cascade import conversation_may_be_read
-from ttmark.detect_service.conversation_evidence import GrownEvidence, Message, grown_evidence
-from ttmark.detect_service.conversation_results import NAME, ConversationResults
+from ttmark.detect_service.conversation_results import (
+    NAME,
+    ConversationResults,
+    GrownEvidence,
+    Message,
+    grown_evidence,
+)
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.examination import Finish, name_of
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.pipeline import Finding
 from ttmark.detect_service.questions import KeySelection
+from ttmark.detect_service.reader import read_document
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import Unprocessable
 from ttmark.shared.languages.words import ENGLISH, Words

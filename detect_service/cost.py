@@ -13,7 +13,7 @@ from ttmark.detect_service.foreign_marks import hows
 from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.http.service_errors import TooMuchWork
-from ttmark.shared.keys.unlocked import ForeignKey
+from ttmark.shared.keys.records import ForeignKey
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,
@@ -23,12 +23,12 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
 )
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.detectors import aligned, localized
-from ttmark.shared.watermark.detectors.decoys import DECOYS
+from ttmark.shared.watermark.detectors import alignment, localized
+from ttmark.shared.watermark.detectors.alignment import DECOYS
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SynthIdText, VllmGumbel
-from ttmark.shared.watermark.foreign.passages import window_count
+from ttmark.shared.watermark.foreign.evidence import window_count
 from ttmark.shared.watermark.nulls import BinomialNull, Null
-from ttmark.shared.watermark.weighted_null import WeightedNull
+from ttmark.shared.watermark.schemes.synthid import WeightedNull
 
 # In blocks. Of a token: reading it from a text, or from a list; its place in an alignment.
 _READ_TOKEN = 1.8
@@ -147,7 +147,7 @@ def _version_cost(
 
             @cache
             def aligned_cost(tokens: int) -> float:
-                decoys = aligned.needs_decoys(watermark, beta, positions(tokens))
+                decoys = alignment.needs_decoys(watermark, beta, positions(tokens))
                 each = keys * (1.0 + _ALIGN_TOKEN) + (_DECOY_ALIGNMENTS + draw if decoys else 0.0)
                 return _DOCUMENT + tokens * each
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ttmark.detect_service.paper_detectors import aligned, direct, localized
 from ttmark.detect_service.pipeline import Detector, LikelihoodFigures, Tokens, Tried
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,

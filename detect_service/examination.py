@@ -16,18 +16,16 @@ from ttmark.detect_service.cascade import (
     without_reading,
 )
 from ttmark.detect_service.cost import check_cost_of
-from ttmark.detect_service.decision import Decision, decide
 from ttmark.detect_service.detectors import detector_for
-from ttmark.detect_service.document_limits import read_document
 from ttmark.detect_service.failures import is_fault, no_verdict, not_examined, refused
 from ttmark.detect_service.foreign_marks import foreign_findings, with_foreign
-from ttmark.detect_service.pipeline import Finding, best_finding, best_reading
+from ttmark.detect_service.pipeline import Decision, Finding, best_finding, best_reading, decide
 from ttmark.detect_service.questions import KeySelection
-from ttmark.detect_service.reader import DocumentReader
+from ttmark.detect_service.reader import DocumentReader, read_document
 from ttmark.detect_service.results import verdict_only, with_evidence
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.detection_words import message
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.limits.row_space import Refusal
 from ttmark.shared.schemas.detection import (
@@ -38,7 +36,7 @@ from ttmark.shared.schemas.detection import (
     DocumentError,
 )
 from ttmark.shared.schemas.detection_combined import CombinedResult, ReaderState
-from ttmark.shared.watermark.detectors.aligned import BETA
+from ttmark.shared.watermark.detectors.alignment import BETA
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pauses import pause
 from ttmark.shared.watermark.redrawn import Redrawn

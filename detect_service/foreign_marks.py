@@ -8,20 +8,22 @@ from typing import Any, Literal
 import numpy as np
 
 from ttmark.detect_service.asked_document import AskedDocument
-from ttmark.detect_service.decision import Decision
+from ttmark.detect_service.pipeline import Decision
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.detect_service.results import is_weak
-from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion
-from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound, Segment
+from ttmark.shared.keys.records import ForeignKey, ForeignVersion
 from ttmark.shared.schemas.detection import (
+    Basis,
     CombinedRequest,
+    DetectedKey,
     DetectionRequest,
     DetectionResult,
+    ForeignMarkFound,
     LocalizedRequest,
+    Segment,
 )
 from ttmark.shared.watermark.foreign import ForeignEvidence
-from ttmark.shared.watermark.foreign.evidence import NOTHING_SCORED
-from ttmark.shared.watermark.foreign.passages import Passage, passages, reported, window_count
+from ttmark.shared.watermark.foreign.evidence import NOTHING_SCORED, Passage, passages, reported, window_count
 from ttmark.shared.watermark.pauses import pause
 
 How = Literal["direct", "localized"]

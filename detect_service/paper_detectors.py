@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.detect_service.pipeline import Detector, Tokens, Tried
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Phase
 from ttmark.shared.watermark import DirectEvidence, LocalizedEvidence, Watermark, corrected, scored_positions
-from ttmark.shared.watermark.detectors.aligned import aligned_evidence, aligned_null, check_beta
-from ttmark.shared.watermark.detectors.alignment import aligned_score_of_each
+from ttmark.shared.watermark.detectors.alignment import (
+    aligned_evidence,
+    aligned_null,
+    aligned_score_of_each,
+    check_beta,
+)
 from ttmark.shared.watermark.detectors.localized import Method, localized_evidence, segment_null
-from ttmark.shared.watermark.detectors.positions import PositionRows, context_and_block
+from ttmark.shared.watermark.detectors.positions import PositionRows, context_and_block, scores_under_each
 from ttmark.shared.watermark.detectors.segments import disjoint
 from ttmark.shared.watermark.pauses import pause
-from ttmark.shared.watermark.pool_scores import scores_under_each
 from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
 
 # Scores of positions that are made at once.

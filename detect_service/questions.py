@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ttmark.detect_service.backend import DetectionBackend, TenantKeys, TokenizerSet
-from ttmark.shared.access.scopes import Principal
-from ttmark.shared.access.token_limits import allowed_rate
+from ttmark.shared.access.scopes import Principal, allowed_rate
 from ttmark.shared.http.service_errors import KeyNotFound, Unprocessable
-from ttmark.shared.keys.unlocked import (
+from ttmark.shared.keys.records import (
     ForeignKey,
     HeldKey,
     UnlockedKey,

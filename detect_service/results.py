@@ -7,13 +7,18 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ttmark.detect_service.decision import Decision
 from ttmark.detect_service.passages import block_scores, marked_passages
-from ttmark.detect_service.pipeline import Finding, FoundSegment, LikelihoodFigures
+from ttmark.detect_service.pipeline import Decision, Finding, FoundSegment, LikelihoodFigures
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.shared.keys.unlocked import UnlockedKey
-from ttmark.shared.schemas.detected import BlockEvidence, DetectedKey, Segment
-from ttmark.shared.schemas.detection import DetectionResponse, DetectionResult, NormalizationReport
+from ttmark.shared.keys.records import UnlockedKey
+from ttmark.shared.schemas.detection import (
+    BlockEvidence,
+    DetectedKey,
+    DetectionResponse,
+    DetectionResult,
+    NormalizationReport,
+    Segment,
+)
 from ttmark.shared.schemas.detection_combined import ReaderState
 from ttmark.shared.watermark.likelihood.reading import Reading
 from ttmark.shared.watermark.pauses import pause

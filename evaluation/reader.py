@@ -13,8 +13,7 @@ from transformers import AutoConfig
 from ttmark.evaluation.changes import read_lines
 from ttmark.evaluation.language_model import CausalModel, log_likelihood
 from ttmark.shared.byte_reading import ByteReading
-from ttmark.shared.token_spans import byte_ends, byte_spans
-from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.tokenization import TextTokenizer, byte_ends, byte_spans
 from ttmark.shared.watermark.likelihood.reading import Reading
 
 

@@ -21,8 +21,7 @@ from ttmark.library.requests import generation_request
 from ttmark.library.sampling import sampling_params
 from ttmark.library.tokenizer import text_tokenizer
 from ttmark.services.local.smollm2 import get_smollm2
-from ttmark.services.model_files import read_chat_template, read_sampling_defaults
-from ttmark.services.model_folder import model_id, resolve_model
+from ttmark.services.model_folder import model_id, read_chat_template, read_sampling_defaults, resolve_model
 from ttmark.services.state_folder import STATE_FOLDER
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.tokenization import TextTokenizer

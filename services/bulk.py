@@ -1,6 +1,12 @@
-"""Composition root of bulk runs: opens keys and tokenizers in each worker process."""
+"""Composition root of bulk runs: opens keys and tokenizers in each worker process.
+
+Also here, the detection modes of a bulk run as `ttmark bench detect` measures them.
+"""
 
 import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -8,17 +14,20 @@ from pathlib import Path
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.fixed_keys import FixedKeys
+from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.bulk.source import open_source
-from ttmark.detect_service.options import DetectionOptions
+from ttmark.detect_service.options import DetectionOptions, Mode
 from ttmark.detect_service.questions import select_keys
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.http.service_errors import ServiceError
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.schemas.detection import Document
-from ttmark.shared.tokenization import TokenizerMissing
+from ttmark.shared.schemas.profile import Profile
+from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _ROWS_LOOKED_AT = 100
@@ -106,3 +115,35 @@ def only_tenant(keys: FixedKeys, tenant: str | None) -> str:
         named = ", ".join(tenants) or "none"
         raise StartupError(f"say which tenant's keys to try with --tenant (there are: {named})")
     return tenants[0]
+
+
+BATCH = 128
+MAX_TOKENS = 100_000
+
+
+def bulk_systems(
+    tokenizer: TextTokenizer, scheme: str, block_size: int
+) -> Mapping[str, Callable[[Sequence[str]], object]]:
+    """Direct, aligned and localized detection under one key, in batches of 128 rows."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one core for every system
+    profile = Profile.model_validate(
+        {"scheme": scheme, "block_size": block_size, "tokenizer_fingerprint": tokenizer.fingerprint}
+    )
+    version = UnlockedVersion(1, KeyState.PRIMARY, bytes(range(16)))
+    key = UnlockedKey(key_id="bench", tenant="bench", profile=profile, epoch=1, versions=(version,))
+    backend = DetectionBackend(FixedKeys.of([key]), TokenizerSet([tokenizer]), MAX_TOKENS)
+    modes: tuple[Mode, ...] = ("direct", "aligned", "localized")
+    return {
+        f"ours, {mode}": _detector(Examiner(backend, "bench", DetectionOptions(mode=mode))) for mode in modes
+    }
+
+
+def _detector(examiner: Examiner) -> Callable[[Sequence[str]], object]:
+    def detect(texts: Sequence[str]) -> object:
+        rows = [
+            InputRow(number, json.dumps({"id": number, "text": text}).encode())
+            for number, text in enumerate(texts)
+        ]
+        return [examiner.examine(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
+
+    return detect

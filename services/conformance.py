@@ -36,9 +36,9 @@ from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.service_errors import ServiceError
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import DetectionResult, Document
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 

@@ -1,7 +1,10 @@
-"""Composition root of attack reports: texts, a detector, and what attacks and measures of quality need."""
+"""Composition root of attack reports: texts, a detector, and what attacks and measures of quality need.
+
+Also here, in which ways the detection service reads a text, for code that must not import the service.
+"""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +14,7 @@ import numpy as np
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ttmark.detect_service.extraction.readers import extract_text
+from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.evaluation.adversaries.asking import Verdict
 from ttmark.evaluation.adversaries.catalogue import attacks
 from ttmark.evaluation.cells import sampling_seed
@@ -35,10 +39,20 @@ from ttmark.evaluation.endpoint import Endpoint, EndpointClient, EndpointError, 
 from ttmark.evaluation.manifest import folder_hash
 from ttmark.evaluation.synonyms import Synonyms
 from ttmark.services.runtime import no_start_after
-from ttmark.services.text_readings import text_readings
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.client import Client, ClientError
 from ttmark.shared.tokenization import TokenizerMissing
+
+
+def text_readings() -> Callable[[str], Sequence[str]]:
+    """The text as it was sent, and without tricks where that is another text (docs/adr/0057)."""
+    normalizer = TextNormalizer()
+
+    def readings(text: str) -> Sequence[str]:
+        without_tricks = normalizer.normalize(text).text
+        return (text,) if without_tricks == text else (text, without_tricks)
+
+    return readings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

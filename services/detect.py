@@ -1,4 +1,7 @@
-"""Composition root of the detection service. Imports neither torch nor transformers."""
+"""Composition root of the detection service. Imports neither torch nor transformers.
+
+Also here, composition root of the public tier.
+"""
 
 import gc
 import math
@@ -16,25 +19,64 @@ from ttmark.detect_service.console import SignIn
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
+from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.services.key_access import KeyAccess
-from ttmark.services.public import open_public_tier
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.services.stores_beside_keys import open_jobs, open_kept_cases, open_queue
 from ttmark.services.tracing import open_tracing
 from ttmark.shared.access.oidc import Authenticate, OidcTokens
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.incoming_body import HttpLimits
-from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger
-from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
-from ttmark.shared.limits.rate_limit import WorkBudget
+from ttmark.shared.http.json_body import HttpLimits
+from ttmark.shared.keys.cache import watch_keys, watch_ledger
+from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics, WorkBudget
+from ttmark.shared.limits.public_allowance import PublicAllowance, PublicBudget
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.observability.logging import configure_logging
 from ttmark.shared.tokenization import TokenizerMissing
+
+
+def open_public_tier(
+    settings: DetectionSettings, access: KeyAccess, metrics: LimitMetrics
+) -> tuple[PublicTier | None, Guests | None]:
+    """The tier, if it is on, and whom it lets in without a token, if anybody.
+
+    Raises:
+        StartupError: the file with the public token cannot be read or holds none.
+    """
+    if not settings.public:
+        return None, None
+    token = settings.load_public_token()
+    window = settings.answers_window_seconds
+    budget = PublicBudget(
+        address_words=settings.public_address_words_per_day,
+        token_words=settings.public_words_per_day,
+        tenant_words=settings.public_tenant_words_per_day,
+        address_requests=settings.public_address_requests_per_minute,
+        asker=settings.public_answers_per_asker,
+        everybody=AnswerRule(settings.public_answers, window, settings.chance_findings or math.inf),
+    )
+    key = access.kek.derive(b"ttmark public questions")
+    allowance = PublicAllowance(access.counters, budget, metrics, access.audit, key=key)
+    tier = PublicTier(
+        rate=settings.public_fpr,
+        characters=settings.public_characters,
+        contact=settings.public_contact,
+        words_per_day=settings.public_words_per_day,
+        guest_words_per_day=None if token is None else settings.public_address_words_per_day,
+        questions=settings.public_answers_per_asker,
+        allowance=allowance,
+    )
+    if token is None:
+        return tier, None
+    addresses = access.kek.derive(b"ttmark public addresses")
+    return tier, Guests(PUBLIC_PATH, token, addresses, allowance.admit_guest)
+
 
 # How long a worker may hold the interpreter while the event loop waits for it: at each of its system calls.
 _SWITCH_SECONDS = 0.0001

@@ -9,17 +9,17 @@ from prometheus_client import CollectorRegistry
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
 from ttmark.gen_service.api.provenance import LabelRule
-from ttmark.gen_service.api.receipt import ReceiptRule
+from ttmark.gen_service.api.watermark_block import ReceiptRule
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
 from ttmark.services.key_access import KeyAccess
 from ttmark.services.models import Models
 from ttmark.services.settings.generation import GenerationSettings
 from ttmark.services.tracing import open_tracing
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.incoming_body import HttpLimits
-from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
+from ttmark.shared.http.json_body import HttpLimits
+from ttmark.shared.keys.cache import watch_keys, watch_ledger, watch_volume
 from ttmark.shared.limits.allowances import LimitMetrics, TokenAllowance
 from ttmark.shared.observability.logging import configure_logging
 

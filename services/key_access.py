@@ -8,7 +8,7 @@ from typing import Self
 
 import structlog
 
-from ttmark.services.settings.service import ServiceSettings
+from ttmark.services.settings.base import ServiceSettings
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.trail import AuditTrail

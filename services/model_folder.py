@@ -1,14 +1,23 @@
-"""From what the user calls a model to its folder and to the name that requests use."""
+"""From what the user calls a model to its folder and to the name that requests use.
+
+Also here, what the files of a model's folder say: its chat template, and the sampling that it asks for.
+"""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from pydantic import ValidationError
 
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.gen_service.smollm2 import SMOLLM2
-from ttmark.services.local.manifest import is_whole
-from ttmark.services.local.smollm2 import get_smollm2, smollm2_folder
+from ttmark.services.local.smollm2 import get_smollm2, is_whole, smollm2_folder
 from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.state_folder import STATE_FOLDER
+from ttmark.shared.schemas.sampling import SamplingDefaults
 
 DEMO = "demo"
 BY_NAME = (DEMO, SMOLLM2)
@@ -77,3 +86,98 @@ def _made_smollm2(state: Path) -> Path:
     if not is_whole(folder, whatever_sampling=True):
         raise StartupError(f"model {SMOLLM2} is not in {folder}; `ttmark models get {SMOLLM2}` puts it there")
     return get_smollm2(state)  # an earlier release's folder has other sampling
+
+
+if TYPE_CHECKING:
+    from ttmark.gen_service.api.chat_template import ChatTemplate
+
+
+def read_chat_template(folder: Path) -> "ChatTemplate | None":
+    """From `chat_template.jinja`, else from `tokenizer_config.json`, as Hugging Face tokenizers store it.
+
+    Raises:
+        StartupError: a file is damaged, or the template has a syntax error.
+    """
+    # Imported here: the whole generation service comes with it, which `has_chat_template` can do without.
+    from ttmark.gen_service.api.chat_template import ChatTemplate
+
+    with _usable(folder):
+        source, config = _read(folder)
+        return ChatTemplate(source, _special_tokens(config)) if source else None
+
+
+def has_chat_template(folder: Path) -> bool:
+    """Whether there is one, whatever it says.
+
+    Raises:
+        StartupError: a file is damaged.
+    """
+    with _usable(folder):
+        return bool(_read(folder)[0])
+
+
+def _read(folder: Path) -> tuple[str | None, dict[str, Any]]:
+    """The template and what `tokenizer_config.json` holds."""
+    file, config_file = folder / "chat_template.jinja", folder / "tokenizer_config.json"
+    config = orjson.loads(config_file.read_bytes()) if config_file.is_file() else {}
+    return file.read_text() if file.is_file() else _default_template(config.get("chat_template")), config
+
+
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:  # JSON, UTF-8 and template errors alike
+        raise StartupError(f"{folder}: the chat template cannot be used: {error}") from error
+
+
+def _default_template(value: Any) -> str | None:
+    """Older files hold a list of named templates."""
+    if isinstance(value, list):
+        named = {entry["name"]: entry["template"] for entry in value}
+        value = named.get("default")
+    return value if isinstance(value, str) else None
+
+
+def _special_tokens(config: dict[str, Any]) -> dict[str, str]:
+    tokens = {}
+    for name, value in config.items():
+        text = value.get("content") if isinstance(value, dict) else value
+        if name.endswith("_token") and isinstance(text, str):
+            tokens[name] = text
+    return tokens
+
+
+_WAY_OUT = "correct it, or set TTMARK_GENERATION_DEFAULTS=openai"
+
+
+def read_sampling_defaults(folder: Path) -> SamplingDefaults:
+    """What `generation_config.json` says, and OpenAI's defaults where it says nothing or is not there.
+
+    `do_sample` and a temperature of 0 are left aside: no text is greedy, and so without a mark, by default.
+
+    Raises:
+        StartupError: the file cannot be read, or a value is none that a request could name.
+    """
+    file = folder / "generation_config.json"
+    try:
+        said = orjson.loads(file.read_bytes()) if file.is_file() else {}
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise StartupError(f"{file} cannot be read: {reason}; {_WAY_OUT}") from error
+    if not isinstance(said, dict):
+        raise StartupError(f"{file} must hold a JSON object; {_WAY_OUT}")
+    named = {name: value for name in SamplingDefaults.model_fields if (value := said.get(name)) is not None}
+    if _is(named.get("temperature"), 0):
+        del named["temperature"]
+    if _is(named.get("top_k"), -1):
+        named["top_k"] = 0
+    try:
+        return SamplingDefaults.model_validate(named)
+    except ValidationError as error:
+        (first, *_) = error.errors()
+        raise StartupError(f"{file}: {first['loc'][0]}: {first['msg']}; {_WAY_OUT}") from error
+
+
+def _is(value: Any, number: int) -> bool:
+    return not isinstance(value, bool) and bool(value == number)

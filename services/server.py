@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from prometheus_client import disable_created_metrics
 from starlette.types import ASGIApp
 
-from ttmark.services.settings.service import ServiceSettings
+from ttmark.services.settings.base import ServiceSettings
 from ttmark.shared.http.connections import (
     BoundedProtocol,
     ConnectionLimits,

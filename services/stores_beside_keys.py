@@ -29,8 +29,8 @@ def _beside(url: str, file: str) -> "RedisClient | Path":
     """
     parts = urlsplit(url)
     if parts.scheme.partition("+")[0] in ("redis", "rediss"):
-        from ttmark.shared.vault.redis_address import RedisAddress
         from ttmark.shared.vault.redis_client import RedisClient
+        from ttmark.shared.vault.redis_connections import RedisAddress
 
         return RedisClient(RedisAddress.parse(url))
     if parts.scheme == "sqlite" and len(parts.path) > 1:
@@ -46,10 +46,10 @@ def open_case_store(url: str) -> CaseStore:
     """
     place = _beside(url, "cases.db")
     if isinstance(place, Path):
-        from ttmark.detect_service.cases.sqlite_cases import SqliteCases
+        from ttmark.detect_service.cases.case_store import SqliteCases
 
         return SqliteCases(place)
-    from ttmark.detect_service.cases.redis_cases import RedisCases
+    from ttmark.detect_service.cases.case_store import RedisCases
 
     return RedisCases(place)
 
@@ -105,10 +105,10 @@ def open_queue_store(url: str) -> QueueStore:
     """
     place = _beside(url, "queue.db")
     if isinstance(place, Path):
-        from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
+        from ttmark.detect_service.queue.queue_store import SqliteQueue
 
         return SqliteQueue(place)
-    from ttmark.detect_service.queue.redis_queue import RedisQueue
+    from ttmark.detect_service.queue.queue_store import RedisQueue
 
     return RedisQueue(place)
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from opentelemetry.trace import TracerProvider
 
 from ttmark.services.runtime import no_start_after
-from ttmark.services.settings.service import ServiceSettings
+from ttmark.services.settings.base import ServiceSettings
 from ttmark.shared.observability.tracing import TracingUnavailable, otlp_tracer_provider
 
 

@@ -5,8 +5,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ttmark.shared.languages.words import ENGLISH, Words
-from ttmark.shared.schemas.detected import Basis, DetectedKey, ForeignMarkFound
-from ttmark.shared.schemas.detection import AskedBefore, DetectionResult, Message
+from ttmark.shared.schemas.detection import (
+    AskedBefore,
+    Basis,
+    DetectedKey,
+    DetectionResult,
+    ForeignMarkFound,
+    Message,
+)
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES

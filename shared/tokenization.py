@@ -1,15 +1,219 @@
-"""Text to token ids and back, from a model folder's `tokenizer.json`; the same code in both services."""
+"""Text to token ids and back, from a model folder's `tokenizer.json`; the same code in both services.
+
+Also here, token ids of a text from those of its chunks, which are remembered: most words come again and
+again.
+
+Exact with byte-level BPE whose pre-tokenizer ends a piece before every space that follows something else:
+then tokens on the two sides of such a place do not depend on each other. Which tokenizers do so is read off
+their parts; all others are asked for the whole text.
+
+Also here, where tokens stand in the bytes of their text, and in which windows a long text is read.
+"""
 
 import hashlib
-from collections.abc import Sequence
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, chain, groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import orjson
-from tokenizers import Tokenizer
+from numpy.typing import NDArray
+from tokenizers import Encoding, Tokenizer
+from tokenizers.models import BPE
 
-from ttmark.shared.chunked_encoding import ChunkedEncoder, encode_whole
+from ttmark.shared.watermark.pauses import STEPS, aside, pause, paused_ranges
+
+# Of GPT-2, of Llama 3, of Qwen 2 and 3, and ours. In none of them has a piece a space behind a character that
+# is not white space, nor looks one backwards, or forwards from anything but white space.
+_SPLIT_PATTERNS = frozenset(
+    {
+        r"'(?:s|t|re|ve|m|ll|d)| ?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    }
+)
+# Memory: at most 2 x 32,768 x about 800 bytes, whatever is sent.
+_MOST_CHUNKS = 32_768
+_LONGEST_CHUNK = 48
+_SHORT_TEXT = 4096  # takes about a millisecond
+_MOST_TOKENS = 16
+# A text is read in slices of about so many characters: 10 ms, and 5 MB, whatever stands in it.
+_SLICE = 16_384
+# White space to some version of Unicode or of a library, although not to `str.isspace`.
+_DOUBTFUL = "\u180e\u200b\ufeff"
+# The last place in a window where a piece ends in any case: before a space as above, or between a letter or
+# digit and a sign.
+_BEFORE_SPACE = re.compile(rf".*[^\s{_DOUBTFUL}](?= )", re.DOTALL)
+_LETTERS = (
+    r"0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0410-\u044f"
+    r"\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3"
+)
+_SIGNS = '\n\r\t.,;:!?()[]{}+-/*=<>|_"\u3001\u3002\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f'
+
+
+class ChunkedEncoder:
+    """Encodes texts that are cut before spaces; gives what `backend.encode` gives for the whole.
+
+    What is as long as a slice and has no place to cut, such as a run of white space or a word of thousands of
+    letters, is cut at its end: its tokens there may be others than those of the whole.
+    """
+
+    def __init__(self, backend: Tokenizer) -> None:
+        self._backend = backend
+        inside = "".join(token.content for token in backend.get_added_tokens_decoder().values())
+        signs = "".join(sign for sign in _SIGNS if sign not in inside)
+        self._before_sign = re.compile(rf".*[{_LETTERS}](?=[{re.escape(signs)}])", re.DOTALL)
+        # Words of late, and those of the generation before. A word is what follows a space; what a text
+        # begins with has a space behind it instead.
+        self._known: dict[str, tuple[int, ...]] = {}
+        self._older: dict[str, tuple[int, ...]] = {}
+
+    @classmethod
+    def of(cls, backend: Tokenizer) -> "ChunkedEncoder | None":
+        """An encoder, or None where texts cannot be cut without changing their tokens."""
+        return cls(backend) if _ends_pieces_before_spaces(backend) else None
+
+    def slices(self, text: str) -> Iterator[str]:
+        """The text in slices, none of them longer than 16,384 characters; cut by what stands in it alone."""
+        start, size = 0, len(text)
+        while size - start > _SLICE:
+            pause()
+            low, high = start + _SLICE // 2, start + _SLICE
+            last = _BEFORE_SPACE.match(text, low, high) or self._before_sign.match(text, low, high)
+            end = last.end() if last else high
+            yield text[start:end]
+            start = end
+        yield text[start:]
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a slice without special tokens."""
+        known = self._known  # threads may take turns in here: each goes on with the generation it began with
+        pending, *words = text.split(" ")
+        parts: list[Sequence[int]] = []
+        unknown: list[tuple[int, str]] = []  # place in `parts`, chunk
+        if _is_closed(pending):
+            first = known.get(pending + " ") or self._recall(pending + " ")
+            parts.append(first or ())
+            if not first:
+                unknown.append((0, pending))
+            pending = ""
+        for number, word in enumerate(words):
+            if number % STEPS == 0:
+                pause()
+            if not pending:
+                ids = known.get(word) or self._recall(word)
+                if ids:
+                    parts.append(ids)
+                    continue
+            pending += " " + word
+            if _is_closed(word):
+                unknown.append((len(parts), pending))
+                parts.append(())
+                pending = ""
+        if pending:
+            unknown.append((len(parts), pending))
+            parts.append(())
+        if unknown:
+            places, chunks = zip(*unknown, strict=True)
+            for low, high in paused_ranges(0, len(chunks)):
+                for place, of_chunk in zip(places[low:high], self._read(chunks[low:high]), strict=True):
+                    parts[place] = of_chunk
+        return list(chain.from_iterable(parts))
+
+    def _read(self, chunks: Sequence[str]) -> list[list[int]]:
+        """Token ids of chunks that follow one another, asked for in one call, which costs as a word does."""
+        encoding = encode_whole(self._backend, "".join(chunks))
+        starts = [start for start, _ in encoding.offsets]
+        ends = [bisect_left(starts, end) for end in accumulate(map(len, chunks))]
+        ids = encoding.ids
+        read = [ids[start:end] for start, end in pairwise([0, *ends])]
+        for chunk, of_chunk in zip(chunks, read, strict=True):
+            self._learn(chunk, of_chunk)
+        return read
+
+    def _recall(self, word: str) -> tuple[int, ...] | None:
+        ids = self._older.get(word)
+        if ids is not None:
+            self._remember(word, ids)
+        return ids
+
+    def _learn(self, chunk: str, ids: list[int]) -> None:
+        word = chunk[1:] if chunk[0] == " " else chunk + " "
+        short = len(chunk) <= _LONGEST_CHUNK and len(ids) <= _MOST_TOKENS
+        if short and " " not in chunk[1:] and _is_closed(chunk[1:] or chunk):
+            self._remember(word, tuple(ids))
+
+    def _remember(self, word: str, ids: tuple[int, ...]) -> None:
+        if len(self._known) >= _MOST_CHUNKS:
+            self._older, self._known = self._known, {}
+        self._known[word] = ids
+
+
+def encode_whole(backend: Tokenizer, text: str) -> Encoding:
+    """`backend.encode` without special tokens; other threads run while a long text is read."""
+    if len(text) <= _SHORT_TEXT:
+        return backend.encode(text, add_special_tokens=False)
+    with aside():  # of the two calls only this one lets other threads run
+        return backend.encode_batch([text], add_special_tokens=False)[0]
+
+
+def _is_closed(text: str) -> bool:
+    """Whether a piece ends with `text` where a space follows."""
+    return bool(text) and not text[-1].isspace() and text[-1] not in _DOUBTFUL
+
+
+def _ends_pieces_before_spaces(backend: Tokenizer) -> bool:
+    return (
+        isinstance(backend.model, BPE)
+        and not backend.model.dropout
+        and _state(backend.normalizer).get("type") in (None, "NFC")  # composes nothing with a space
+        and _splits_before_spaces(_state(backend.pre_tokenizer))
+        and not any(
+            token.lstrip or token.rstrip or token.single_word or " " in token.content
+            for token in backend.get_added_tokens_decoder().values()
+        )
+    )
+
+
+def _splits_before_spaces(pre_tokenizer: dict[str, Any]) -> bool:
+    match pre_tokenizer:
+        case {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}:
+            return True
+        # SmolLM: cuts around each digit are further cuts, after which the pattern is the same.
+        case {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Digits", "individual_digits": True},
+                {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+            ],
+        }:
+            return True
+        case {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False},
+                {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+            ],
+        }:
+            return pattern in _SPLIT_PATTERNS
+        case _:
+            return False
+
+
+def _state(part: Any) -> dict[str, Any]:
+    """The description of a part of a tokenizer; empty where it has none."""
+    return {} if part is None else json.loads(part.__getstate__())
+
 
 TOKENIZER_FILE = "tokenizer.json"
 
@@ -142,3 +346,72 @@ def _held(ids: list[int], most: int | None) -> list[int]:
     if most is not None and len(ids) > most:
         raise TooManyTokens(len(ids))
     return ids
+
+
+Ints = NDArray[np.int64]
+
+
+def byte_ends(text: str, offsets: Sequence[tuple[int, int]]) -> Ints:
+    """Where each token ends in the UTF-8 of its text [tokens]; it begins where the one before it ends.
+
+    What no token names (blanks that a tokenizer drops) belongs to the token behind it, at the end of the text
+    to the last. Tokens that are parts of one character share its bytes evenly.
+
+    Args:
+        offsets: half-open character spans, as a tokenizer gives them.
+    """
+    places = _byte_places(text)
+    spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
+    ends = places[spans[:, 1]]
+    if not len(ends):
+        return ends
+    parted = np.flatnonzero(spans[1:, 0] < spans[:-1, 1])
+    letters = [(int(spans[index, 1]) - 1, int(index)) for index in parted]
+    for letter, group in groupby(letters, key=itemgetter(0)):
+        cuts = [index for _, index in group]
+        first, size = int(places[letter]), int(places[letter + 1] - places[letter])
+        for number, index in enumerate(cuts, 1):
+            ends[index] = first + size * number // (len(cuts) + 1)
+    ends = np.maximum.accumulate(ends)
+    ends[-1] = places[-1]
+    return ends
+
+
+def byte_spans(text: str, offsets: Sequence[tuple[int, int]]) -> Ints:
+    """The half-open byte span of each token [tokens, 2], by `byte_ends`."""
+    ends = byte_ends(text, offsets)
+    return np.column_stack([np.concatenate([[0], ends])[: len(ends)], ends])
+
+
+def _byte_places(text: str) -> Ints:
+    """Where each character begins in UTF-8, and where the text ends [characters + 1]."""
+    points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    lengths = 1 + (points > 0x7F).astype(np.int64) + (points > 0x7FF) + (points > 0xFFFF)
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+class Window(NamedTuple):
+    """Tokens [start, end) that are read together, of which those from `kept` on are used."""
+
+    start: int
+    kept: int
+    end: int
+
+
+def reading_windows(tokens: int, size: int) -> Iterator[Window]:
+    """Windows of at most `size` tokens; each but the first begins with a quarter that is context alone.
+
+    Every token is kept once: the first window keeps all of its own, and later tokens have a quarter of a
+    window before them at least.
+
+    Args:
+        tokens: of the text.
+        size: at least 1.
+    """
+    overlap, start = size // 4, 0
+    while start + overlap < tokens or not start:
+        end = min(start + size, tokens)
+        yield Window(start, start + overlap if start else 0, end)
+        if end == tokens:
+            return
+        start += size - overlap

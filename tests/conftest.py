@@ -18,9 +18,8 @@ from filelock import FileLock
 from hypothesis import settings
 
 from ttmark.gen_service.smollm2 import PACKAGE, VERSION, WHEEL, WHEEL_SHA256
-from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
-from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
-from ttmark.shared.vault.sqlite_file import SqliteFile
+from ttmark.services.local.smollm2 import ModelUnavailable, WheelUnavailable, fetch_wheel, get_smollm2
+from ttmark.shared.vault.sqlite_store import SqliteFile
 
 # An example takes as long as the machine lets it: a time limit fails where others have the cores.
 settings.register_profile("ttmark", deadline=None)

@@ -9,35 +9,31 @@ from ttmark.detect_service.api.body_route import body_scopes
 from ttmark.detect_service.api.cases import case_routers, public_key_router
 from ttmark.detect_service.api.extract import ExtractionMetrics, extraction_router
 from ttmark.detect_service.api.jobs import JOBS_PATH, job_routers
-from ttmark.detect_service.api.journal import MODES, DetectionMetrics
-from ttmark.detect_service.api.keys import keys_router
+from ttmark.detect_service.api.journal import MODES, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.api.problems import describe_problems
 from ttmark.detect_service.api.public import public_limits, public_routers
 from ttmark.detect_service.api.queue import queue_routers
-from ttmark.detect_service.api.routes import detection_router
+from ttmark.detect_service.api.routes import detection_router, keys_router
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
 from ttmark.detect_service.console import SignIn, console_router
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.fair_work.fair_queue import WorkLimits
-from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
 from ttmark.detect_service.jobs.background import JobCalls, JobExpiry, JobWorker
 from ttmark.detect_service.jobs.desk import JobDesk
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
-from ttmark.detect_service.jobs.jobs import Jobs
+from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs
 from ttmark.detect_service.jobs.part_work import PartWork
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.queue.desk import KeptQueue, QueueDesk
 from ttmark.detect_service.spending import spending_of
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions, beside, create_app
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.http.incoming_body import HttpLimits
-from ttmark.shared.limits.allowances import DocumentAllowance
-from ttmark.shared.limits.rate_limit import WorkBudget
+from ttmark.shared.http.json_body import HttpLimits
+from ttmark.shared.limits.allowances import DocumentAllowance, WorkBudget
 
 
 def create_detection_app(

@@ -6,19 +6,16 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 from starlette.convertors import StringConvertor, register_url_convertor
 
-from ttmark.detect_service.api.body_route import body_route, body_size
-from ttmark.detect_service.api.idempotency_key import DESCRIBED, idempotency_key
+from ttmark.detect_service.api.body_route import DESCRIBED, body_route, body_size, idempotency_key
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
-from ttmark.detect_service.cases.cases import content_hash
+from ttmark.detect_service.cases.cases import content_hash, page_around
 from ttmark.detect_service.cases.desk import CaseDesk
-from ttmark.detect_service.cases.page import page_around
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.cases.signed_file import CASE_START, Case, CaseRefused, case_page, verified_case
+from ttmark.shared.cases.signed_file import CASE_START, Case, CaseKey, CaseRefused, case_page, verified_case
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong
-from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import NotFound, TooLarge, Unprocessable
+from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.cases import CasePage, CasePageRequest, CaseStoreRequest, CaseText, StoredCase
 from ttmark.shared.schemas.detection import Document
 

@@ -18,12 +18,10 @@ from ttmark.detect_service.extraction import (
     LimitExceeded,
     UnreadableFile,
 )
-from ttmark.detect_service.extraction.extraction import Reason
-from ttmark.detect_service.extraction.formats import FORMATS, format_of
+from ttmark.detect_service.extraction.extraction import FORMATS, Reason, format_of
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.disconnect import unless_disconnected
-from ttmark.shared.http.json_body import RunLong
+from ttmark.shared.http.json_body import RunLong, unless_disconnected
 from ttmark.shared.http.service_errors import TooLarge, TooManyRequests, Unprocessable
 from ttmark.shared.schemas.extraction import ExtractedPart, ExtractionRequest, ExtractionResponse
 

@@ -6,14 +6,13 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from ttmark.detect_service.api.body_route import body_route, body_size
-from ttmark.detect_service.api.idempotency_key import DESCRIBED, idempotency_key
+from ttmark.detect_service.api.body_route import DESCRIBED, body_route, body_size, idempotency_key
 from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.jobs.desk import JobDesk
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
 from ttmark.shared.http.json_body import RunLong
-from ttmark.shared.http.request_id import request_id
+from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResults, JobStatus
 
 JOBS_PATH = "/v1/detect/jobs"

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from ttmark.shared.http.service_errors import PROBLEM_MEDIA_TYPE
-from ttmark.shared.schemas.bodies import ProblemDocument
+from ttmark.shared.schemas.fields import ProblemDocument
 
 _DESCRIPTIONS = {
     400: "The body is not strict JSON",

@@ -15,17 +15,15 @@ from ttmark.detect_service.api.problems import BODY_PROBLEMS, problems
 from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.even_timing import leave_evenly, step_seconds
 from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.detect_service.public.tier import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
+from ttmark.detect_service.public import DOCUMENT_PATH, PAGE_PATH, PUBLIC_PATH, PublicTier
 from ttmark.detect_service.questions import check_askable
-from ttmark.detect_service.spending import Spending
+from ttmark.detect_service.spending import Spending, leave_evenly, step_seconds
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.detection_words import public_message, with_manifests
 from ttmark.shared.http.auth import GUEST, require
-from ttmark.shared.http.incoming_body import HttpLimits
-from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.json_body import HttpLimits
 from ttmark.shared.http.service_errors import (
     KeyNotFound,
     NoUsableKey,
@@ -35,9 +33,10 @@ from ttmark.shared.http.service_errors import (
 )
 from ttmark.shared.languages.words import Words, preferred_words
 from ttmark.shared.limits.public_allowance import words_of
-from ttmark.shared.pages.page_router import page_router
-from ttmark.shared.schemas.detected import Basis
+from ttmark.shared.observability.tracing import request_id
+from ttmark.shared.pages import page_router
 from ttmark.shared.schemas.detection import (
+    Basis,
     CombinedRequest,
     DetectionRequest,
     DetectionResponse,

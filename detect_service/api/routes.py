@@ -1,4 +1,7 @@
-"""`POST /v1/detect` and `/v1/detect/*`."""
+"""`POST /v1/detect` and `/v1/detect/*`.
+
+Also here, `GET /v1/keys`: what the caller can detect with.
+"""
 
 import time
 from collections.abc import Sequence
@@ -14,22 +17,28 @@ from ttmark.detect_service.api.work_desk import WorkDesk
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cases.cases import Cases
 from ttmark.detect_service.detection import Detection, answered
-from ttmark.detect_service.document_limits import sizes_to_read
-from ttmark.detect_service.even_timing import leave_evenly, step_seconds
 from ttmark.detect_service.manifests.examiner import ManifestExaminer, with_manifests_of
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.questions import check_askable, permitted
+from ttmark.detect_service.reader import sizes_to_read
 from ttmark.detect_service.results import response_json
-from ttmark.detect_service.spending import spending_of
+from ttmark.detect_service.spending import leave_evenly, spending_of, step_seconds
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.auth import require
-from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.json_body import HttpLimits
+from ttmark.shared.keys.records import ForeignKey, HeldKey
 from ttmark.shared.languages.words import preferred_words
 from ttmark.shared.limits.allowances import DocumentAllowance
+from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.detection import (
+    MAX_DOCUMENTS,
     AlignedRequest,
     CombinedRequest,
+    DetectionKey,
+    DetectionKeys,
+    DetectionKeyVersion,
+    DetectionLimits,
     DetectionRequest,
     DetectionResponse,
     DetectionResult,
@@ -129,3 +138,47 @@ def detection_router(
         return await answer("localized", body, caller, request)
 
     return router
+
+
+def keys_router(
+    backend: DetectionBackend, limits: HttpLimits, *, case_days: float | None, queue_days: float | None
+) -> APIRouter:
+    """The route that lists keys, without secrets, and says how long cases and the queue's items are kept."""
+    router = APIRouter(prefix="/v1", tags=["detection"])
+    request_limits = DetectionLimits(
+        documents=MAX_DOCUMENTS,
+        document_tokens=backend.max_document_tokens,
+        body_bytes=limits.max_body_bytes,
+    )
+
+    @router.get("/keys", responses=problems(401, 403, 429, 503))
+    def keys(caller: Annotated[Principal, Depends(require(Scope.DETECT))]) -> DetectionKeys:
+        """The keys that the caller may detect with, its scopes, and what one request may hold."""
+        return DetectionKeys(
+            keys=[_shown(key, backend) for key in backend.keys.for_tenant(caller.tenant)],
+            scopes=sorted(caller.scopes),
+            rates=None if caller.sees_evidence else list(caller.rates),
+            limits=request_limits,
+            case_days=case_days,
+            queue_days=queue_days,
+        )
+
+    return router
+
+
+def _shown(key: HeldKey, backend: DetectionBackend) -> DetectionKey:
+    own = None if isinstance(key, ForeignKey) else key.profile
+    return DetectionKey(
+        key_id=key.key_id,
+        profile=key.profile.profile_id,
+        scheme=key.profile.scheme,
+        foreign=own is None,
+        block_size=own.block_size if own else 1,
+        pool=own.pool if own else 1,
+        payloads=own is not None and own.payloads,
+        tokenizer_fingerprint=key.profile.tokenizer_fingerprint,
+        tokenizer_available=key.profile.tokenizer_fingerprint in backend.tokenizers,
+        versions=[
+            DetectionKeyVersion(version=version.version, state=version.state) for version in key.detectable
+        ],
+    )

@@ -2,9 +2,8 @@
 
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.job import BulkJob
-from ttmark.detect_service.bulk.run import Progress, run_bulk
 from ttmark.detect_service.bulk.source import BulkError
-from ttmark.detect_service.bulk.workers import Workers
+from ttmark.detect_service.bulk.workers import Progress, Workers, run_bulk
 
 __all__ = [
     "BulkError",

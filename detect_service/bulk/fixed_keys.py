@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.keys.records import HeldKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,49 @@
-"""A run's files: what was done is on disk, so a run that was killed goes on where it stopped."""
+"""A run's files: what was done is on disk, so a run that was killed goes on where it stopped.
 
+Also here, output rows as a CSV file.
+"""
+
+import csv
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import orjson
 
-from ttmark.detect_service.bulk.csv_file import write_csv
 from ttmark.detect_service.bulk.source import BulkError
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.whole_file import AS_UMASK_SAYS, put_in_place, write_whole
+
+_FORMULA = re.compile("[=+\\-@\t\r]")
+
+
+def write_csv(lines: Path, out: Path) -> None:
+    """Writes the output rows in the JSONL file `lines` to `out` (RFC 4180).
+
+    Lists are fields of JSON. A text that a spreadsheet would take for a formula begins with `'`.
+    """
+    with lines.open("rb") as file, out.open("w", encoding="utf-8", newline="") as target:
+        writer = csv.writer(target)
+        for number, line in enumerate(file):
+            row = orjson.loads(line)
+            if number == 0:
+                writer.writerow(row)
+            writer.writerow(map(_cell, row.values()))
+
+
+def _cell(value: Any) -> Any:
+    match value:
+        case list():
+            return orjson.dumps(value).decode()
+        case str() if _FORMULA.match(value):
+            return f"'{value}"
+    return value
+
 
 OUTPUT_ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet")
 

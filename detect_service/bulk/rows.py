@@ -6,8 +6,7 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ttmark.shared.schemas.detected import Segment
-from ttmark.shared.schemas.detection import DetectionResult, Document
+from ttmark.shared.schemas.detection import DetectionResult, Document, Segment
 from ttmark.shared.schemas.detection_combined import CombinedResult
 
 

@@ -1,13 +1,18 @@
-"""Signed cases for the results of a request."""
+"""Signed cases for the results of a request.
+
+Also here, a case as a page that anybody can open and print: one html file, nothing from elsewhere.
+"""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from html import escape
 from importlib.metadata import version
+from typing import Any
 
 from ttmark.detect_service.options import route_of
-from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.cases.signed_file import CASE_FORMAT, case_file
+from ttmark.shared.cases.signed_file import CASE_FORMAT, Case, CaseKey, case_file
+from ttmark.shared.detection_words import about_words
 from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
 from ttmark.shared.watermark.pauses import pause
 
@@ -68,3 +73,74 @@ def content_hash(document: Document) -> dict[str, str]:
         return {"content": "text", "sha256": hashlib.sha256(document.text.encode()).hexdigest()}
     listed = ",".join(map(str, document.token_ids or ()))
     return {"content": "token_ids", "sha256": hashlib.sha256(listed.encode()).hexdigest()}
+
+
+_STYLE = (
+    "body{font:16px/1.55 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1d1e24;"
+    "background:#fff}h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.1rem;margin:2rem 0 .5rem}"
+    "dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.25rem}dt{color:#62646e}"
+    "dd{margin:0;overflow-wrap:anywhere}pre{white-space:pre-wrap;overflow-wrap:anywhere;font:inherit;"
+    "border:1px solid #e4e1d9;border-radius:8px;padding:1rem}mark{background:#eeecfd;color:inherit;"
+    "border-bottom:2px solid #4a3fd6}"
+)
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page_around(case: Case, text: str | None) -> tuple[str, str]:
+    """The html before and behind the case itself; `text` is shown with its passages where it is given."""
+    result = case["result"]
+    words = result["message"]
+    language = escape(words.get("language") or "en")
+    facts = "".join(f"<dt>{escape(term)}</dt><dd>{escape(value)}</dd>" for term, value in _facts(case))
+    shown = (
+        "" if text is None else f"<h2>The text</h2><pre>{_marked(text, result.get('segments') or [])}</pre>"
+    )
+    before = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Watermark case</title><style>{_STYLE}</style></head><body>"
+        f'<div lang="{language}"><h1>{escape(words["headline"])}</h1><p>{escape(words["explanation"])}</p>'
+        f"<p>{escape(words['caution'])}</p></div>"
+        f"<dl>{facts}</dl>{shown}<h2>Is this page genuine?</h2>"
+        "<p>Anybody can write such a page. <code>ttmark case verify</code> says whether the service signed "
+        "this one; a changed page is refused.</p>"
+    )
+    return before, "</body></html>\n"
+
+
+def _facts(case: Case) -> Iterator[tuple[str, str]]:
+    result, options, document = case["result"], case["options"], case["document"]
+    if result.get("key"):
+        yield "Key", _key(result["key"])
+    for number, segment in enumerate(result.get("segments") or [], 1):
+        where = f"characters {segment['start_char']} to {segment['end_char']}"
+        yield f"Passage {number}", f"{where}, {_key(segment['key'])}"
+    if result.get("p_value") is not None:
+        yield "p-value, corrected", f"{result['p_value']:.3g}"
+    yield "Held to", f"a false alarm rate of {options['fpr']:g} per text"
+    yield "Checked by", case["route"]
+    yield "Length", f"about {about_words(result['tokens'])}"
+    yield "Checked at", case["issued_at"]
+    yield "Request", case["request_id"]
+    yield "Release", f"ttmark {case['release']}"
+    yield "Signing key", case["signing_key"]
+    yield f"SHA-256 of the {document['content'].replace('_', ' ')}", document["sha256"]
+
+
+def _key(key: dict[str, Any]) -> str:
+    name = f"{key['key_id']}, version {key['version']}"
+    if key.get("payload") is not None:
+        return f"{name}, payload {key['payload']}"
+    return name if key.get("pool_key") is None else f"{name}, pool key {key['pool_key']}"
+
+
+def _marked(text: str, segments: list[dict[str, Any]]) -> str:
+    parts, at = [], 0
+    for segment in segments:
+        start, end = segment["start_char"], segment["end_char"]
+        if start is None or end is None:
+            continue
+        parts.append(f"{escape(text[at:start])}<mark>{escape(text[start:end])}</mark>")
+        at = end
+    return "".join([*parts, escape(text[at:])])

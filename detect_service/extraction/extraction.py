@@ -2,10 +2,17 @@
 
 UnreadableFile       the file is at fault
 └── LimitExceeded    reading it would take more than the service gives to one file
+
+Also here, the formats that are read, by the endings of names.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from ttmark.shared.schemas.extraction import FILE_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +95,42 @@ class UnreadableFile(Exception):
 
 class LimitExceeded(UnreadableFile):
     """Reading the file takes more than one file may take; the message names the limit."""
+
+
+Format = Literal["text", "html", "docx", "odt", "rtf", "pdf", "epub", "eml", "mbox", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+FORMAT_OF_ENDING: Mapping[str, Format] = MappingProxyType(
+    {
+        ".txt": "text",
+        ".text": "text",
+        ".md": "text",
+        ".markdown": "text",
+        ".html": "html",
+        ".htm": "html",
+        ".docx": "docx",
+        ".odt": "odt",
+        ".rtf": "rtf",
+        ".pdf": "pdf",
+        ".epub": "epub",
+        ".eml": "eml",
+        ".mbox": "mbox",
+        ".csv": "csv",
+    }
+)
+OF_SEVERAL: frozenset[Format] = frozenset({"mbox", "csv"})
+"""Formats of files that hold several texts."""
+
+_ENDING = re.compile(r"[^/](\.[A-Za-z]+)\Z")
+
+
+def format_of(filename: str) -> Format:
+    """The format that a file's name says.
+
+    Raises:
+        UnreadableFile: none that can be read.
+    """
+    ending = _ENDING.search(filename)
+    known = FORMAT_OF_ENDING.get(ending[1].lower()) if ending else None
+    if known is None:
+        raise UnreadableFile(f"Files can be {FILE_KINDS}.", "format")
+    return known

@@ -14,7 +14,13 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from ttmark.detect_service.extraction.extraction import ExtractionLimits, LimitExceeded, UnreadableFile
-from ttmark.detect_service.extraction.messages import LONGEST_LINE, AnswerHead, file_head, line, parts_bytes
+from ttmark.detect_service.extraction.worker_process import (
+    LONGEST_LINE,
+    AnswerHead,
+    file_head,
+    line,
+    parts_bytes,
+)
 
 _LESS_URGENT_THAN_THE_SERVICE = 5
 

@@ -6,8 +6,7 @@ from collections.abc import Hashable
 from types import TracebackType
 from typing import Self
 
-from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded
-from ttmark.detect_service.extraction.formats import format_of
+from ttmark.detect_service.extraction.extraction import Extraction, ExtractionLimits, LimitExceeded, format_of
 from ttmark.detect_service.extraction.manifests import MANIFEST, manifest_request
 from ttmark.detect_service.extraction.worker_process import WorkerProcess
 

@@ -8,16 +8,23 @@ from functools import partial
 from typing import Any, Literal
 
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.detect_service.document_limits import sized
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStoreFull, TenantFull, TooManyJobs, room
-from ttmark.detect_service.jobs.jobs import Jobs, status_of
-from ttmark.detect_service.jobs.sealing import JobHead, JobSeal, OpenJob, open_head, seal_head
+from ttmark.detect_service.jobs.jobs import (
+    JobHead,
+    JobMetrics,
+    Jobs,
+    JobSeal,
+    OpenJob,
+    open_head,
+    seal_head,
+    status_of,
+)
 from ttmark.detect_service.once.once import Asked, Once
 from ttmark.detect_service.questions import check_askable, permitted
+from ttmark.detect_service.reader import sized
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import NotFound, StoreDown, TooLarge, TooManyRequests, Unprocessable
+from ttmark.shared.languages.words import counted
 from ttmark.shared.limits.allowances import DocumentAllowance
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.jobs import JobRequest, JobStatus

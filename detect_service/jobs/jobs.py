@@ -1,14 +1,107 @@
-"""What detection jobs need of the process, and how they look to who made them."""
+"""What detection jobs need of the process, and how they look to who made them.
+
+Also here, Prometheus metrics of detection jobs.
+
+Also here, what a job's parts and head look like in the store: sealed under a data key of the job's own.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import orjson
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from pydantic import BaseModel, ConfigDict
+
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStore, StoreLimits
-from ttmark.detect_service.jobs.sealing import JobHead
 from ttmark.detect_service.jobs.webhooks import Webhooks
+from ttmark.detect_service.reader import RefusedDocument
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.schemas.jobs import JobStatus
-from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.schemas.detection import Document
+from ttmark.shared.schemas.jobs import JobOptions, JobResult, JobStatus
+from ttmark.shared.vault.confidential import Confidential
+from ttmark.shared.vault.envelope import open_record, seal_record
+from ttmark.shared.vault.kek import DataKey, KeyWrapper
+
+
+class JobHead(BaseModel):
+    """Who made a job, when, and what it asks.
+
+    Attributes:
+        created_at: Unix time.
+        part_documents: in each part but the last.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    token_id: str
+    created_at: float
+    part_documents: int
+    options: JobOptions
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job's head and what opens the rest of it."""
+
+    head: JobHead
+    seal: "JobSeal"
+
+
+class JobSeal(Confidential):
+    """Seals and opens what is bound to one job and its place in it."""
+
+    __slots__ = ("_job_id", "_key")
+
+    def __init__(self, job_id: str, key: DataKey) -> None:
+        self._job_id = job_id
+        self._key = key
+
+    def documents(self, part: int, documents: list[Document]) -> bytes:
+        """Seals the documents of a part."""
+        plain = orjson.dumps([document.model_dump(exclude_none=True) for document in documents])
+        return self._key.seal(plain, self._name(b"documents", part))
+
+    def open_documents(self, part: int, sealed: bytes) -> list[Document]:
+        """The documents of a part.
+
+        Raises:
+            RecordTampered: it is not what was sealed.
+        """
+        plain = self._key.open(sealed, self._name(b"documents", part))
+        return [RefusedDocument.stored(document) for document in orjson.loads(plain)]
+
+    def results(self, part: int, results: list[JobResult]) -> bytes:
+        """Seals the results of a part: their lines of JSON."""
+        lines = b"\n".join(result.model_dump_json(exclude_none=True).encode() for result in results)
+        return self._key.seal(lines, self._name(b"results", part))
+
+    def open_results(self, part: int, sealed: bytes) -> list[bytes]:
+        """The results of a part, each as JSON.
+
+        Raises:
+            RecordTampered: it is not what was sealed.
+        """
+        return self._key.open(sealed, self._name(b"results", part)).split(b"\n")
+
+    def _name(self, kind: bytes, part: int) -> bytes:
+        return b"ttmark job %b %b %d" % (self._job_id.encode(), kind, part)
+
+
+async def seal_head(kek: KeyWrapper, job_id: str, head: JobHead) -> tuple[bytes, JobSeal]:
+    """A job's sealed head, and what seals its parts: a new key, which only the head holds, wrapped."""
+    plain = head.model_dump_json(exclude_unset=True).encode()
+    sealed, key = await seal_record(kek, _head_name(job_id), plain)
+    return sealed, JobSeal(job_id, key)
+
+
+async def open_head(kek: KeyWrapper, job_id: str, sealed: bytes) -> OpenJob:
+    """The inverse of `seal_head`; raises as `open_record`."""
+    plain, key = await open_record(kek, _head_name(job_id), sealed)
+    return OpenJob(JobHead.model_validate_json(plain), JobSeal(job_id, key))
+
+
+def _head_name(job_id: str) -> bytes:
+    return b"ttmark job %b head" % job_id.encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +158,37 @@ def status_of(job: JobRecord, head: JobHead) -> JobStatus:
             "expires_at": job.expires_at,
         }
     )
+
+
+EVENTS = ("created", "deleted", "expired", "refused", "no_room")
+DOCUMENT_OUTCOMES = ("answered", "failed")
+CALL_OUTCOMES = ("taken", "failed", "given_up")
+
+
+class JobMetrics:
+    """Jobs by what became of them, documents by outcome, parts that were begun again, calls."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.jobs = Counter("ttmark_jobs", "Jobs, by what became of them.", ["event"], registry=registry)
+        self.documents = Counter(
+            "ttmark_job_documents", "Documents of jobs that were answered.", ["outcome"], registry=registry
+        )
+        self.repeated_parts = Counter(
+            "ttmark_job_parts_repeated",
+            "Parts that were begun again because their worker was gone.",
+            registry=registry,
+        )
+        self.calls = Counter(
+            "ttmark_job_calls", "Attempts to tell that a job is finished.", ["outcome"], registry=registry
+        )
+        self.waiting = Gauge(
+            "ttmark_job_documents_waiting",
+            "Documents of jobs without an answer, over all replicas.",
+            registry=registry,
+        )
+        for event in EVENTS:
+            self.jobs.labels(event)
+        for outcome in DOCUMENT_OUTCOMES:
+            self.documents.labels(outcome)
+        for outcome in CALL_OUTCOMES:
+            self.calls.labels(outcome)

@@ -15,8 +15,7 @@ from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.labels import Label
 from ttmark.shared.languages.words import ENGLISH, Words
 from ttmark.shared.manifests.wrapper import BrokenWrapper, may_hold_wrappers
-from ttmark.shared.schemas.detected import Basis
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult
+from ttmark.shared.schemas.detection import Basis, DetectionRequest, DetectionResult
 from ttmark.shared.schemas.manifests import AI_SOURCE_TYPE, FoundManifest, ManifestReport
 
 Found = dict[int, list[FoundManifest] | BaseException]

@@ -7,8 +7,13 @@ from typing import Generic, TypeVar
 
 from ttmark.shared.labels import Label
 from ttmark.shared.manifests.wrapper import Wrapper, wrappers
-from ttmark.shared.schemas.detected import BlockEvidence, Segment
-from ttmark.shared.schemas.detection import DetectionRequest, DetectionResult, Document
+from ttmark.shared.schemas.detection import (
+    BlockEvidence,
+    DetectionRequest,
+    DetectionResult,
+    Document,
+    Segment,
+)
 
 Request = TypeVar("Request", bound=DetectionRequest)
 Spanned = TypeVar("Spanned", Segment, BlockEvidence)

@@ -1,15 +1,22 @@
-"""Asks a reader, within a time and a number of bytes, and leaves it alone while it fails."""
+"""Asks a reader, within a time and a number of bytes, and leaves it alone while it fails.
+
+It also leaves a peer alone that fails again and again.
+
+Also here, addresses inside a deployment: loopback and private ones.
+"""
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from itertools import chain
 from typing import Any
 
 import httpx
 import orjson
 
-from ttmark.detect_service.model_reader.circuit_breaker import CircuitBreaker
 from ttmark.detect_service.model_reader.dialect import (
     Dialect,
     Question,
@@ -18,9 +25,123 @@ from ttmark.detect_service.model_reader.dialect import (
     ReaderError,
     ReaderRefused,
 )
-from ttmark.detect_service.model_reader.local_address import check_address, local_address
 from ttmark.shared.byte_reading import ByteReading, InvalidReading
 from ttmark.shared.vault.confidential import Confidential
+
+Address = IPv4Address | IPv6Address
+
+_PORTS = {"http": 80, "https": 443}
+_LOCAL = tuple(
+    map(ip_network, ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
+)
+
+
+def is_local(address: str) -> bool:
+    """Whether an IP address is loopback or private."""
+    found: Address = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return any(found in network for network in _LOCAL)
+
+
+def check_address(url: httpx.URL) -> None:
+    """Refuses what is known to lie outside; a name that nobody knows yet is looked up again at each call.
+
+    Raises:
+        ReaderElsewhere: it is no address of a reader, or lies outside loopback and private addresses.
+    """
+    if url.scheme not in _PORTS or not url.host or url.userinfo:
+        raise ReaderElsewhere("the reader's address is http://host:port or https://host:port")
+    try:
+        found = socket.getaddrinfo(url.host, _port(url), type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return
+    _refuse_others(str(entry[4][0]) for entry in found)
+
+
+async def local_address(url: httpx.URL) -> str:
+    """The IP address of a reader inside the deployment.
+
+    Raises:
+        ReaderElsewhere: it lies outside.
+        ReaderDown: its name is not known.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(url.host, _port(url), type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ReaderDown("the reader's name is not known") from error
+    addresses = [str(entry[4][0]) for entry in found]
+    _refuse_others(addresses)
+    return addresses[0]
+
+
+def _refuse_others(addresses: Iterable[str]) -> None:
+    if not all(map(is_local, addresses)):
+        raise ReaderElsewhere("the reader is outside loopback and private addresses")
+
+
+def _port(url: httpx.URL) -> int:
+    return url.port or _PORTS[url.scheme]
+
+
+class CircuitBreaker:
+    """Says whether a peer may be asked.
+
+    After `failures` in a row it is left alone for `first_rest` seconds; then one asker tries it. Each further
+    failure doubles the rest, up to `longest_rest`; one success ends it.
+
+    Args:
+        clock: seconds, never going back.
+    """
+
+    def __init__(
+        self,
+        failures: int = 3,
+        first_rest: float = 1.0,
+        longest_rest: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = failures
+        self._first_rest = first_rest
+        self._longest_rest = longest_rest
+        self._clock = clock
+        self._failures = 0
+        self._rest = first_rest
+        self._until = 0.0
+        self._trying = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the peer is thought to be well."""
+        return self._failures < self._most
+
+    def admits(self) -> bool:
+        """Whether the caller may ask; then it must say what came of it."""
+        if self.closed:
+            return True
+        if self._trying or self._clock() < self._until:
+            return False
+        self._trying = True
+        return True
+
+    def succeeded(self) -> None:
+        """The peer has answered."""
+        self._failures, self._rest, self._trying = 0, self._first_rest, False
+
+    def failed(self) -> None:
+        """The peer has not answered as it should."""
+        self._failures += 1
+        if self.closed:
+            return
+        if self._trying:
+            self._rest = min(2 * self._rest, self._longest_rest)
+        self._until, self._trying = self._clock() + self._rest, False
+
+    def gave_up(self) -> None:
+        """The caller no longer wanted to know; that says nothing of the peer."""
+        self._trying = False
+
 
 _MOST_TEXTS = 64
 _MOST_TEXT_BYTES = 131_072

@@ -1,9 +1,14 @@
-"""How a service with a language model is asked, and what can go wrong."""
+"""How a service with a language model is asked, and what can go wrong.
 
+Also here, the generation service as a reader: `POST /v1/readings`.
+"""
+
+import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ttmark.shared.byte_reading import ByteReading
+from ttmark.shared.byte_reading import ByteReading, InvalidReading
 
 
 class ReaderError(Exception):
@@ -43,3 +48,40 @@ class Dialect(Protocol):
 
     def question(self, texts: Sequence[str]) -> Question:
         """What asks for readings of the texts."""
+
+
+_PATH = "v1/readings"
+_FRAME_BYTES = 4_096
+_TEXT_BYTES = 512
+_PART_BYTES = 64  # a part has a byte at least, and two places and a number in the answer
+
+
+class TtmarkDialect:
+    """Asks a model of the generation service by its id."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+
+    def question(self, texts: Sequence[str]) -> Question:
+        """See `Dialect`."""
+        size = sum(len(text.encode()) for text in texts)
+        most = _FRAME_BYTES + _TEXT_BYTES * len(texts) + _PART_BYTES * size
+        body = {"model": self._model, "texts": list(texts)}
+        return Question(_PATH, body, most, partial(_readings, texts))
+
+
+def _readings(texts: Sequence[str], answer: Any) -> list[ByteReading]:
+    found = answer.get("readings") if isinstance(answer, dict) else None
+    if not isinstance(found, list) or len(found) != len(texts):
+        raise InvalidReading("length")
+    return [_reading(*each) for each in zip(texts, found, strict=True)]
+
+
+def _reading(text: str, said: Any) -> ByteReading:
+    content = text.encode()
+    if not isinstance(said, dict) or said.get("sha256") != hashlib.sha256(content).hexdigest():
+        raise InvalidReading("another_text")
+    starts, ends, logprobs = (said.get(name) for name in ("starts", "ends", "logprobs"))
+    if not (isinstance(starts, list) and isinstance(ends, list) and isinstance(logprobs, list)):
+        raise InvalidReading("not_numbers")
+    return ByteReading.checked(starts, ends, logprobs, len(content))

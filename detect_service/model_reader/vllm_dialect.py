@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from ttmark.detect_service.model_reader.dialect import Question
 from ttmark.shared.byte_reading import ByteReading, Ints, InvalidReading, checked_logprobs
-from ttmark.shared.token_spans import byte_ends, reading_windows
-from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.tokenization import TextTokenizer, byte_ends, reading_windows
 
 _PATH = "v1/completions"
 _FRAME_BYTES = 8_192

@@ -2,29 +2,235 @@
 
 What counts as a trick is documented in `docs/detection.md`, section "Normalisation". Every rule replaces a
 character by its plain form or removes it, so positions map back.
+
+Also here, letters that look like ASCII letters, by Unicode's compatibility forms and its table of
+confusables.
+
+Also here, combining marks that no language needs where they stand, such as dots below letters of an English
+text.
+
+Also here, characters that show nothing or look like white space, and line breaks that mails put into
+paragraphs.
 """
 
 import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
+import regex  # type: ignore[import-untyped]
+from confusable_homoglyphs import categories, confusables  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from ttmark.detect_service.normalization.invisible import (
-    Span,
-    broken_lines,
-    invisible_characters,
-    needless_spaces,
-    plain_white_space,
-    quote_signs,
+Span = tuple[int, int]
+
+# What several scripts and emoji are written with is left alone there: the first alternatives.
+_INVISIBLE = regex.compile(
+    "\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f"  # flags of England, Scotland, Wales
+    "|\\p{Han}[\U000e0100-\U000e01ef]"
+    "|\\p{Mongolian}[\u180b-\u180f]"
+    "|[\u115f\u1160](?=\\p{Hangul})|(?<=\\p{Hangul})[\u115f\u1160]"
+    "|(?P<stray>(?<=[\\x00-\\x7f\\p{Latin}\u0300-\u036f\u2010-\u2027])[\u200c\u200d\ufe00-\ufe0f]+(?!\u20e3)"
+    "|[\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\ufff9-\ufffb]+"
+    "|[\\p{Default_Ignorable_Code_Point}--[\u200c\u200d\ufe00-\ufe0f\u3164\uffa0]]+)",
+    flags=regex.VERSION1,
 )
-from ttmark.detect_service.normalization.look_alikes import (
-    dotless_letters,
-    look_alike_letters,
-    styled_letters,
+_ODD_LINE_END = regex.compile("\r(?=\n)|[\r\x0b\x0c\x85\u2028\u2029]")
+# Blank letters, too: Hangul fillers, and the empty Braille cell outside of Braille.
+_ODD_SPACE = regex.compile(
+    "[\\p{Zs}--\\x20]|[\u3164\uffa0]|(?<![\u2801-\u28ff])\u2800(?![\u2801-\u28ff])", flags=regex.VERSION1
 )
-from ttmark.detect_service.normalization.marks import StrayMarks, letters_marked_below
+# Indentation is seen; what stands before the end of a line is not, and hardly a second space in it.
+_NEEDLESS_SPACE = regex.compile(r"(?<![ \t])(?:([ \t]++)(?=\n)|(?<=\S)[ \t]([ \t]++))")
+
+
+def invisible_characters(text: str) -> list[Span]:
+    """Spans of characters that show nothing and that no script or emoji needs there."""
+    return [match.span() for match in _INVISIBLE.finditer(text) if match["stray"]]
+
+
+def plain_white_space(text: str) -> str:
+    """The text with line feeds and spaces for their look-alikes; a CR before a line feed stays for now."""
+    return str(_ODD_SPACE.sub(" ", _ODD_LINE_END.sub(_line_end, text)))
+
+
+def needless_spaces(text: str) -> list[Span]:
+    """Spans of spaces and tabs at the ends of lines, and of all but the first of a run inside a line."""
+    return [match.span(1 if match[1] else 2) for match in _NEEDLESS_SPACE.finditer(text)]
+
+
+def _line_end(match: regex.Match[str]) -> str:
+    return "\r" if match.string.startswith("\n", match.end()) and match[0] == "\r" else "\n"
+
+
+_QUOTE = re.compile("^(?:> ?)+", re.MULTILINE)
+_ITEM = re.compile(r"[-*+•>#|\s]|[0-9]+[.)]")
+_FEWEST = 3
+# No text for people has shorter lines on average, and the time that lines take is bounded.
+_NARROWEST = 20
+
+
+def quote_signs(text: str) -> list[Span]:
+    """Spans of `>` at the beginnings of lines, where half of the lines that are not blank have them."""
+    spans = [match.span() for match in _QUOTE.finditer(text)] if ">" in text else []
+    written = sum(line.strip() != "" for line in text.split("\n")) if spans else 0
+    return spans if 2 * len(spans) >= written else []
+
+
+def broken_lines(text: str) -> list[int]:
+    """Places of line breaks that only the width of a page made, if most of the breaks in paragraphs are such.
+
+    A break is one if the next word would have made its line the longest of the paragraph, and no item of a
+    list, heading or indented line follows.
+    """
+    breaks = text.count("\n")
+    if breaks < _FEWEST or len(text) < _NARROWEST * breaks:
+        return []
+    places: list[int] = []
+    kept = at = 0
+    for blank, lines in groupby(text.split("\n"), lambda line: not line.strip()):
+        paragraph = list(lines)
+        longest = max(map(len, paragraph))
+        for line, following in pairwise(paragraph):
+            at += len(line) + 1
+            if blank or _ITEM.match(following):
+                continue
+            if len(line) + 1 + len(following.split(None, 1)[0]) > longest:
+                places.append(at - 1)
+            else:
+                kept += 1
+        at += len(paragraph[-1]) + 1
+    return places if len(places) >= max(_FEWEST, kept) else []
+
+
+_KEYCAP = "\u20e3"
+_BELOW = 220  # canonical combining class of marks below a letter
+_RAW = regex.compile(r"([\x00-\x7f]|\p{Latin})(\p{M}+)")
+_MARK = regex.compile(r"[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff]")
+
+
+@cache
+def letters_marked_below() -> dict[str, str]:
+    """Letters with a mark below, each without it; its other marks stay."""
+    table: dict[str, str] = {}
+    for code in range(0x80, 0x2C80):
+        letter = chr(code)
+        base, *marks = list(unicodedata.normalize("NFD", letter))
+        kept = [mark for mark in marks if unicodedata.combining(mark) != _BELOW]
+        if base.isascii() and len(kept) < len(marks):
+            table[letter] = unicodedata.normalize("NFC", base + "".join(kept))
+    return table
+
+
+class StrayMarks:
+    """Decides for one text which marks are stray.
+
+    A mark on an ASCII character is stray where Unicode has no letter made of the two. Marks below are stray
+    in all letters of a text that holds fewer marks of any other kind: Vietnamese and Yoruba hold more.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.below = _mostly_below(text)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the stray marks stand that are characters of their own."""
+        found: list[tuple[int, int]] = []
+        for match in _RAW.finditer(text):
+            if _KEYCAP not in match[2]:
+                found += self._stray(match[1], match[2], match.start(2))
+        return found
+
+    def _stray(self, base: str, marks: str, start: int) -> list[tuple[int, int]]:
+        letter, stray = base, []
+        for place, mark in enumerate(marks, start):
+            with_mark = unicodedata.normalize("NFC", letter + mark)
+            if self.below and unicodedata.combining(mark) == _BELOW:
+                stray.append((place, place + 1))
+            elif len(with_mark) == 1:
+                letter = with_mark
+            elif letter.isascii():
+                stray.append((place, place + 1))
+        return stray
+
+
+def _mostly_below(text: str) -> bool:
+    """Whether most marks on the Latin letters of a text stand below them."""
+    below = others = 0
+    for character, times in Counter(text).items():
+        marks = _marks_of(character)
+        of_character = sum(unicodedata.combining(mark) == _BELOW for mark in marks)
+        below += times * of_character
+        others += times * (len(marks) - of_character)
+    return below > others
+
+
+def _marks_of(character: str) -> str:
+    """The marks of a Latin letter, or the character where it is a mark for such letters."""
+    if character.isascii():
+        return ""
+    return "".join(_MARK.findall(unicodedata.normalize("NFD", character)))
+
+
+# Kinds of compatibility forms that are drawn like the plain letter; a superscript or a circled letter is not.
+_STYLES = ("<font>", "<wide>", "<narrow>", "<compat>")
+_DOTLESS = {"ı": "i", "ȷ": "j"}
+# A text that holds one of these for each two dotless i is in Turkish or a relative of it.
+_TURKISH = frozenset("çğöüşəÇĞÖÜŞƏİ")
+
+
+@cache
+def look_alike_letters() -> dict[str, str]:
+    """Letters of any script that are drawn like an ASCII letter, each with that letter."""
+    table: dict[str, str] = {}
+    for character, looks_like in confusables.confusables_data.items():
+        if len(character) != 1 or character.isascii() or not unicodedata.category(character).startswith("L"):
+            continue
+        drawn_like = [entry["c"] for entry in looks_like]
+        ascii_letters = [c for c in drawn_like if len(c) == 1 and c.isascii() and c.isalpha()]
+        if ascii_letters and categories.alias(character) != "COMMON":
+            table[character] = _in_case_of(character, ascii_letters[0])
+    return {letter: plain for letter, plain in table.items() if letter not in _DOTLESS}
+
+
+@cache
+def styled_letters() -> dict[str, str]:
+    """Mathematical and full-width letters and digits, Roman numerals, ligatures: each with its plain form."""
+    return dict(_styled())
+
+
+def _styled() -> Iterator[tuple[str, str]]:
+    for code in range(0x80, 0x20000):
+        character = chr(code)
+        decomposition = unicodedata.decomposition(character)
+        if not decomposition or unicodedata.category(character)[0] not in "LN":
+            continue
+        plain = unicodedata.normalize("NFKC", character)
+        plain = _DOTLESS.get(plain, plain)
+        styled = not decomposition.startswith("<") or decomposition.startswith(_STYLES)
+        if styled and plain.isascii() and plain.isalnum():
+            yield character, plain
+
+
+def dotless_letters(text: str) -> dict[str, str]:
+    """The dotless letters of `text` with their dotted forms; none where its language writes them.
+
+    Turkish and its relatives have dotless i beside other letters of their own, which are more frequent.
+    """
+    dotless = text.count("ı")
+    if dotless and sum(map(text.count, _TURKISH)) * 2 >= dotless:
+        return {"ȷ": "j"}
+    return _DOTLESS
+
+
+def _in_case_of(character: str, letter: str) -> str:
+    # The data maps the capital iotas of all scripts to a small l, which they resemble as well.
+    return "I" if letter == "l" and character.isupper() else letter
+
 
 _CR = re.compile("\r")
 # Most texts are ASCII and hold none of these; looking for them takes a hundredth of the time of the rules.

@@ -1,6 +1,19 @@
-"""What a store of idempotency keys does: it keeps an entry for each, and changes it for one at a time."""
+"""What a store of idempotency keys does: it keeps an entry for each, and changes it for one at a time.
 
+Also here, idempotency keys in the SQLite file of what they are used for.
+
+Also here, idempotency keys in Redis.
+
+Below a prefix, `:keys:of:<tenant>` has a tenant's entries by name, `:keys:until:<tenant>` until when each is
+kept, and `:keys:tenants` each tenant's latest of these times.
+"""
+
+import sqlite3
 from typing import Protocol
+
+from ttmark.shared.vault.redis_client import RedisChanges, script_command
+from ttmark.shared.vault.redis_connections import Command
+from ttmark.shared.vault.sqlite_store import SqliteFile
 
 # Of a tenant. Beyond, its oldest entry is forgotten: a flood of keys costs nobody else room.
 MOST_KEYS = 4_096
@@ -23,3 +36,114 @@ class RequestKeys(Protocol):
 
     async def expire(self, now: float) -> None:
         """Forgets the entries whose time is over, of a busy tenant some later."""
+
+
+SCHEMA = (
+    """
+CREATE TABLE IF NOT EXISTS request_keys (
+    tenant TEXT NOT NULL, name TEXT NOT NULL, entry BLOB NOT NULL, until REAL NOT NULL,
+    PRIMARY KEY (tenant, name)
+)""",
+    "CREATE INDEX IF NOT EXISTS request_keys_of_tenant ON request_keys (tenant, until)",
+)
+_SURPLUS = "SELECT name FROM request_keys WHERE tenant = ? ORDER BY until DESC LIMIT -1 OFFSET ?"
+_FORGET_SURPLUS = f"DELETE FROM request_keys WHERE tenant = ? AND name IN ({_SURPLUS})"  # noqa: S608
+_HELD = "WHERE tenant = ? AND name = ? AND entry = ?"
+
+
+class SqliteKeys:
+    """RequestKeys in a `SqliteFile` whose schema includes `SCHEMA`."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    async def get(self, tenant: str, name: str) -> bytes | None:
+        statement = "SELECT entry FROM request_keys WHERE tenant = ? AND name = ?"
+        row = await self._file.run(
+            lambda connection: connection.execute(statement, (tenant, name)).fetchone()
+        )
+        return row[0] if row else None
+
+    async def put(self, tenant: str, name: str, entry: bytes, *, was: bytes | None, until: float) -> bool:
+        def write(connection: sqlite3.Connection) -> bool:
+            if was is not None:
+                change = f"UPDATE request_keys SET entry = ?, until = ? {_HELD}"  # noqa: S608
+                return connection.execute(change, (entry, until, tenant, name, was)).rowcount == 1
+            add = "INSERT INTO request_keys VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+            if connection.execute(add, (tenant, name, entry, until)).rowcount == 0:
+                return False
+            connection.execute(_FORGET_SURPLUS, (tenant, tenant, MOST_KEYS))
+            return True
+
+        return await self._file.change(write)
+
+    async def remove(self, tenant: str, name: str, *, was: bytes) -> None:
+        statement = f"DELETE FROM request_keys {_HELD}"  # noqa: S608
+        await self._file.run(lambda connection: connection.execute(statement, (tenant, name, was)))
+
+    async def expire(self, now: float) -> None:
+        statement = "DELETE FROM request_keys WHERE until <= ?"
+        await self._file.run(lambda connection: connection.execute(statement, (now,)))
+
+
+# KEYS: entries, times, tenants. ARGV: name, tenant, what was there, entry, until when, most entries. A script
+# whose reply was lost is run again: its entry is there then, and no other is like it.
+_PUT = """
+local held = redis.call('HGET', KEYS[1], ARGV[1]) or ''
+if held == ARGV[4] then return 1 end
+if held ~= ARGV[3] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
+redis.call('ZADD', KEYS[2], ARGV[5], ARGV[1])
+redis.call('ZADD', KEYS[3], ARGV[5], ARGV[2])
+for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1 - ARGV[6])) do
+  redis.call('HDEL', KEYS[1], name)
+  redis.call('ZREM', KEYS[2], name)
+end
+return 1
+"""
+
+# KEYS: as above. ARGV: name, tenant, what was there.
+_REMOVE = """
+if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[3] then return end
+redis.call('HDEL', KEYS[1], ARGV[1])
+redis.call('ZREM', KEYS[2], ARGV[1])
+"""
+
+# KEYS: as above. ARGV: now, tenant.
+_EXPIRE = """
+local latest = redis.call('ZSCORE', KEYS[3], ARGV[2])
+if latest and tonumber(latest) <= tonumber(ARGV[1]) then
+  redis.call('DEL', KEYS[1], KEYS[2])
+  redis.call('ZREM', KEYS[3], ARGV[2])
+end
+"""
+
+
+class RedisKeys:
+    """RequestKeys below `prefix`. Each change is a script: it happens as a whole or not at all."""
+
+    def __init__(self, redis: RedisChanges, prefix: str) -> None:
+        self._redis = redis
+        self._prefix = f"{prefix}:keys"
+
+    async def get(self, tenant: str, name: str) -> bytes | None:
+        entry: bytes | None = await self._redis.ask(("HGET", self._names(tenant)[0], name))
+        return entry
+
+    async def put(self, tenant: str, name: str, entry: bytes, *, was: bytes | None, until: float) -> bool:
+        values = (name, tenant, was or b"", entry, str(until), MOST_KEYS)
+        return bool(await self._redis.ask(self._script(_PUT, tenant, *values)))
+
+    async def remove(self, tenant: str, name: str, *, was: bytes) -> None:
+        await self._redis.ask(self._script(_REMOVE, tenant, name, tenant, was))
+
+    async def expire(self, now: float) -> None:
+        over = ("ZRANGEBYSCORE", f"{self._prefix}:tenants", "-inf", str(now))
+        for tenant in await self._redis.ask(over):
+            await self._redis.ask(self._script(_EXPIRE, tenant.decode(), str(now), tenant))
+
+    def _script(self, script: str, tenant: str, *values: str | bytes | int) -> Command:
+        return script_command(script, self._names(tenant), *values)
+
+    def _names(self, tenant: str) -> list[str]:
+        return [f"{self._prefix}:of:{tenant}", f"{self._prefix}:until:{tenant}", f"{self._prefix}:tenants"]

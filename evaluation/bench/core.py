@@ -8,8 +8,7 @@ import numpy as np
 
 from ttmark.evaluation.bench.timing import least_seconds
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_localized, key_lanes
-from ttmark.shared.watermark.detectors.aligned import BETA
-from ttmark.shared.watermark.detectors.decoys import DECOYS
+from ttmark.shared.watermark.detectors.alignment import BETA, DECOYS
 from ttmark.shared.watermark.schemes.registry import build_scheme
 
 PAIRS = 100_000

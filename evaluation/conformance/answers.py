@@ -12,7 +12,7 @@ from ttmark.gen_service.api.key_selection import markings
 from ttmark.gen_service.api.marking_policy import MarkingChoice
 from ttmark.gen_service.api.prompts import chat_prompt, plain_prompt
 from ttmark.gen_service.engine import GenerationRequest, Marking, SamplingParams
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.chat import ChatMessage
 
 AT_ONCE = 32

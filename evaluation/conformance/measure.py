@@ -27,7 +27,7 @@ from ttmark.evaluation.conformance.work import DEPLOYED, Questions
 from ttmark.evaluation.edits import Material
 from ttmark.evaluation.run import Run
 from ttmark.shared.keys.key_codec import derive_prf_keys
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.tokenization import TextTokenizer
 
 FRESH_SECTION = "false positives under fresh keys"

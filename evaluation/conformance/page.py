@@ -26,7 +26,7 @@ from ttmark.evaluation.conformance.measure import (
     SAMPLING,
 )
 from ttmark.evaluation.conformance.page_words import ABOUT, LIMITS, METHODS
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import counted
 
 _SCALE_ROOM = 1.1
 

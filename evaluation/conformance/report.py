@@ -15,9 +15,8 @@ from ttmark.evaluation.conformance.page import page_parts
 from ttmark.evaluation.conformance.plan import PROMPTS_PATH, Plan, Size
 from ttmark.evaluation.manifest import machine, versions
 from ttmark.shared import watermark
-from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.cases.signed_file import CONFORMANCE_FORMAT, JSON_NAME, PAGE_NAME, REPORTS
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.cases.signed_file import CONFORMANCE_FORMAT, JSON_NAME, PAGE_NAME, REPORTS, CaseKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 

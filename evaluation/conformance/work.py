@@ -10,7 +10,7 @@ import orjson
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.whole_file import write_whole
 
 About = TypeVar("About")

@@ -14,8 +14,7 @@ from ttmark.evaluation.null_tables.sampling import sample_best
 from ttmark.evaluation.null_tables.tilting import null_chunks
 from ttmark.evaluation.report.result import Table, table_of
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.detectors.aligned import BETA
-from ttmark.shared.watermark.detectors.alignment import aligned_scores
+from ttmark.shared.watermark.detectors.alignment import BETA, aligned_scores
 from ttmark.shared.watermark.detectors.localized import Method
 from ttmark.shared.watermark.detectors.segments import log10_family
 from ttmark.shared.watermark.null_tables import LocalNull, NullTable

@@ -19,7 +19,7 @@ from ttmark.evaluation.options import SCHEMES, Human, Lengths, OneSetting, Schem
 from ttmark.evaluation.quality import ngrams
 from ttmark.evaluation.run import Completion
 from ttmark.shared.watermark import Watermark, detect_direct
-from ttmark.shared.watermark.detectors.aligned import BETA
+from ttmark.shared.watermark.detectors.alignment import BETA
 
 FPRS = (1e-2, 1e-3)
 NULL_KEYS = 10

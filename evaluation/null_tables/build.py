@@ -23,7 +23,7 @@ from ttmark.evaluation.null_tables.sampling import (
     tail_bounds,
 )
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.detectors.aligned import BETA
+from ttmark.shared.watermark.detectors.alignment import BETA
 from ttmark.shared.watermark.detectors.localized import Method, method_parameters
 from ttmark.shared.watermark.detectors.waterseeker import SHORTEST
 from ttmark.shared.watermark.null_tables import TABLE_VERSION

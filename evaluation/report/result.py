@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 
 from ttmark.evaluation.manifest import in_words, machine, versions
 from ttmark.evaluation.report.figure import Figure
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import counted
 from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 

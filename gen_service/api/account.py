@@ -8,18 +8,16 @@ from dataclasses import dataclass, field, replace
 import structlog
 from starlette.requests import Request
 
-from ttmark.gen_service.api.generation_metrics import GenerationMetrics
+from ttmark.gen_service.api.observer import GenerationMetrics
 from ttmark.gen_service.api.plan import Plan
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import ReasoningReader
-from ttmark.gen_service.api.receipt import ReceiptRule, scored
-from ttmark.gen_service.api.watermark_block import watermark_block
+from ttmark.gen_service.api.watermark_block import ReceiptRule, scored, watermark_block
 from ttmark.gen_service.engine import Delta, FinishReason, MarkReport, TokenLogprob
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.request_id import request_id
 from ttmark.shared.http.service_errors import InternalError, PolicyDenied
-from ttmark.shared.limits.allowances import TokenAllowance
-from ttmark.shared.limits.rate_limit import NOTHING, Grant
+from ttmark.shared.limits.allowances import NOTHING, Grant, TokenAllowance
+from ttmark.shared.observability.tracing import request_id
 from ttmark.shared.schemas.sampling import CompletionTokensDetails, PromptTokensDetails, Usage
 from ttmark.shared.schemas.watermark_block import ManifestNote, WatermarkBlock
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink

@@ -9,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.gen_service.api.chat_template import ChatTemplate
-from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder
+from ttmark.gen_service.api.control_tokens import ControlTokenRule, ConversationEncoder, TokenText
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 from ttmark.gen_service.api.provenance import LabelRule, ManifestRule
 from ttmark.gen_service.api.reasoning import Reasoning, ReasoningRule, ReasoningTags, tags_of
-from ttmark.gen_service.api.receipt import ReceiptRule
-from ttmark.gen_service.api.token_text import TokenText
+from ttmark.gen_service.api.watermark_block import ReceiptRule
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.engine import Delta, GenerationRequest, ReadingRequest
 from ttmark.shared.http.service_errors import ModelNotFound
-from ttmark.shared.keys.unlocked import HeldKey
+from ttmark.shared.keys.records import HeldKey
 from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.tokenization import TextTokenizer
 

@@ -10,12 +10,11 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from pydantic import BaseModel
 
 from ttmark.gen_service.api.account import Answer, Outcome
+from ttmark.gen_service.api.control_tokens import finite, text_offsets
 from ttmark.gen_service.api.plan import Plan
-from ttmark.gen_service.api.token_text import finite, text_offsets
 from ttmark.gen_service.api.tool_calls import Calls
 from ttmark.gen_service.engine import Delta, TokenLogprob
 from ttmark.shared.http.service_errors import ServiceError, openai_envelope
-from ttmark.shared.schemas.bodies import ErrorEnvelope
 from ttmark.shared.schemas.chat import (
     AssistantMessage,
     ChatChoice,
@@ -34,6 +33,7 @@ from ttmark.shared.schemas.completions import (
     CompletionRequest,
     CompletionResponse,
 )
+from ttmark.shared.schemas.fields import ErrorEnvelope
 from ttmark.shared.schemas.sampling import Usage
 from ttmark.shared.schemas.watermark_block import WatermarkBlock
 

@@ -13,7 +13,7 @@ from ttmark.gen_service.engine import Marking
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import check_scope
 from ttmark.shared.http.service_errors import BadRequest, KeyNotFound, NotReady, NoUsableKey
-from ttmark.shared.keys.unlocked import ForeignKey, UnlockedKey, own_keys
+from ttmark.shared.keys.records import ForeignKey, UnlockedKey, own_keys
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.watermark_block import WatermarkOptions
 

@@ -1,7 +1,10 @@
-"""A request made ready for the engine: prompts, sampling, marking, one engine request per completion."""
+"""A request made ready for the engine: prompts, sampling, marking, one engine request per completion.
+
+Also here, from the fields of a request to the engine's sampling parameters.
+"""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,19 +13,105 @@ from ttmark.gen_service.api.key_selection import check_carried, choose_marking, 
 from ttmark.gen_service.api.marking_policy import MarkingChoice, Traffic
 from ttmark.gen_service.api.prompts import Prompt, chat_prompt, check_room, completion_prompts, context_limit
 from ttmark.gen_service.api.reasoning import Reasoning
-from ttmark.gen_service.api.sampling import bad_word_ids, sampling_params, seed_of_choice
 from ttmark.gen_service.api.structured_outputs import asked_form, response_grammar
 from ttmark.gen_service.api.tools import ToolUse, tool_use
 from ttmark.gen_service.decoding.grammar import Grammar
-from ttmark.gen_service.engine import GenerationRequest
+from ttmark.gen_service.engine import GenerationRequest, SamplingParams
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, NotReady
+from ttmark.shared.languages.words import counted
 from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import DEFAULT_MAX_TOKENS, CompletionRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
 from ttmark.shared.schemas.sampling import ChoiceFields, SamplingFields
 from ttmark.shared.schemas.watermark_block import LabelNote, ManifestNote, WatermarkOptions
+from ttmark.shared.tokenization import TextTokenizer
+
+_SEEDS = 2**63
+_SAME_NAME = ("presence_penalty", "frequency_penalty", "ignore_eos")
+
+
+def sampling_params(
+    body: SamplingFields,
+    resolved: Mapping[str, Any],
+    *,
+    max_tokens: int,
+    logprobs: int | None,
+    vocab_size: int,
+    ends: Collection[int] = (),
+    bad_words: tuple[tuple[int, ...], ...] = (),
+) -> SamplingParams:
+    """Sampling parameters of the first completion.
+
+    Args:
+        resolved: what `SamplingDefaults.under` makes of the body.
+        ends: tokens that end a text of the model.
+        bad_words: the request's, as token ids.
+
+    Raises:
+        BadRequest: naming the field that the engine refuses.
+    """
+    stop_token_ids = tuple(dict.fromkeys(body.stop_token_ids or ()))
+    _check_ids("stop_token_ids", stop_token_ids, vocab_size)
+    if len(bad_words) + len({*stop_token_ids, *ends}) >= vocab_size:
+        raise BadRequest("bad_words: could leave no token to go on with.", param="bad_words")
+    given: dict[str, Any] = {name: value for name in _SAME_NAME if (value := getattr(body, name)) is not None}
+    try:
+        return SamplingParams(
+            max_tokens=max_tokens,
+            logprobs=logprobs,
+            stop=_stop(body.stop),
+            min_tokens=body.min_tokens or 0,
+            stop_token_ids=stop_token_ids,
+            bad_words=bad_words,
+            seed=None if body.seed is None else body.seed % _SEEDS,
+            logit_bias=_logit_bias(body.logit_bias or {}, vocab_size),
+            **resolved,
+            **given,
+        )
+    except ValueError as error:
+        message = str(error)
+        raise BadRequest(f"{message}.", param=message.partition(" ")[0]) from error
+
+
+def seed_of_choice(seed: int | None, choice: int) -> int | None:
+    """The seed of a prompt's completion number `choice`; the first has the request's own."""
+    return None if seed is None else (seed + choice) % _SEEDS
+
+
+def _stop(stop: str | list[str] | None) -> tuple[str, ...]:
+    if stop is None:
+        return ()
+    return (stop,) if isinstance(stop, str) else tuple(stop)
+
+
+def _logit_bias(biases: Mapping[str, float], vocab_size: int) -> dict[int, float]:
+    by_id = {int(token_id): bias for token_id, bias in biases.items()}
+    _check_ids("logit_bias", by_id, vocab_size)
+    return by_id
+
+
+def _check_ids(field: str, ids: Collection[int], vocab_size: int) -> None:
+    if ids and max(ids) >= vocab_size:
+        raise BadRequest(f"{field}: token ids must be below the vocabulary size, {vocab_size}.", param=field)
+
+
+def bad_word_ids(words: Sequence[str], tokenizer: TextTokenizer) -> tuple[tuple[int, ...], ...]:
+    """What a completion may not have, each once: as vLLM takes them, at the beginning of a text and after a
+    blank. Other tokens that happen to spell a word are not among them.
+    """
+    return tuple(dict.fromkeys(ids for word in words for ids in _spellings(word.lstrip(" "), tokenizer)))
+
+
+def _spellings(word: str, tokenizer: TextTokenizer) -> Iterator[tuple[int, ...]]:
+    alone, after_blank = (
+        tuple(tokenizer.backend.encode(text, add_special_tokens=False).ids) for text in (word, f" {word}")
+    )
+    if alone:
+        yield alone
+    # With as many tokens the blank is part of the first; with more it is one of its own, which is no part.
+    if alone and len(after_blank) == len(alone) and after_blank[0] != alone[0]:
+        yield after_blank
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.backend import Generator, ServedModel
-from ttmark.shared.counted import counted
 from ttmark.shared.http.service_errors import BadRequest, ContextLengthExceeded, UnsupportedFeature
 from ttmark.shared.labels import Label
+from ttmark.shared.languages.words import counted
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.chat import ChatMessage
 from ttmark.shared.schemas.completions import CompletionRequest

@@ -12,19 +12,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from ttmark.gen_service.api.backend import GenerationBackend, Generator
-from ttmark.gen_service.api.generation_metrics import GenerationMetrics
-from ttmark.gen_service.api.observer import engine_errors_as_answers
+from ttmark.gen_service.api.observer import GenerationMetrics, engine_errors_as_answers
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import ReadingRequest
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading
-from ttmark.shared.http.disconnect import unless_disconnected
-from ttmark.shared.http.request_id import request_id
+from ttmark.shared.http.json_body import unless_disconnected
 from ttmark.shared.http.service_errors import BadRequest, NotReady, ServiceError, TooMuchWork
 from ttmark.shared.limits.allowances import TokenAllowance
-from ttmark.shared.schemas.readings import Reading, ReadingsRequest, ReadingsResponse
-from ttmark.shared.token_spans import Window, byte_ends, reading_windows
-from ttmark.shared.tokenization import EncodedText
+from ttmark.shared.observability.tracing import request_id
+from ttmark.shared.schemas.verification import Reading, ReadingsRequest, ReadingsResponse
+from ttmark.shared.tokenization import EncodedText, Window, byte_ends, reading_windows
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ttmark.gen_service.decoding.text_stream import overlap
+from ttmark.gen_service.decoding.sequence import overlap
 from ttmark.shared.tokenization import TextTokenizer
 
 ReasoningRule = Literal["auto", "think", "none"]

@@ -1,32 +1,231 @@
-"""The OpenAI routes, and models as they show them."""
+"""The OpenAI routes, and models as they show them.
 
+Also here, the routes by which a client sees what the model's tokenizer makes of its text; vLLM has them.
+
+Also here, routes that take the body as `JsonBodyMiddleware` has parsed it, and name fields that nobody
+knows.
+
+Also here, streams in the API's description: what each of their events holds.
+"""
+
+import re
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+from starlette.concurrency import run_in_threadpool
 
 from ttmark.gen_service.api.backend import GenerationBackend, ServedModel
-from ttmark.gen_service.api.event_schema import event_content
 from ttmark.gen_service.api.format import ChatFormat, CompletionFormat
-from ttmark.gen_service.api.json_route import IgnoringRoute, JsonRoute
 from ttmark.gen_service.api.key_selection import usable_keys
 from ttmark.gen_service.api.pipeline import Pipeline
 from ttmark.gen_service.api.plan import plan_chat, plan_completion, plan_response
+from ttmark.gen_service.api.prompts import chat_prompt, check_text
 from ttmark.gen_service.api.readings import Reader
 from ttmark.gen_service.api.responses_format import ResponsesFormat
-from ttmark.gen_service.api.tokenize import tokenizer_router
+from ttmark.gen_service.api.tools import tool_use
 from ttmark.gen_service.api.verification import Verifier
-from ttmark.gen_service.api.watermark_block import described_headers
+from ttmark.gen_service.api.watermark_block import WARNING, described_headers
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.auth import require
-from ttmark.shared.schemas.bodies import ErrorEnvelope
+from ttmark.shared.http.json_body import PARSED_JSON
+from ttmark.shared.http.service_errors import BadRequest, ModelNotFound
+from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.models import Model, ModelList, ModelProfile
-from ttmark.shared.schemas.readings import ReadingsRequest, ReadingsResponse
+from ttmark.shared.schemas.fields import ErrorEnvelope
+from ttmark.shared.schemas.models import (
+    DetokenizeRequest,
+    DetokenizeResponse,
+    Model,
+    ModelList,
+    ModelProfile,
+    TokenizeRequest,
+    TokenizeResponse,
+)
 from ttmark.shared.schemas.responses import RESPONSE_EVENTS, ResponseObject
 from ttmark.shared.schemas.responses_request import ResponsesRequest
-from ttmark.shared.schemas.verification import VerificationRequest, VerificationResponse
+from ttmark.shared.schemas.unknown_fields import UnknownField, unknown_fields
+from ttmark.shared.schemas.verification import (
+    ReadingsRequest,
+    ReadingsResponse,
+    VerificationRequest,
+    VerificationResponse,
+)
+
+Handle = Callable[[Request], Coroutine[Any, Any, Response]]
+_MOST_NAMED = 20
+
+
+class _ParsedRequest(Request):
+    async def json(self) -> Any:
+        return self.scope["state"][PARSED_JSON]
+
+
+class JsonRoute(APIRoute):
+    """For `APIRouter(route_class=JsonRoute)`: a body with an unknown field is refused."""
+
+    def get_route_handler(self) -> Handle:
+        """The framework's handler, given a request that knows its body already."""
+        handle = super().get_route_handler()
+
+        async def handle_parsed(request: Request) -> Response:
+            return await handle(_ParsedRequest(request.scope, request.receive))
+
+        if self.body_field is None:
+            return handle_parsed
+        return self.named(handle_parsed, self.body_field.field_info.annotation)
+
+    def named(self, handle: Handle, body: Any) -> Handle:
+        """A handler that names an unknown field of a `body` before anything else that is wrong with it."""
+
+        async def refuse_by_name(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError:
+                parsed = request.scope["state"].get(PARSED_JSON)
+                unknown = next(unknown_fields(body, parsed), None)
+                if unknown is None:
+                    raise
+                raise BadRequest(unknown.message, param=unknown.path) from None
+
+        return refuse_by_name
+
+
+class IgnoringRoute(JsonRoute):
+    """Leaves unknown fields aside and lists them in a header; those in parts of our own are refused."""
+
+    def named(self, handle: Handle, body: Any) -> Handle:
+        """A handler that takes the fields out of the body first."""
+        refuse = super().named(handle, body)
+
+        async def ignore_by_name(request: Request) -> Response:
+            parsed = request.scope["state"].get(PARSED_JSON)
+            ignored = [unknown for unknown in unknown_fields(body, parsed) if not unknown.closed]
+            for unknown in ignored:
+                del unknown.holder[unknown.name]
+            response = await refuse(request)
+            if ignored:
+                response.headers[WARNING] = _warning(ignored)
+            return response
+
+        return ignore_by_name
+
+
+def _warning(ignored: Sequence[UnknownField]) -> str:
+    """A warning as RFC 7234 writes it; what a header cannot hold is a question mark."""
+    named = [re.sub(r"[^\w.\[\]-]", "?", one.path, flags=re.ASCII) for one in ignored[:_MOST_NAMED]]
+    more = f" and {len(ignored) - _MOST_NAMED} more" if len(ignored) > _MOST_NAMED else ""
+    return f'299 - "Ignored: {", ".join(named)}{more}"'
+
+
+_COMPONENTS = "#/components/schemas/{model}"
+
+
+def event_content(*payloads: type[BaseModel], ends_with: str | None = None) -> dict[str, Any]:
+    """The `content` of a response whose events hold one of `payloads` as JSON, and at the end `ends_with`.
+
+    OpenAPI 3.1 has no keyword for the items of a stream (3.2 has `itemSchema`). Tools that read streams by a
+    3.1 description take `schema` as that of each event, and so is it meant.
+    """
+    references = [{"$ref": _COMPONENTS.format(model=model.__name__)} for model in payloads]
+    data: dict[str, Any] = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": {"anyOf": references},
+    }
+    schema = {
+        "type": "object",
+        "description": "One server-sent event; the body is a sequence of them.",
+        "required": ["data"],
+        "properties": {"data": {"anyOf": [{"const": ends_with}, data]} if ends_with else data},
+    }
+    return {"text/event-stream": {"schema": schema}}
+
+
+def describe_events(app: FastAPI, *payloads: type[BaseModel]) -> None:
+    """Defines `payloads` in the API's description: the framework knows of models of whole bodies only."""
+    describe: Callable[[], dict[str, Any]] = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        description = describe()
+        _, definitions = models_json_schema(
+            [(model, "serialization") for model in payloads], ref_template=_COMPONENTS
+        )
+        description["components"]["schemas"] = definitions["$defs"] | description["components"]["schemas"]
+        return description
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
+
+
+def tokenizer_router(
+    backend: GenerationBackend, route: type[JsonRoute], errors: dict[int | str, dict[str, Any]]
+) -> APIRouter:
+    """Both of them; they take no part of the engine's time."""
+    router = APIRouter(tags=["generation"], route_class=route)
+
+    @router.post("/tokenize", responses=errors)
+    async def tokenize(body: TokenizeRequest, _: Caller) -> TokenizeResponse:
+        """Says which tokens a text or a conversation is to the model."""
+        model = _model(body.model, backend)
+        tokens = await _tokens(body, model, backend)
+        names = model.generator.tokenizer.backend.id_to_token
+        return TokenizeResponse(
+            count=len(tokens),
+            max_model_len=model.generator.context_length,
+            tokens=list(tokens),
+            token_strs=[names(token) or "" for token in tokens] if body.return_token_strs else None,
+        )
+
+    @router.post("/detokenize", responses=errors)
+    async def detokenize(body: DetokenizeRequest, _: Caller) -> DetokenizeResponse:
+        """Says which text tokens are."""
+        model = _model(body.model, backend)
+        check_text(body.tokens, model, "tokens")
+        decode = model.generator.tokenizer.backend.decode
+        text = await run_in_threadpool(decode, body.tokens, skip_special_tokens=False)
+        return DetokenizeResponse(prompt=text)
+
+    return router
+
+
+def _model(model_id: str | None, backend: GenerationBackend) -> ServedModel:
+    if model_id is None and len(backend.models) > 1:
+        raise ModelNotFound("No model is named, and several are served.", param="model")
+    return backend.model(next(iter(backend.models)) if model_id is None else model_id)
+
+
+async def _tokens(body: TokenizeRequest, model: ServedModel, backend: GenerationBackend) -> Sequence[int]:
+    if body.messages is None:
+        prompt = without_wrappers(body.prompt or "")
+        check_text(prompt, model, "prompt")
+        encode = model.generator.tokenizer.backend.encode
+        special = body.add_special_tokens is not False
+        encoding = await run_in_threadpool(encode, prompt, add_special_tokens=special)
+        return list(encoding.ids)
+    if body.add_special_tokens:
+        raise BadRequest(
+            "add_special_tokens: not available together with messages; the chat template sets them itself.",
+            param="add_special_tokens",
+        )
+    tools = tool_use(body.tools, None, None, model)
+    read = await chat_prompt(
+        body.messages,
+        model,
+        field="messages",
+        label=backend.labels.label,
+        tools=tools.shown if tools else (),
+        variables=body.chat_template_kwargs or {},
+        opens_answer=body.add_generation_prompt is not False,
+    )
+    return read.token_ids
 
 
 def describe(model_id: str, model: ServedModel, tenant: str, backend: GenerationBackend) -> Model:
@@ -57,7 +256,6 @@ def describe(model_id: str, model: ServedModel, tenant: str, backend: Generation
     )
 
 
-Caller = Annotated[Principal, Depends(require(Scope.GENERATE))]
 Reads = Annotated[Principal, Depends(require(Scope.READ))]
 Auditor = Annotated[Principal, Depends(require(Scope.DETECT_EVIDENCE))]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ttmark.gen_service.api.tool_formats import ToolFormat
 from ttmark.gen_service.api.tools import ToolUse
-from ttmark.gen_service.decoding.text_stream import overlap
+from ttmark.gen_service.decoding.sequence import overlap
 from ttmark.gen_service.engine import FinishReason
 from ttmark.shared.schemas.chat import ChatFinishReason
 from ttmark.shared.schemas.tools import CallDelta, FunctionDelta, MadeCall, MadeFunction

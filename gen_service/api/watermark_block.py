@@ -1,13 +1,100 @@
-"""What a response says of its watermark: its `watermark` block, and headers for clients that drop it."""
+"""What a response says of its watermark: its `watermark` block, and headers for clients that drop it.
 
+Also here, receipts: how detectable a completion is, said by whoever generated it and so holds its key.
+"""
+
+import asyncio
+import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from ttmark.gen_service.api.marking_policy import DEFAULT_RULE, MarkingChoice
-from ttmark.gen_service.api.receipt import Receipts
-from ttmark.gen_service.engine import MarkReport
-from ttmark.shared.schemas.watermark_block import Detectability, WatermarkBlock, WatermarkStatus
+from ttmark.gen_service.engine import GenerationRequest, Marking, MarkReport
+from ttmark.shared.access.scopes import Principal
+from ttmark.shared.schemas.detection import DEFAULT_FPR
+from ttmark.shared.schemas.watermark_block import Detectability, Receipt, WatermarkBlock, WatermarkStatus
+from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.watermark import detect_direct
+
+# A detector that knows less tries more: other keys, older versions, block boundaries, readings of the text.
+# Three decades pay for a thousand such hypotheses.
+STRONG_DECADES = 3.0
+
+Audience = Literal["everyone", "evidence"]
+Log10P = float | None
+"""Of a completion; None where it was not to be marked."""
+
+
+def exact_log10_p(marking: Marking, token_ids: Sequence[int]) -> float:
+    """log10 p of tokens under the PRF key that marked them, at most 0 (paper Eq. 6, exact tail).
+
+    It is what direct detection says of them at any boundary of blocks under this key alone.
+    """
+    return detect_direct(marking.watermark, marking.prf_key, token_ids, phase="any").log10_p
+
+
+async def scored(request: GenerationRequest, text: str, tokenizer: TextTokenizer) -> Log10P:
+    """`exact_log10_p` of a completion's text, read as whoever gets it will have it read.
+
+    On a thread that is neither the engine's nor the loop's.
+    """
+    marking = request.marking
+    if marking is None:
+        return None
+    return await asyncio.to_thread(lambda: exact_log10_p(marking, tokenizer.encode(text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """Of all completions of a response.
+
+    Attributes:
+        hardest: of the completion that is the hardest to detect.
+        choices: in the order of the choices; None where there is one.
+    """
+
+    hardest: Receipt
+    choices: list[Receipt] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptRule:
+    """What the words mean, and who hears them.
+
+    Attributes:
+        fpr: false positive rate at which the deployment detects.
+        audience: who is told the word: every caller, or those who see evidence.
+    """
+
+    fpr: float = DEFAULT_FPR
+    audience: Audience = "everyone"
+
+    def word(self, log10_p: Log10P) -> Detectability:
+        """`weak` from the rate on, `strong` from a thousandth of it on."""
+        limit = math.log10(self.fpr)
+        if log10_p is None or log10_p > limit:
+            return "none"
+        return "weak" if log10_p > limit - STRONG_DECADES else "strong"
+
+    def receipts(self, values: Sequence[Log10P], caller: Principal, *, dictated: bool) -> Receipts:
+        """What the caller may hear of the completions with these log10 p.
+
+        Args:
+            dictated: the request's schema may have dictated the text, so that a word on it would be a verdict
+                on a text of the caller's choice: for those who see evidence only.
+        """
+        if not caller.sees_evidence and (dictated or self.audience == "evidence"):
+            return Receipts(Receipt())
+        hardest = max(values, key=lambda value: 0.0 if value is None else value)
+        choices = [self._receipt(value, caller) for value in values] if len(values) > 1 else None
+        return Receipts(self._receipt(hardest, caller), choices)
+
+    def _receipt(self, value: Log10P, caller: Principal) -> Receipt:
+        number = value if caller.sees_evidence else None
+        return Receipt(detectability=self.word(value), log10_p=number)
+
 
 # No completion can be marked in these places, so they make no completion partial.
 _BY_DESIGN = frozenset({"opening", "warm_up", "odd_end"})

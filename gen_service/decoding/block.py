@@ -1,7 +1,20 @@
-"""The block of a completion in the making, and its joint distribution (Algorithm 1), built level by level."""
+"""The block of a completion in the making, and its joint distribution (Algorithm 1), built level by level.
 
-from collections.abc import Sequence
+It also draws watermarked blocks, those with the same watermark together.
+
+Also here, the random numbers of one request: a function of its seed and of the position, never of what else
+runs.
+
+Also here, how much of what can be drawn is the model's own choice, beside biases, penalties and grammar.
+"""
+
+import hashlib
+import struct
+import time
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import pairwise
 
 import numpy as np
@@ -9,13 +22,94 @@ import torch
 from numpy.typing import NDArray
 
 from ttmark.gen_service.decoding.filters import BoundedRows
-from ttmark.gen_service.decoding.randomness import Draw, Draws
-from ttmark.gen_service.decoding.request import Marking
-from ttmark.gen_service.decoding.share import LEAST_SHARE
-from ttmark.gen_service.decoding.support import Support, Tail, choose
+from ttmark.gen_service.decoding.request import Marking, SequenceFailed, each_or_failed
+from ttmark.gen_service.decoding.support import Floats, Support, Tail, choose
+from ttmark.shared.watermark import Watermark, key_lanes
+
+LEAST_SHARE = 0.25
+"""Of the model's own choice in each branch of a block that is marked: docs/adr/0092."""
+
+
+def least_share(own: torch.Tensor, changed: torch.Tensor, left: BoundedRows | Sequence[Support]) -> float:
+    """The least share of the model's own choice in any of the rows.
+
+    In one row it is the sum of min(p, q) over the tokens that the filters leave, divided by their sum of q: p
+    is the model's own probability of a token, q the one that the caller's restrictions have made of it, both
+    over the whole vocabulary, at temperature 1 and before the filters. Where a grammar forbids all but some
+    tokens, that is what the model gives to these. Where one token alone is left nothing is chosen, by nobody,
+    and the share is 1.
+
+    Args:
+        own: the model's logits [rows, vocab].
+        changed: the same after bias, penalties and grammar.
+        left: what the filters leave of `changed`.
+    """
+    if isinstance(left, BoundedRows):
+        ids, listed = left.ids, np.arange(left.ids.shape[1]) < left.counts[:, None]
+    else:
+        ids, listed = _padded([support.ids for support in left])
+    open_rows = listed.sum(axis=1) > 1
+    if not open_rows.any():
+        return 1.0
+    places = torch.from_numpy(ids).to(own.device)
+    mine, theirs = (_probabilities(logits, places) for logits in (own, changed))
+    kept = np.where(listed, np.minimum(mine, theirs), 0.0).sum(axis=1)
+    whole = np.where(listed, theirs, 0.0).sum(axis=1)
+    return float((kept[open_rows] / whole[open_rows]).min())
+
+
+def _probabilities(logits: torch.Tensor, ids: torch.Tensor) -> Floats:
+    """Of `ids` [rows, width] in the softmax of `logits` [rows, vocab]."""
+    whole = logits.float().logsumexp(dim=1, keepdim=True)
+    found: Floats = (logits.gather(1, ids).float() - whole).exp().double().cpu().numpy()
+    return found
+
+
+def _padded(rows: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Ids [rows, width] and which of them are there."""
+    listed = np.arange(max(map(len, rows))) < np.array([[len(ids)] for ids in rows])
+    padded = np.zeros(listed.shape, dtype=np.int64)
+    padded[listed] = np.concatenate(rows)
+    return padded, listed
+
+
+_PERSON = b"ttmark.draws.v1"
+_MASK_128 = (1 << 128) - 1
+
+
+class Draw(IntEnum):
+    """What a random number decides; numbers of different purposes are independent."""
+
+    TOKEN = 0
+    BLOCK = 1
+    HEAD_OR_TAIL = 2
+    TAIL = 3
+    TAIL_TOKEN = 4
+
+
+class Draws:
+    """Counter-based uniforms: keyed BLAKE2b of (position, purpose, level).
+
+    A draw depends on nothing but the seed and its own counters, so a request gives the same text in any
+    batch and after any preemption (given equal logits).
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._key = (seed & _MASK_128).to_bytes(16, "little")
+
+    def uniform(self, position: int, purpose: Draw, level: int = 0) -> float:
+        """A number in [0, 1) with 53 random bits.
+
+        Args:
+            position: number of completion tokens before the one, or the block, that is drawn.
+            level: depth inside the block, for draws that happen once per level.
+        """
+        counter = struct.pack("<QII", position, purpose, level)
+        digest = hashlib.blake2b(counter, digest_size=8, key=self._key, person=_PERSON).digest()
+        return float(int.from_bytes(digest, "little") >> 11) * 2.0**-53
+
 
 Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 MAX_BLOCKS = 4096
 """Blocks that are reweighted together: more than the paper's 50 x 50, and few enough to hash at each step."""
@@ -246,3 +340,66 @@ class TandemBlock:
 
 
 Block = PlainBlock | TandemBlock
+
+
+Tokens = tuple[int, ...]
+
+
+class Reweighter:
+    """Reweights the joint distributions of complete blocks and draws from them (Algorithm 1, lines 14, 15).
+
+    A block that is not to be marked is drawn from its joint distribution as it is.
+
+    Attributes:
+        seconds: spent on joint distributions, PRF and reweighting since the start.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def draw(self, blocks: Iterable[TandemBlock]) -> dict[TandemBlock, Tokens | SequenceFailed]:
+        """The tokens of every block, cut after an end of text, or why it has none.
+
+        Args:
+            blocks: with a complete builder.
+        """
+        drawn: dict[TandemBlock, Tokens | SequenceFailed] = {}
+        groups: dict[Hashable, list[TandemBlock]] = defaultdict(list)
+        for block in blocks:
+            groups[_identity(block.marking.watermark)].append(block)
+        for group in groups.values():
+            tokens = each_or_failed(self._draw_together, group)
+            drawn |= zip(group, tokens, strict=True)
+        return drawn
+
+    def _draw_together(self, blocks: Sequence[TandemBlock]) -> list[Tokens]:
+        """Tokens of blocks with one and the same watermark."""
+        started = time.perf_counter()
+        parts = [block.builder.parts() for block in blocks]
+        keys = np.stack([key_lanes(block.marking.prf_key) for block in blocks])
+        contexts = np.array([block.context for block in blocks], dtype=np.int64)
+        sizes = [sum(len(mass) for _, mass in of_block) for of_block in parts]
+        offsets = np.cumsum([0, *sizes], dtype=np.int64)
+        candidates = np.concatenate([tokens for of_block in parts for tokens, _ in of_block])
+        probs = np.concatenate([mass for of_block in parts for _, mass in of_block])
+        weighted = blocks[0].marking.watermark.reweight(keys, contexts, candidates, probs, offsets)
+        self.seconds += time.perf_counter() - started
+        if not np.isfinite(weighted).all():
+            raise SequenceFailed("the watermark gave probabilities that are not finite")
+        return [
+            _tokens(
+                candidates[start + choose((weighted if block.marked else probs)[start:stop], block.uniform)]
+            )
+            for block, (start, stop) in zip(blocks, pairwise(offsets.tolist()), strict=True)
+        ]
+
+
+def _tokens(block: NDArray[np.int64]) -> Tokens:
+    """The tokens of a block [block_size], without what fills it up."""
+    return tuple(token for token in block.tolist() if token != NO_TOKEN)
+
+
+def _identity(watermark: Watermark) -> Hashable:
+    """Equal for watermarks that reweight alike, so that they are computed together."""
+    parameters = tuple(sorted(watermark.parameters.items()))
+    return type(watermark), watermark.scheme, watermark.block_size, watermark.context_width, parameters

@@ -10,12 +10,19 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ttmark.gen_service.decoding.block import Block, BlockBuilder, Level, PlainBlock, TandemBlock, next_levels
+from ttmark.gen_service.decoding.block import (
+    Block,
+    BlockBuilder,
+    Level,
+    PlainBlock,
+    Reweighter,
+    TandemBlock,
+    least_share,
+    next_levels,
+)
 from ttmark.gen_service.decoding.filters import BoundedRows, bounded_rows, open_rows
 from ttmark.gen_service.decoding.request import Delta, SequenceFailed, each_or_failed
-from ttmark.gen_service.decoding.reweighting import Reweighter
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.share import least_share
 from ttmark.gen_service.decoding.support import FilterParams, Support
 
 S = TypeVar("S", bound=Sequence)
@@ -103,8 +110,9 @@ class Decoder:
 def _filtered(logits: Mapping[S, torch.Tensor], sequences: Collection[S]) -> dict[S, Filtered]:
     """What the filters leave of the rows of each sequence."""
     found: dict[S, Filtered] = {}
+    few = {sequence: sequence.filters.bounded for sequence in sequences}
     for together, bounded in ((_bounded_together, True), (_open_together, False)):
-        own = [sequence for sequence in sequences if sequence.filters.bounded is bounded]
+        own = [sequence for sequence, is_few in few.items() if is_few is bounded]
         if own:
             parts = [(logits[sequence], sequence.filters) for sequence in own]
             results = each_or_failed(together, parts)

@@ -13,20 +13,17 @@ from numpy.typing import NDArray
 
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, ReadingRequest, SequenceFailed
+from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.autotune import CostCurve
-from ttmark.gen_service.engine.cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.cache_rows import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.cached_sequence import PROMPT_CUT, CachedSequence, TextReading
 from ttmark.gen_service.engine.engine_metrics import EngineMetrics, StepRecorder
 from ttmark.gen_service.engine.errors import ContextTooLong, Draining, EngineDied, EngineError
-from ttmark.gen_service.engine.kv_cache import KvCache
-from ttmark.gen_service.engine.loading import LoadedModel, load_model
-from ttmark.gen_service.engine.memory import available_memory
-from ttmark.gen_service.engine.places import check_place, reading_places
-from ttmark.gen_service.engine.prefix_cache import Cuts
+from ttmark.gen_service.engine.loading import LoadedModel, available_memory, load_model
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings
 from ttmark.gen_service.engine.step import Arrivals, EngineStats, Stepper
-from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
+from ttmark.gen_service.engine.stream import DeltaStream, Mailbox, check_place, reading_places
 
 
 class Engine:

@@ -3,27 +3,244 @@
 transformers spends most of a small pass on the overhead of hundreds of small operations. Here projections
 that read the same input are one product, residuals are added by the product that makes them, queries and keys
 are turned as complex numbers in place, and nothing is transposed for the attention function.
+
+Also here, the operations of a pass: products with the matrices of a model, and what lies between them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.nn import functional
 from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM
 from transformers.models.mistral.modeling_mistral import MistralAttention
 
-from ttmark.gen_service.engine.attention import AttentionPlan
-from ttmark.gen_service.engine.native.kernels import Kernels
-from ttmark.gen_service.engine.operations import (
-    CompiledOperations,
-    Matrix,
-    Operations,
-    Shape,
-    TorchOperations,
-)
+from ttmark.gen_service.engine.attention import AttentionPlan, adopt, attend, keep_probed
+from ttmark.gen_service.engine.native import AttentionCall, Kernels
+
+_MANY_ROWS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix that rows are multiplied with.
+
+    oneDNN multiplies faster with a matrix that it has packed for its own kernels: in two thirds of the time
+    in bf16 for any number of rows, in half of it in float32 for 2 to 32. One row in float32 is a sum over
+    rows of the matrix, which the plain one does fastest. Where it packs none in bf16, many rows are
+    multiplied in float32: 128 rows with a matrix of 1536 x 576 in a fifth of the time (AMD EPYC without
+    AVX-512).
+
+    Attributes:
+        plain: [in, out], in any layout.
+        packed: the same for oneDNN, a second copy; None: there is none.
+    """
+
+    plain: torch.Tensor
+    packed: torch.Tensor | None = None
+
+    @classmethod
+    def pack(cls, plain: torch.Tensor) -> "Matrix":
+        """A matrix with its packed copy.
+
+        Raises:
+            RuntimeError, AttributeError: oneDNN does not pack it on this machine.
+        """
+        return cls(plain, torch.ops.mkldnn._reorder_linear_weight(plain.t().contiguous(), None))
+
+    def __call__(self, rows: torch.Tensor) -> torch.Tensor:
+        """[rows, in] -> [rows, out]"""
+        if self._is_plain_for(rows):
+            if _is_slow_in_bf16(rows):
+                return (rows.float() @ self.plain.float()).to(rows.dtype)
+            return rows @ self.plain
+        product: torch.Tensor = torch.ops.mkldnn._linear_pointwise(rows, self.packed, None, "none", [], "")
+        return product
+
+    def added_to(self, residual: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """`residual` [rows, out] and the product of `rows` [rows, in]."""
+        if self._is_plain_for(rows):
+            if _is_slow_in_bf16(rows):
+                return torch.addmm(residual.float(), rows.float(), self.plain.float()).to(rows.dtype)
+            return torch.addmm(residual, rows, self.plain)
+        total: torch.Tensor = torch.ops.mkldnn._linear_pointwise.binary(
+            rows, residual, self.packed, None, "add"
+        )
+        return total
+
+    def _is_plain_for(self, rows: torch.Tensor) -> bool:
+        return self.packed is None or (rows.shape[0] == 1 and rows.dtype == torch.float32)
+
+
+def _is_slow_in_bf16(rows: torch.Tensor) -> bool:
+    """Whether a plain product of so many rows takes longer than one in float32 with its conversions."""
+    return rows.dtype == torch.bfloat16 and rows.device.type == "cpu" and rows.shape[0] >= _MANY_ROWS
+
+
+@cache
+def can_pack(dtype: torch.dtype) -> bool:
+    """Whether oneDNN packs matrices of `dtype` here; in bf16 it needs AVX-512 or AVX-NE-CONVERT."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    try:
+        Matrix.pack(torch.eye(16, dtype=dtype))(torch.ones(2, 16, dtype=dtype))
+    except (RuntimeError, AttributeError):
+        return False
+    return True
+
+
+Activation = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Of a model: query heads, KV heads, numbers of a head, epsilon of the normalisation."""
+
+    heads: int
+    kv_heads: int
+    dim: int
+    epsilon: float
+
+
+class Operations(Protocol):
+    """The operations of one pass. What a method returns holds until the next call of one."""
+
+    def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """RMS normalisation of [rows, width]."""
+
+    def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
+        """activation(gate) * up: [rows, 2 * inner] -> [rows, inner]"""
+
+    def attend(self, layer: int, packed: torch.Tensor, window: int | None) -> torch.Tensor:
+        """Attention of a layer -> [rows, heads * dim].
+
+        Args:
+            packed: queries, keys and values [rows, (heads + 2 * kv_heads) * dim]; it is changed.
+        """
+
+
+class TorchOperations:
+    """For any pass.
+
+    Args:
+        turns: what queries and keys are multiplied with, complex64 [rows, 1, dim / 2].
+        kernels: compute what does not attend, in the models whose activation is SiLU; None: torch does.
+    """
+
+    def __init__(
+        self,
+        plan: AttentionPlan,
+        shape: Shape,
+        turns: torch.Tensor,
+        activation: Activation,
+        kernels: Kernels | None = None,
+    ) -> None:
+        self._plan, self._shape, self._turns = plan, shape, turns
+        self._activation, self._kernels = activation, kernels
+
+    def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        if self._kernels is not None:
+            return self._kernels.normalise(rows, weight, self._shape.epsilon)
+        return functional.rms_norm(rows, weight.shape, weight, self._shape.epsilon)
+
+    def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
+        if self._kernels is not None:
+            return self._kernels.gate(gate_up)
+        gate, up = gate_up.chunk(2, dim=1)
+        return self._activation(gate).mul_(up)
+
+    def attend(self, layer: int, packed: torch.Tensor, window: int | None) -> torch.Tensor:
+        heads, kv_heads, dim = self._shape.heads, self._shape.kv_heads, self._shape.dim
+        rows, turned = packed.shape[0], heads + kv_heads
+        if self._kernels is not None:
+            self._kernels.turn(packed, self._turns, turned, dim)
+        else:
+            turn(packed[:, : turned * dim].view(rows, turned, dim), self._turns)
+        query, key_value = packed.split_with_sizes([heads * dim, 2 * kv_heads * dim], dim=1)
+        query, key_value = query.view(rows, heads, dim), key_value.view(rows, 2, kv_heads, dim)
+        return attend(self._plan, layer, query, key_value, scale=dim**-0.5, window=window)
+
+
+class CompiledOperations:
+    """For passes of commits and probes; what they share between layers is made once.
+
+    Args:
+        turns: complex64 [rows, 1, dim / 2], of the rows' positions.
+    """
+
+    def __init__(self, plan: AttentionPlan, shape: Shape, turns: torch.Tensor, kernels: Kernels) -> None:
+        if plan.kernel is None:
+            raise ValueError("the pass has no commits and probes")
+        self._plan, self._shape, self._kernels = plan, shape, kernels
+        self._turns, self._tiles, own = turns, plan.kernel.tiles, plan.kernel.own
+        self._groups = shape.heads // shape.kv_heads
+        self._buffers: dict[int, torch.Tensor] = {}
+        self._call = AttentionCall(
+            tiles=None,
+            own=own.data_ptr(),
+            query_head=shape.dim,
+            key_head=shape.dim,
+            kv_heads=shape.kv_heads,
+            groups=self._groups,
+            dim=shape.dim,
+            depth=own.shape[1],
+            scale=shape.dim**-0.5,
+        )
+
+    def normalise(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return self._kernels.normalise(rows, weight, self._shape.epsilon, self._buffer(rows, rows.shape[1]))
+
+    def gate(self, gate_up: torch.Tensor) -> torch.Tensor:
+        return self._kernels.gate(gate_up, self._buffer(gate_up, gate_up.shape[1] // 2))
+
+    def attend(self, layer: int, packed: torch.Tensor, window: int | None) -> torch.Tensor:
+        plan, heads, kv_heads, dim = self._plan, self._shape.heads, self._shape.kv_heads, self._shape.dim
+        key_value = packed[:, heads * dim :].view(-1, 2, kv_heads, dim)
+        arena = plan.cache.arena(layer, key_value)
+        adopt(plan, layer, arena)
+        attended = self._attend(packed, arena.rows, window)
+        keep_probed(plan, layer, key_value)
+        return attended
+
+    def _attend(self, packed: torch.Tensor, cache: torch.Tensor, window: int | None) -> torch.Tensor:
+        """Turns and caches what a projection made, and attends; `cache` [capacity, 2, kv_heads, dim]."""
+        heads, kv_heads, dim = self._shape.heads, self._shape.kv_heads, self._shape.dim
+        tiles, size = self._tiles(window, self._groups), packed.element_size()
+        out = self._buffer(packed, heads * dim)
+        call, start, cached = self._call, packed.data_ptr(), cache.data_ptr()
+        call.query, call.out, call.tiles = start, out.data_ptr(), tiles.data_ptr()
+        call.key = start + heads * dim * size
+        call.value = start + (heads + kv_heads) * dim * size
+        call.keys, call.values = cached, cached + cache.stride(1) * size
+        call.query_row = call.key_row = packed.stride(0)
+        call.cache_row, call.cache_head = cache.stride(0), cache.stride(2)
+        call.half = int(packed.dtype == torch.bfloat16)
+        self._kernels.turn_and_keep(call, packed, self._turns, self._plan.slots)
+        self._kernels.run(call, tiles)
+        return out
+
+    def _buffer(self, like: torch.Tensor, width: int) -> torch.Tensor:
+        """[rows, width]; rows that nothing is written to hold numbers of before."""
+        buffer = self._buffers.get(width)
+        if buffer is None:
+            buffer = self._buffers[width] = like.new_zeros((like.shape[0], width))
+        return buffer
+
+
+def turn(heads: torch.Tensor, turns: torch.Tensor) -> None:
+    """Rotates [rows, heads, dim] in place and leaves real and imaginary parts side by side.
+
+    In the model the parts lie in the two halves of a head; queries and keys alike may be permuted.
+    """
+    rows, count, dim = heads.shape
+    real, imaginary = heads.view(rows, count, 2, dim // 2).float().unbind(2)
+    pairs = heads.view(rows, count, dim // 2, 2)
+    turned = torch.complex(real, imaginary).mul_(turns)
+    pairs.copy_(torch.view_as_real(turned))
+
 
 _RELATIVES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM)
 

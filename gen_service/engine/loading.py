@@ -1,4 +1,12 @@
-"""Loads a transformers model, refuses what the engine cannot serve, and checks what it computes."""
+"""Loads a transformers model, refuses what the engine cannot serve, and checks what it computes.
+
+Also here, our attention as transformers' models call it: registered with `AttentionInterface`, once per
+layer.
+
+The plan of the pass comes through the model as a keyword.
+
+Also here, how much memory this process may still take: the machine's, or what a container's limit leaves.
+"""
 
 from dataclasses import dataclass, field
 from itertools import product
@@ -6,26 +14,155 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import structlog
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from torch.nn import functional
+from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
+from ttmark.gen_service.engine.attention import AttentionPlan, KvCache, attend
 from ttmark.gen_service.engine.autotune import Choice, ChoiceFile, choice_key, fastest
-from ttmark.gen_service.engine.cuda_graphs import GpuCapture
 from ttmark.gen_service.engine.errors import ModelLoadError
-from ttmark.gen_service.engine.kv_cache import KvCache
-from ttmark.gen_service.engine.llama import FusedLlama
-from ttmark.gen_service.engine.memory import available_memory
-from ttmark.gen_service.engine.native.kernels import find_kernels
-from ttmark.gen_service.engine.operations import can_pack
+from ttmark.gen_service.engine.llama import FusedLlama, can_pack
+from ttmark.gen_service.engine.native import find_kernels
 from ttmark.gen_service.engine.ragged import Append, Probe
-from ttmark.gen_service.engine.runner import Runner
+from ttmark.gen_service.engine.runner import GpuCapture, Runner
 from ttmark.gen_service.engine.settings import EngineSettings
-from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
 from ttmark.gen_service.engine.tree_attention import find_tree_kernel
 from ttmark.gen_service.hub import NotOnHub, hub_folder
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
+
+
+def available_memory(cgroups: Path = _CGROUPS, membership: Path = _MEMBERSHIP) -> int:
+    """Bytes that are free on the machine and within every cgroup limit that holds for this process.
+
+    Args:
+        cgroups: where cgroup v2, or v1 with its controllers below, is mounted.
+        membership: names the process's groups, in the format of /proc/self/cgroup.
+    """
+    left = [_left(group) for group in _groups(cgroups, membership)]
+    return min([psutil.virtual_memory().available, *(bytes_ for bytes_ in left if bytes_ is not None)])
+
+
+def _groups(cgroups: Path, membership: Path) -> list[Path]:
+    """Folders of the process's memory cgroup and of all above it, which limit it too."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        lines = []
+    folders = [cgroups, cgroups / "memory"]
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        root = cgroups if controllers == "" else cgroups / "memory"
+        if controllers == "" or "memory" in controllers.split(","):
+            folder = root / path.lstrip("/")
+            folders += [each for each in (folder, *folder.parents) if each.is_relative_to(root)]
+    return folders
+
+
+def _left(group: Path) -> int | None:
+    """What a group's limit leaves; None: it has none. Files that the kernel keeps in memory can go."""
+    for limit, usage in (
+        ("memory.max", "memory.current"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        most, used = _number(group / limit), _number(group / usage)
+        if most is not None and used is not None:
+            return max(0, most - used + _reclaimable(group))
+    return None
+
+
+def _reclaimable(group: Path) -> int:
+    try:
+        entries = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return 0
+    return int(entries.get("total_inactive_file", entries.get("inactive_file", 0)))
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):  # no such group, or the limit is "max"
+        return None
+
+
+ATTENTION_NAME = "ttmark_ragged"
+
+
+def register_attention() -> None:
+    """Makes the attention function known to transformers; doing it twice does no harm."""
+    AttentionInterface.register(ATTENTION_NAME, ragged_attention)
+
+
+def ragged_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    s_aux: torch.Tensor | None = None,
+    attention_plan: AttentionPlan | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention of one layer.
+
+    Where keys and values differ in size, as in multi-head latent attention, the smaller are filled up with
+    zeros: they add nothing to scores, and are cut off from what comes out.
+
+    Args:
+        query: [1, heads, rows, dim].
+        key: [1, kv_heads, rows, dim].
+        value: [1, kv_heads, rows, size].
+        s_aux: the sinks of the layer's heads [heads], if it has them.
+
+    Returns [1, rows, heads, size].
+
+    Raises:
+        NotImplementedError: the model asks for a mask or a variant (soft capping) of its own, or does not
+            pass the plan on to its layers.
+    """
+    if attention_plan is None:
+        raise NotImplementedError("its layers are not told what a pass computes")
+    if attention_mask is not None:
+        raise NotImplementedError("a mask of the model's own")
+    if options.get("softcap") is not None:
+        raise NotImplementedError("attention option softcap")
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    size = value.shape[-1]
+    if key.shape[-1] != size:
+        query, key, value = _equally_large(query, key, value)
+    out = attend(
+        attention_plan,
+        _layer_index(module),
+        query[0].transpose(0, 1).contiguous(),
+        torch.stack((key[0], value[0])).permute(2, 0, 1, 3),
+        scale=scale,
+        window=sliding_window,
+        sinks=None if s_aux is None else s_aux.detach().float(),
+    )
+    return out.view(1, query.shape[2], query.shape[1], -1)[..., :size], None
+
+
+def _equally_large(*parts: torch.Tensor) -> list[torch.Tensor]:
+    """The parts [..., dim] with the largest of their sizes."""
+    largest = max(part.shape[-1] for part in parts)
+    return [functional.pad(part, (0, largest - part.shape[-1])) for part in parts]
+
+
+def _layer_index(module: torch.nn.Module) -> int:
+    index = module.layer_idx
+    if not isinstance(index, int):
+        raise NotImplementedError("attention module without a layer index")
+    return index
+
 
 _ATTENTION_LAYERS = {"full_attention", "sliding_attention"}
 _BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}

@@ -9,10 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan, Chunk
-from ttmark.gen_service.engine.kv_cache import KvCache
-from ttmark.gen_service.engine.spans import Span, TokenTree, prefixes_of, spans_of, tile_spans
-from ttmark.gen_service.engine.tree_attention import TreeAttention, TreeKernel
+from ttmark.gen_service.engine.attention import Adopted, Ancestors, AttentionPlan, Chunk, KvCache
+from ttmark.gen_service.engine.tree_attention import (
+    Span,
+    TokenTree,
+    TreeAttention,
+    TreeKernel,
+    prefixes_of,
+    spans_of,
+    tile_spans,
+)
 
 Ints = NDArray[np.int64]
 

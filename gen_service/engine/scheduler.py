@@ -7,11 +7,15 @@ from heapq import heapify, heappop, heappush
 from itertools import chain
 from typing import Generic, TypeVar
 
-from ttmark.gen_service.engine.cache_rows import CacheRows, ExtentAllocator, Move
-from ttmark.gen_service.engine.fair_share import FairShare, ReadingShare, beyond_their_share, next_victim
+from ttmark.gen_service.engine.cache_rows import CacheRows, Cuts, ExtentAllocator, Move
+from ttmark.gen_service.engine.fair_share import (
+    FairShare,
+    ReadingLine,
+    ReadingShare,
+    beyond_their_share,
+    next_victim,
+)
 from ttmark.gen_service.engine.job import Job, Work
-from ttmark.gen_service.engine.prefix_cache import Cuts
-from ttmark.gen_service.engine.reading_line import ReadingLine
 
 _GROWTH_TOKENS = 256
 _PATIENCE = 64

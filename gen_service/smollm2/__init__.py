@@ -1,7 +1,16 @@
 """SmolLM2-135M-Instruct, the embedded default: where it comes from, and its conversion from GGUF.
 
 Light: the detection service and the command line import these names, and neither gguf nor torch.
+
+Also here, how SmolLM2 answers where a request names no sampling: `generation_config.json`.
 """
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
 
 SMOLLM2 = "smollm2"
 """What requests call the model."""
@@ -17,3 +26,27 @@ GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 CONVERSION = 1
 """Number of the conversion: a folder that another one wrote is made again."""
+
+
+FILE = "generation_config.json"
+SAMPLING: dict[str, Any] = {
+    "temperature": 0.6,
+    "top_p": 0.92,
+    "top_k": 50,
+    "repetition_penalty": 1.1,
+    "max_new_tokens": 1024,
+}
+"""Answers that make sense, do not go round in circles, end, and have choice enough to carry a mark.
+
+Where it changes, folders that were made before are brought up to date.
+"""
+
+_SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
+
+
+def write_generation_config(folder: Path) -> None:
+    """Writes the sampling and, from the folder's `config.json`, the tokens that begin and end a text."""
+    config = orjson.loads((folder / "config.json").read_bytes())
+    said = {name: config[name] for name in _SPECIAL} | {"do_sample": True} | SAMPLING
+    text = orjson.dumps(said, option=orjson.OPT_INDENT_2) + b"\n"
+    write_whole(folder / FILE, text, mode=AS_UMASK_SAYS)

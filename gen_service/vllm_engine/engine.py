@@ -18,9 +18,8 @@ from ttmark.gen_service.engine.stream import DeltaStream, Mailbox
 from ttmark.gen_service.vllm_engine.arguments import SPARE_TOKENS, engine_config
 from ttmark.gen_service.vllm_engine.host import Host
 from ttmark.gen_service.vllm_engine.job import Job
-from ttmark.gen_service.vllm_engine.report import StepReport
 from ttmark.gen_service.vllm_engine.settings import VllmSettings
-from ttmark.gen_service.vllm_engine.ticket import Ticket
+from ttmark.gen_service.vllm_engine.ticket import StepReport, Ticket
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing
 
 

@@ -15,9 +15,8 @@ from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.vllm_engine.desk import Desk
 from ttmark.gen_service.vllm_engine.kept_rows import KeptRows
 from ttmark.gen_service.vllm_engine.probe import Probe
-from ttmark.gen_service.vllm_engine.report import StepReport
 from ttmark.gen_service.vllm_engine.tandem_runner import TandemRunner
-from ttmark.gen_service.vllm_engine.ticket import Opening, open_ticket
+from ttmark.gen_service.vllm_engine.ticket import Opening, StepReport, open_ticket
 from ttmark.shared.tokenization import TextTokenizer
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.shared.audit.chain_check import Problem, Seam, Verification
 from ttmark.shared.audit.export import export_lines, verify_export
 from ttmark.shared.audit.record import Damaged
-from ttmark.shared.cases.case_key import CasePublicKey, NotACaseKey
-from ttmark.shared.counted import counted
+from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
+from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 app = typer.Typer(help="The audit trail: records linked by hash.", no_args_is_help=True)

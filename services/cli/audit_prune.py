@@ -15,10 +15,10 @@ from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.runtime import StartupError, one_clear_line
 from ttmark.services.settings.store import KeyStoreSettings
+from ttmark.shared.audit.chain import Removal, one_removal_at_a_time, removal, remove_removal
 from ttmark.shared.audit.chain_check import Verification
-from ttmark.shared.audit.heads import Heads
-from ttmark.shared.audit.removal import Removal, one_removal_at_a_time, removal, remove_removal
-from ttmark.shared.counted import counted
+from ttmark.shared.audit.trail import Heads
+from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 

@@ -6,8 +6,8 @@ from ttmark.services.cli.key_store import KeyStore
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.audit.chain_check import Seam, Verification, verify_folder
-from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.segments import Segment, segments
+from ttmark.shared.audit.trail import Heads
 from ttmark.shared.vault.key_store_errors import KeyStoreError
 
 _ATTEMPTS = 3

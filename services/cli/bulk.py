@@ -15,7 +15,7 @@ from ttmark.detect_service.bulk import Progress as BulkProgress
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.bulk import OpenExaminer, check_keys, only_tenant, open_backend, read_keys
 from ttmark.services.runtime import no_start_after
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import counted
 from ttmark.shared.processor import usable_cores
 
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ttmark.services.cli.files import new_closed_file, read_bytes
+from ttmark.services.cli.files import new_closed_file, pem_text, public_key, read_bytes
 from ttmark.services.cli.key_store import KeyStore, moment, print_json, run
 from ttmark.services.cli.options import DetectUrl, JsonOutput, Token, access_token, one_line_errors
-from ttmark.services.cli.public_key import pem_text, public_key
 from ttmark.services.cli.terminal import Yes, confirm
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
 from ttmark.services.settings.store import KeyStoreSettings
-from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
-from ttmark.shared.cases.signed_file import Case, CaseRefused, verified_case
+from ttmark.shared.cases.signed_file import Case, CaseKey, CaseRefused, NotACaseKey, verified_case
 from ttmark.shared.client import Client
 from ttmark.shared.vault.audit_events import AuditEvent
 

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ttmark.services.cli.files import read_bytes
+from ttmark.services.cli.files import pem_text, public_key, read_bytes
 from ttmark.services.cli.key_store import print_json
 from ttmark.services.cli.options import AskedKeys, DetectUrl, JsonOutput, Token, access_token
 from ttmark.services.cli.options import store_url as checked_url
-from ttmark.services.cli.public_key import pem_text, public_key
 from ttmark.services.extras import needs
 from ttmark.services.runtime import StartupError, no_start_after, one_clear_line
-from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
 from ttmark.shared.cases.signed_file import (
     ATTACKS_FORMAT,
     JSON_NAME,
     PAGE_NAME,
     REPORTS,
+    CaseKey,
     FileRefused,
+    NotACaseKey,
     verified_report,
 )
-from ttmark.shared.counted import counted
+from ttmark.shared.languages.words import counted
 
 if TYPE_CHECKING:
     from ttmark.evaluation.conformance.figures import Figure

@@ -1,4 +1,7 @@
-"""Files that commands read, or standard input in their place, and new ones for the eyes of their owner."""
+"""Files that commands read, or standard input in their place, and new ones for the eyes of their owner.
+
+Also here, the public key that signed files are verified with: from a file, or from the service that signed.
+"""
 
 import errno
 import sys
@@ -7,9 +10,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
+import httpx
 import typer
 
 from ttmark.services.runtime import StartupError, in_one_line
+from ttmark.shared.cases.signed_file import CasePublicKey, NotACaseKey
 from ttmark.shared.whole_file import NotWritten, whole_file
 
 STANDARD_INPUT = "-"
@@ -62,3 +67,35 @@ def new_closed_file(path: Path) -> Iterator[BinaryIO]:
             yield file
     except NotWritten as error:
         raise typer.BadParameter(str(error)) from error
+
+
+_KEY_ROUTE = "/.well-known/ttmark-case-key"
+_KEY_BYTES = 10_000
+
+
+def public_key(path: Path | None, url: str) -> CasePublicKey:
+    """The key in the file, or that of the detection service at `url`.
+
+    Raises:
+        StartupError: there is none.
+    """
+    source = str(path) if path is not None else f"{url.rstrip('/')}{_KEY_ROUTE}"
+    try:
+        return CasePublicKey.from_pem(pem_text(path) if path is not None else _fetched(source))
+    except NotACaseKey as error:
+        raise StartupError(f"{source}: {error}") from error
+
+
+def pem_text(path: Path) -> str:
+    """The text of a file that should hold a key."""
+    return read_bytes(str(path)).decode(errors="replace")
+
+
+def _fetched(url: str) -> str:
+    try:
+        response = httpx.get(url, timeout=10)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise StartupError(f"no public key from {url} ({error}); give a file with it") from error
+    if response.status_code != 200:
+        raise StartupError(f"no public key from {url} (status {response.status_code}); give a file with it")
+    return response.text[:_KEY_BYTES]

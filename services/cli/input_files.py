@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
-from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING, OF_SEVERAL
+from ttmark.detect_service.extraction.extraction import FORMAT_OF_ENDING, OF_SEVERAL
 from ttmark.services.cli.files import STANDARD_INPUT, bytes_of, shown
 from ttmark.services.extras import require
 from ttmark.services.runtime import StartupError

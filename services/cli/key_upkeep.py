@@ -13,10 +13,10 @@ import typer
 from ttmark.services.cli.files import bytes_of, new_closed_file, shown
 from ttmark.services.cli.key_store import KeyStore, print_json, run
 from ttmark.services.cli.options import JsonOutput
-from ttmark.shared.audit.heads import Heads
-from ttmark.shared.counted import counted
+from ttmark.shared.audit.trail import Heads
 from ttmark.shared.keys.backup import Restoration, create_backup, restore_backup, verify_store
 from ttmark.shared.keys.volume import Rotation, rotate_due
+from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.audit_events import AuditEvent
 
 _POLL_SECONDS = 0.5

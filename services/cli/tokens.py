@@ -8,9 +8,8 @@ import typer
 from ttmark.services.cli.key_store import moment, print_json, print_table, run
 from ttmark.services.cli.options import JsonOutput
 from ttmark.services.cli.terminal import Yes, confirm
-from ttmark.shared.access.scopes import Scope, TokenUse
-from ttmark.shared.access.token_limits import DEFAULT_RATES, MOST_RATES, TokenLimits, checked_rates
-from ttmark.shared.access.token_records import TokenInfo
+from ttmark.shared.access.scopes import DEFAULT_RATES, MOST_RATES, Scope, TokenLimits, TokenUse, checked_rates
+from ttmark.shared.access.tokens import TokenInfo
 
 app = typer.Typer(help="Access tokens.", no_args_is_help=True)
 

@@ -8,8 +8,7 @@ import typer
 from ttmark.services.cli.generate import only_model
 from ttmark.services.cli.options import GenUrl, JsonOutput, Token, access_token, one_line_errors
 from ttmark.shared.client import Client
-from ttmark.shared.counted import counted
-from ttmark.shared.languages.words import ENGLISH
+from ttmark.shared.languages.words import ENGLISH, counted
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.schemas.verification import VerificationResponse
 

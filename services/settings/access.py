@@ -11,7 +11,7 @@ from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Amount, ReadableFile, Separated, WebAddress
 from ttmark.shared.access.oidc import OidcRules
 from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.token_records import parse_token
+from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.schemas.detection import DEFAULT_FPR
 from ttmark.shared.vault.key_store_errors import InvalidToken
 from ttmark.shared.vault.names import Name

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Amount, ReadableFile, Seconds, Separated, is_host
-from ttmark.shared.cases.case_key import CaseKey, NotACaseKey
+from ttmark.shared.cases.signed_file import CaseKey, NotACaseKey
 from ttmark.shared.schemas.jobs import MOST_DOCUMENTS
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from pydantic_settings import NoDecode
 
 from ttmark.services.model_folder import check_model, is_folder
 from ttmark.services.runtime import StartupError
-from ttmark.services.settings.base import Settings
+from ttmark.services.settings.base import ServiceSettings, Settings
 from ttmark.services.settings.provenance import AigcSettings, SigningSettings
-from ttmark.services.settings.service import ServiceSettings
 from ttmark.services.settings.values import (
     Amount,
     AtOnce,

@@ -12,8 +12,7 @@ from ttmark.services.settings.base import Settings
 from ttmark.services.settings.values import Days, Folder, ReadableFile, WritableFile, have_folder
 from ttmark.services.state_folder import STATE_FOLDER, STATE_MEANING
 from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.heads import Heads
-from ttmark.shared.audit.trail import AuditTrail
+from ttmark.shared.audit.trail import AuditTrail, Heads
 from ttmark.shared.limits.counters import Counters, open_counters
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError

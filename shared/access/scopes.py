@@ -1,9 +1,67 @@
-"""What an access token lets its bearer do."""
+"""What an access token lets its bearer do, and how much of it in a minute."""
 
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ttmark.shared.access.token_limits import DEFAULT_RATES, TokenLimits
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Usage(StrEnum):
+    """What is counted."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+    DOCUMENTS = "documents"
+
+
+class TokenLimits(BaseModel):
+    """Limits for each minute and service; 0 is no limit, None leaves it to the service."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requests_per_minute: int | None = Field(default=None, ge=0)
+    tokens_per_minute: int | None = Field(default=None, ge=0)
+    documents_per_minute: int | None = Field(default=None, ge=0)
+
+    def of(self, usage: Usage) -> int | None:
+        """The limit on one sort of use."""
+        match usage:
+            case Usage.REQUESTS:
+                return self.requests_per_minute
+            case Usage.TOKENS:
+                return self.tokens_per_minute
+            case Usage.DOCUMENTS:
+                return self.documents_per_minute
+
+
+MOST_RATES = 5
+DEFAULT_RATES = (1e-2, 1e-3, 1e-5)
+
+
+def checked_rates(rates: Collection[float]) -> tuple[float, ...]:
+    """The rates in order, the coarsest first, each once.
+
+    Raises:
+        ValueError: none, more than five (many rates amount to a score), or one outside 1e-100 to 0.1.
+    """
+    if not 1 <= len(rates) <= MOST_RATES:
+        raise ValueError(f"a token has 1 to {MOST_RATES} false positive rates")
+    if not all(1e-100 <= rate <= 0.1 for rate in rates):
+        raise ValueError("a false positive rate lies between 1e-100 and 0.1")
+    return tuple(sorted(set(rates), reverse=True))
+
+
+def allowed_rate(wanted: float | None, default: float, rates: Sequence[float]) -> float | None:
+    """The allowed rate that a caller who wants `wanted` is answered at; None where it is none of them.
+
+    A caller who names none gets the service's default where that is allowed, else the strictest of its own.
+    """
+    near = [rate for rate in rates if math.isclose(rate, default if wanted is None else wanted, rel_tol=1e-9)]
+    if near:
+        return near[0]
+    return min(rates) if wanted is None else None
 
 
 class Scope(StrEnum):

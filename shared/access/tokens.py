@@ -1,22 +1,208 @@
-"""Access tokens: issue, authenticate, revoke."""
+"""Access tokens: issue, authenticate, revoke.
 
+Also here, tokens seen lately, so that a request costs no store round trip and an outage locks nobody out.
+
+Also here, access tokens as they are stored and as they are shown.
+"""
+
+import asyncio
+import hashlib
 import hmac
+import re
+import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 
-from ttmark.shared.access import token_records
-from ttmark.shared.access.recent_tokens import RecentTokens
-from ttmark.shared.access.scopes import Principal, Scope, TokenUse
-from ttmark.shared.access.token_limits import DEFAULT_RATES, TokenLimits, checked_rates
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from ttmark.shared.access.scopes import DEFAULT_RATES, Principal, Scope, TokenLimits, TokenUse, checked_rates
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink, no_audit
 from ttmark.shared.vault.envelope import Envelope
 from ttmark.shared.vault.kek import KeyWrapper
-from ttmark.shared.vault.key_store_errors import ExpiredToken, InvalidToken
+from ttmark.shared.vault.key_store_errors import (
+    ExpiredToken,
+    InvalidToken,
+    RecordRolledBack,
+    RecordTampered,
+    StoreUnavailable,
+)
 from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.names import check_name
+from ttmark.shared.vault.names import Name, check_name
 from ttmark.shared.vault.store import RecordStore
 from ttmark.shared.vault.vault import Vault
+
+KIND = "token"
+
+_WITHDRAWN = frozenset({"generate:bias"})  # records of earlier releases have it
+_TOKEN = re.compile(r"ttm_([0-9a-f]{16})_([0-9a-f]{64})")
+
+
+class TokenInfo(BaseModel):
+    """What is shown of a token: everything but its hash."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    token_id: str
+    tenant: Name
+    scopes: Annotated[frozenset[Scope], BeforeValidator(lambda scopes: frozenset(scopes) - _WITHDRAWN)]
+    label: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None = None
+    limits: TokenLimits = Field(default_factory=TokenLimits)
+    rates: Annotated[tuple[float, ...], AfterValidator(checked_rates)] = DEFAULT_RATES
+    uses: frozenset[TokenUse] = frozenset()
+
+
+class TokenRecord(TokenInfo):
+    """The body of a token's record; the secret has 256 random bits, so a plain hash of it tells nothing."""
+
+    secret_sha256: str
+
+    def shown(self) -> TokenInfo:
+        """Without the hash."""
+        return TokenInfo.model_validate(self.model_dump(exclude={"secret_sha256"}))
+
+
+def load_token(envelope: Envelope) -> TokenRecord:
+    """The token's record in an opened envelope.
+
+    Raises:
+        RecordTampered: the body, although authentic, is not one that this version of the program writes.
+    """
+    try:
+        return TokenRecord.model_validate(envelope.body)
+    except ValidationError as error:
+        raise RecordTampered("the record of a token has another format than this program writes") from error
+
+
+def dump_token(record: TokenRecord) -> dict[str, object]:
+    """The body of the envelope."""
+    body = {
+        **record.model_dump(mode="json"),
+        "scopes": sorted(record.scopes),
+        "uses": sorted(record.uses),
+    }
+    if record.rates == DEFAULT_RATES:
+        del body["rates"]  # a replica of the version before, which knows no rates, reads such a token too
+    if not record.uses:
+        del body["uses"]  # likewise
+    return body
+
+
+def new_token() -> tuple[str, str]:
+    """A random token id and secret, in hex."""
+    return secrets.token_hex(8), secrets.token_hex(32)
+
+
+def plain_text(token_id: str, secret: str) -> str:
+    """What the bearer sends."""
+    return f"ttm_{token_id}_{secret}"
+
+
+def parse_token(plain: str) -> tuple[str, str]:
+    """Token id and secret.
+
+    Raises:
+        InvalidToken: it has not the form of a token; the message does not repeat it.
+    """
+    match = _TOKEN.fullmatch(plain)
+    if match is None:
+        raise InvalidToken("not an access token")
+    return match[1], match[2]
+
+
+def hash_secret(secret: str) -> str:
+    """SHA-256 of the secret, in hex."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    record: TokenRecord
+    checked_at: float
+
+
+class RecentTokens:
+    """Token records, each read from the store at most every `fresh_seconds`.
+
+    While the store is away, records seen within `outage_seconds` are used and the store is tried at
+    most every `fresh_seconds`. So is a record that went back in time in the store: what was seen is the later
+    one. Of requests with one token at the same time, one reads for all.
+    """
+
+    def __init__(
+        self, vault: Vault, *, fresh_seconds: float, outage_seconds: float, monotonic: Callable[[], float]
+    ) -> None:
+        self._vault = vault
+        self._fresh_seconds = fresh_seconds
+        self._outage_seconds = outage_seconds
+        self._monotonic = monotonic
+        self._known: dict[str, _Known] = {}
+        self._reading: dict[str, asyncio.Lock] = {}
+        self._retry_at = 0.0
+
+    async def get(self, token_id: str) -> TokenRecord | None:
+        """The record, or None where there is no such token.
+
+        Raises:
+            StoreUnavailable: the store is away and the token was not seen lately; or it is empty.
+            RecordRolledBack: there is no such token, nor a record that the store had before.
+            RecordTampered: the record was altered.
+        """
+        known = self._usable(token_id)
+        if known is not None:
+            return known.record
+        lock = self._reading.setdefault(token_id, asyncio.Lock())
+        try:
+            async with lock:
+                known = self._usable(token_id)
+                return known.record if known else await self._read(token_id)
+        finally:
+            if not lock.locked():
+                self._reading.pop(token_id, None)
+
+    def forget(self, token_id: str) -> None:
+        """Reads the token again before it is used the next time."""
+        self._known.pop(token_id, None)
+
+    def _usable(self, token_id: str) -> _Known | None:
+        known = self._known.get(token_id)
+        if known is None:
+            return None
+        age = self._monotonic() - known.checked_at
+        store_is_away = self._monotonic() < self._retry_at
+        return known if age <= (self._outage_seconds if store_is_away else self._fresh_seconds) else None
+
+    async def _read(self, token_id: str) -> TokenRecord | None:
+        if self._monotonic() < self._retry_at:
+            raise StoreUnavailable("the key store did not answer a moment ago")
+        try:
+            envelope = await self._vault.read(KIND, token_id)
+        except StoreUnavailable:
+            self._retry_at = self._monotonic() + self._fresh_seconds
+            known = self._usable(token_id)
+            if known is None:
+                raise
+            return known.record
+        except RecordRolledBack:
+            known = self._known.get(token_id)
+            if known is None or self._monotonic() - known.checked_at > self._outage_seconds:
+                raise
+            return known.record
+        except RecordTampered:
+            self.forget(token_id)
+            raise
+        if envelope is None:
+            await self._vault.check_kept()
+            return None
+        record = load_token(envelope)
+        self._known[token_id] = _Known(record, self._monotonic())
+        return record
+
 
 __all__ = ["Principal", "Scope", "TokenRegistry"]
 
@@ -60,7 +246,7 @@ class TokenRegistry:
         limits: TokenLimits | None = None,
         rates: Collection[float] = DEFAULT_RATES,
         uses: Collection[TokenUse] = (),
-    ) -> tuple[str, token_records.TokenInfo]:
+    ) -> tuple[str, TokenInfo]:
         """A new token: its plain text, which is shown this once, and what is kept of it.
 
         Raises:
@@ -71,22 +257,22 @@ class TokenRegistry:
             raise ValueError("a token needs at least one scope")
         if expires_at is not None and expires_at.tzinfo is None:
             raise ValueError("expires_at needs a time zone")
-        token_id, secret = token_records.new_token()
-        record = token_records.TokenRecord(
+        token_id, secret = new_token()
+        record = TokenRecord(
             token_id=token_id,
             tenant=tenant,
             scopes=frozenset(scopes),
             label=label,
             created_at=self._now(),
             expires_at=expires_at,
-            secret_sha256=token_records.hash_secret(secret),
+            secret_sha256=hash_secret(secret),
             limits=limits or TokenLimits(),
             rates=checked_rates(rates),
             uses=frozenset(uses),
         )
-        await self._vault.write(token_records.KIND, token_id, token_records.dump_token(record), previous=None)
+        await self._vault.write(KIND, token_id, dump_token(record), previous=None)
         self._audit(AuditEvent("token.create", token_id=token_id, tenant=tenant))
-        return token_records.plain_text(token_id, secret), record.shown()
+        return plain_text(token_id, secret), record.shown()
 
     async def authenticate(self, plain: str) -> Principal:
         """Who sends this token.
@@ -97,10 +283,10 @@ class TokenRegistry:
             StoreUnavailable: the store is away and the token was not seen lately.
             RecordRolledBack: the store lost records, so that an unknown token may have been valid.
         """
-        token_id, secret = token_records.parse_token(plain)
+        token_id, secret = parse_token(plain)
         record = await self._recent.get(token_id)
         expected = record.secret_sha256 if record else _NO_SECRET
-        matches = hmac.compare_digest(token_records.hash_secret(secret), expected)
+        matches = hmac.compare_digest(hash_secret(secret), expected)
         if record is None or not matches or record.revoked_at is not None:
             reason = "revoked" if record is not None and matches else "unknown or wrong"
             self._audit(AuditEvent("token.refuse", token_id=token_id, reason=reason))
@@ -121,7 +307,7 @@ class TokenRegistry:
             raise InvalidToken("the access token is not valid")
         return self._unexpired(record)
 
-    def _unexpired(self, record: token_records.TokenRecord) -> Principal:
+    def _unexpired(self, record: TokenRecord) -> Principal:
         if record.expires_at is not None and record.expires_at <= self._now():
             event = AuditEvent(
                 "token.refuse", token_id=record.token_id, tenant=record.tenant, reason="expired"
@@ -132,16 +318,16 @@ class TokenRegistry:
             record.token_id, record.tenant, record.scopes, record.limits, record.rates, record.uses
         )
 
-    async def list(self, *, tenant: str | None = None) -> list[token_records.TokenInfo]:
+    async def list(self, *, tenant: str | None = None) -> list[TokenInfo]:
         """All tokens, or those of one tenant, oldest first; no hashes."""
-        envelopes, problems = await self._vault.read_all(token_records.KIND)
+        envelopes, problems = await self._vault.read_all(KIND)
         for problem in problems.values():
             raise problem
-        records = map(token_records.load_token, envelopes.values())
+        records = map(load_token, envelopes.values())
         oldest_first = sorted(records, key=lambda record: (record.created_at, record.token_id))
         return [record.shown() for record in oldest_first if tenant in (None, record.tenant)]
 
-    async def revoke(self, token_id: str) -> token_records.TokenInfo:
+    async def revoke(self, token_id: str) -> TokenInfo:
         """The token opens nothing from now on. Repeating it changes nothing.
 
         Raises:
@@ -149,15 +335,15 @@ class TokenRegistry:
         """
 
         def revoked(envelope: Envelope) -> Mapping[str, object] | None:
-            record = token_records.load_token(envelope)
+            record = load_token(envelope)
             if record.revoked_at is not None:
                 return None
-            return token_records.dump_token(record.model_copy(update={"revoked_at": self._now()}))
+            return dump_token(record.model_copy(update={"revoked_at": self._now()}))
 
-        envelope, changed = await self._vault.change(token_records.KIND, token_id, revoked)
+        envelope, changed = await self._vault.change(KIND, token_id, revoked)
         if envelope is None:
             raise InvalidToken(f"there is no token {token_id}")
-        record = token_records.load_token(envelope)
+        record = load_token(envelope)
         if changed:
             self._recent.forget(token_id)
             self._audit(AuditEvent("token.revoke", token_id=token_id, tenant=record.tenant))
@@ -165,4 +351,4 @@ class TokenRegistry:
 
     async def rewrap(self) -> int:
         """Wraps the tokens' data keys under the current key-encryption key; how many were changed."""
-        return await self._vault.rewrap(token_records.KIND)
+        return await self._vault.rewrap(KIND)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ttmark.shared.audit.chain_check import ChainCheck, Problem, Seam
 from ttmark.shared.audit.record import Head, Record, read_record
 from ttmark.shared.audit.segments import Segment
-from ttmark.shared.cases.case_key import CasePublicKey
+from ttmark.shared.cases.signed_file import CasePublicKey
 from ttmark.shared.vault.envelope import canonical_json
 
 _WHOLE = "the export"

@@ -6,15 +6,29 @@ from typing import Any, Self, overload
 
 import httpx
 
-from ttmark.shared.client import calls, errors
-from ttmark.shared.client.attempts import Attempt, OnWait, Patience, attempts, broken_off
-from ttmark.shared.client.calls import Answer, Call, Fields, parsed, parsed_event
+from ttmark.shared.client import calls
+from ttmark.shared.client.calls import (
+    Answer,
+    Attempt,
+    Call,
+    Fields,
+    OnWait,
+    Patience,
+    attempts,
+    broken_off,
+    parsed,
+    parsed_event,
+)
 from ttmark.shared.schemas.cases import CaseText, StoredCase
 from ttmark.shared.schemas.chat import ChatChunk, ChatRequest, ChatResponse
 from ttmark.shared.schemas.completions import CompletionRequest, CompletionResponse
-from ttmark.shared.schemas.detection import CombinedRequest, DetectionRequest, DetectionResponse
+from ttmark.shared.schemas.detection import (
+    CombinedRequest,
+    DetectionKeys,
+    DetectionRequest,
+    DetectionResponse,
+)
 from ttmark.shared.schemas.detection_combined import CombinedResponse
-from ttmark.shared.schemas.detection_keys import DetectionKeys
 from ttmark.shared.schemas.jobs import MOST_RESULTS, JobRequest, JobResult, JobResults, JobStatus
 from ttmark.shared.schemas.models import ModelList
 from ttmark.shared.schemas.public import PublicAnswer, PublicQuestion, TextProvenance
@@ -41,11 +55,11 @@ class Client:
         transport: replaces the network, for tests.
     """
 
-    Error = errors.ClientError
-    Refused = errors.ServiceRefused
-    Unreachable = errors.ServiceUnreachable
-    AnswerLost = errors.AnswerLost
-    UnexpectedAnswer = errors.UnexpectedAnswer
+    Error = calls.ClientError
+    Refused = calls.ServiceRefused
+    Unreachable = calls.ServiceUnreachable
+    AnswerLost = calls.AnswerLost
+    UnexpectedAnswer = calls.UnexpectedAnswer
 
     def __init__(
         self,

@@ -24,10 +24,7 @@ from starlette.types import Scope
 from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import PROTECTED_PREFIX, Admit, Authenticate, BearerMiddleware, Guests
 from ttmark.shared.http.health import Readiness, ReadinessCollector, health_router
-from ttmark.shared.http.incoming_body import HttpLimits
-from ttmark.shared.http.json_body import JsonBodyMiddleware, RunLong
-from ttmark.shared.http.request_id import HEADER as REQUEST_ID_HEADER
-from ttmark.shared.http.request_id import RequestIdMiddleware
+from ttmark.shared.http.json_body import HttpLimits, JsonBodyMiddleware, RunLong
 from ttmark.shared.http.service_errors import (
     BadRequest,
     ErrorRenderer,
@@ -40,8 +37,9 @@ from ttmark.shared.http.service_errors import (
     error_renderer,
 )
 from ttmark.shared.http.telemetry import HttpMetrics, TelemetryMiddleware
-from ttmark.shared.observability.tracing import WithoutQueries
-from ttmark.shared.schemas.bodies import FieldProblem
+from ttmark.shared.observability.tracing import HEADER as REQUEST_ID_HEADER
+from ttmark.shared.observability.tracing import RequestIdMiddleware, WithoutQueries
+from ttmark.shared.schemas.fields import FieldProblem
 from ttmark.shared.vault.audit_events import AuditSink, log_audit
 
 _MOST_PROBLEMS = 20

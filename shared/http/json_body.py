@@ -2,24 +2,286 @@
 
 Compressed bodies are refused: without decompression there are no bombs. Of each tenant few long bodies are
 taken in at a time, and the others wait unread but for their beginning. Who has a turn sends at a least rate.
+
+Also here, strict JSON: one meaning, whoever reads it, and no more work than its size suggests.
+
+Refused besides what is not JSON: NaN and Infinity (also by overflow, 1e999), duplicate keys (two parsers
+would disagree on which one counts), lone surrogates (no UTF-8 form), deep nesting, very many
+containers or strings.
+
+Also here, a request's body as it arrives: counted, timed, and read no further than asked; its limits.
+
+It also stops work whose client has gone.
 """
 
 import asyncio
+import codecs
+import json
+import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NoReturn, TypeVar
 from weakref import WeakValueDictionary
 
+import numpy as np
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ttmark.shared.access.scopes import Scope as AccessScope
 from ttmark.shared.http.auth import check_scope
-from ttmark.shared.http.incoming_body import HttpLimits, IncomingBody
-from ttmark.shared.http.service_errors import ErrorRenderer, ServiceError, UnsupportedMediaType
-from ttmark.shared.http.strict_json import parse_json
+from ttmark.shared.http.service_errors import (
+    ErrorRenderer,
+    MalformedJson,
+    RequestTimeout,
+    ServiceError,
+    TooLarge,
+    UnsupportedMediaType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """Limits on request bodies.
+
+    Attributes:
+        max_body_bytes: size of a body; more is a 413.
+        body_seconds: time a client may take to send its body; more is a 408.
+        least_body_rate: bytes a second at which the rest of a long body has to arrive once it is its sender's
+            turn; less is a 408.
+        max_json_depth: nesting of arrays and objects; more is a 400.
+        max_json_containers: number of arrays and objects; more is a 400. A body full of empty ones takes the
+            parser a hundred times longer than its size suggests.
+        of_path: limits of single paths, in place of these.
+    """
+
+    max_body_bytes: int = 2 * 1024 * 1024
+    body_seconds: float = 30.0
+    least_body_rate: int = 65_536
+    max_json_depth: int = 32
+    max_json_containers: int = 10_000
+    of_path: Mapping[str, "HttpLimits"] = field(default_factory=dict)
+
+    def of(self, path: str) -> "HttpLimits":
+        """The limits of a path."""
+        return self.of_path.get(path, self)
+
+
+# Before a least rate is asked for.
+_GRACE_SECONDS = 1.0
+
+
+class IncomingBody:
+    """A body within limits.
+
+    Attributes:
+        complete: whether all of it has arrived.
+        size: bytes that have.
+
+    Raises:
+        TooLarge: its declared length is over the limit.
+    """
+
+    def __init__(self, headers: Headers, receive: Receive, limits: HttpLimits) -> None:
+        self.complete = False
+        self._receive = receive
+        self._limits = limits
+        self._chunks: list[bytes] = []
+        self.size = 0
+        declared = headers.get("content-length", "0")
+        if declared.isdecimal() and int(declared[:20]) > limits.max_body_bytes:
+            raise self._too_large()
+
+    async def read(self, enough: int, least_rate: int = 0) -> None:
+        """Reads until it is complete or more than `enough` bytes have arrived.
+
+        Args:
+            least_rate: bytes a second that have to arrive, on average from now on; 0: any.
+
+        Raises:
+            TooLarge: it is over the limit.
+            RequestTimeout: it comes too slowly, or takes longer than the limit from now on.
+            ClientDisconnect: the sender has gone.
+        """
+        clock = asyncio.get_running_loop().time
+        began, before, most = clock(), self.size, self._limits.body_seconds
+        while not self.complete and self.size <= enough:
+            seconds = most
+            if least_rate:
+                seconds = min(most, _GRACE_SECONDS + (self.size - before) / least_rate)
+            try:
+                async with asyncio.timeout_at(began + seconds):
+                    await self._read_once()
+            except TimeoutError:
+                if seconds < most:
+                    raise RequestTimeout(
+                        f"A long body has to arrive at {least_rate} bytes a second or more."
+                    ) from None
+                raise RequestTimeout(f"The body did not arrive within {most:g} seconds.") from None
+
+    def content(self) -> bytes:
+        """What has arrived; it is not held any longer."""
+        chunks, self._chunks = self._chunks, []
+        return b"".join(chunks)
+
+    async def _read_once(self) -> None:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk = message.get("body", b"")
+        self.size += len(chunk)
+        if self.size > self._limits.max_body_bytes:
+            raise self._too_large()
+        self._chunks.append(chunk)
+        self.complete = not message.get("more_body", False)
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"The body is larger than the limit of {self._limits.max_body_bytes} bytes.")
+
+
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+# Each takes an object of its own while brackets are counted.
+_STRINGS_FOR_A_CONTAINER = 10
+_LONG_BYTES = 262_144
+_WINDOW = 65_536
+_MOST_KNOWN = 16_384
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+def parse_json(body: bytes, limits: HttpLimits) -> Any:
+    """The value of a strict JSON text.
+
+    Raises:
+        MalformedJson: see the module's docstring for what is refused; the message says which.
+    """
+    problem = _problem(body, limits)
+    if problem:  # raised here: what was counted is not held by the traceback
+        raise MalformedJson(problem)
+    try:
+        value = json.loads(
+            _decoded(body),
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            parse_int=_integers() if len(body) > _LONG_BYTES else None,
+            object_pairs_hook=_unique_keys,
+        )
+    except UnicodeDecodeError:
+        raise MalformedJson("The body is not valid UTF-8.") from None
+    except json.JSONDecodeError as error:
+        raise MalformedJson(f"The body is not valid JSON: {error.msg} at character {error.pos}.") from None
+    except ValueError:
+        raise MalformedJson("The JSON holds a number with too many digits.") from None
+    if b"\\" in body and _SURROGATE_ESCAPE.search(body):
+        _refuse_lone_surrogates(value)
+    return value
+
+
+def _problem(body: bytes, limits: HttpLimits) -> str:
+    """What is wrong with brackets and strings; empty: nothing."""
+    if b"\\" in body:
+        body = b"".join(_unescaped(body))
+    most = _STRINGS_FOR_A_CONTAINER * limits.max_json_containers
+    # By numpy, which lets other threads run: to split a long body takes ten milliseconds.
+    quotes = np.flatnonzero(np.frombuffer(body, dtype=np.uint8) == ord('"'))[: 2 * most + 1].tolist()
+    # From where a string ended to where the next one begins.
+    between = zip([0, *quotes[1::2]], [*quotes[::2], len(body)], strict=False)
+    brackets = b"".join(window for start, end in between for window in _brackets(body, start, end))
+    if brackets.count(b"[") + brackets.count(b"{") > limits.max_json_containers:
+        return f"The JSON holds more arrays and objects than the limit of {limits.max_json_containers}."
+    paired = brackets[: 2 * limits.max_json_containers]  # more of them close nothing
+    if max(accumulate(map(_STEP.__getitem__, paired)), default=0) > limits.max_json_depth:
+        return f"The JSON is nested deeper than the limit of {limits.max_json_depth} levels."
+    if len(quotes) > 2 * most:
+        return f"The JSON holds more strings than the limit of {most}."
+    return ""
+
+
+def _unescaped(body: bytes) -> Iterator[bytes]:
+    """A body without escaped backslashes and quotes; other threads run between windows of it."""
+    start = 0
+    while start < len(body):
+        end = start + _WINDOW
+        while body[end - 1 : end] == b"\\":  # up to what it escapes
+            following = body[end : end + _WINDOW]
+            end += len(following) - len(following.lstrip(b"\\")) + 1
+        # Escaped backslashes first: what is left before a quote escapes it.
+        yield body[start:end].replace(rb"\\", b"").replace(rb"\"", b"")
+        start = end
+
+
+def _decoded(body: bytes) -> str:
+    """A body's text; other threads run between windows of what is not ASCII."""
+    if body.isascii():
+        return body.decode("ascii")
+    decode = codecs.getincrementaldecoder("utf-8")().decode
+    windows = [decode(body[start : start + _WINDOW]) for start in range(0, len(body), _WINDOW)]
+    return "".join([*windows, decode(b"", final=True)])
+
+
+def _brackets(body: bytes, start: int, end: int) -> Iterator[bytes]:
+    """Of a part without strings; other threads run between windows of it."""
+    for first in range(start, end, _WINDOW):
+        yield body[first : min(first + _WINDOW, end)].translate(None, _NOT_BRACKETS)
+
+
+def _integers() -> Callable[[str], int]:
+    """Reads integers, in Python, so that other threads run meanwhile; equal ones are mostly one object."""
+    known: dict[str, int] = {}
+
+    def integer(digits: str) -> int:
+        value = known.get(digits)
+        if value is None:
+            value = int(digits)
+            if len(known) < _MOST_KNOWN:
+                known[digits] = value
+        return value
+
+    return integer
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise MalformedJson("JSON has no NaN and no Infinity.")
+
+
+def _finite_float(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise MalformedJson("The JSON holds a number that is too large.")
+    return number
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise MalformedJson("An object in the JSON has the same key twice.")
+    return members
+
+
+def _refuse_lone_surrogates(value: Any) -> None:
+    try:
+        for text in _strings(value):
+            for start in range(0, len(text), _WINDOW):  # other threads run between windows
+                text[start : start + _WINDOW].encode("utf-8")
+    except UnicodeEncodeError:
+        raise MalformedJson("A string in the JSON holds a lone surrogate: not a character.") from None
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Names and values."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            waiting += [*one, *one.values()]
+
 
 PARSED_JSON = "parsed_json"
 BODY_BYTES = "body_bytes"
@@ -123,3 +385,30 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return pending.pop() if pending else await receive()
 
     return replayed
+
+
+Result = TypeVar("Result")
+
+
+async def unless_disconnected(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of `work`, which is cancelled as soon as the client closes the connection.
+
+    Raises:
+        ClientDisconnect: the client has gone.
+    """
+    task = asyncio.create_task(work)
+    watcher = asyncio.create_task(_disconnected(receive))
+    try:
+        await asyncio.wait({task, watcher}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        watcher.cancel()
+        await asyncio.gather(task, watcher, return_exceptions=True)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -7,20 +7,19 @@ from dataclasses import dataclass
 
 import orjson
 
-from ttmark.shared.access import token_records
-from ttmark.shared.access.token_records import load_token
+from ttmark.shared.access import tokens
+from ttmark.shared.access.tokens import load_token
 from ttmark.shared.keys import key_codec
 from ttmark.shared.keys.key_codec import load_record, unlock
 from ttmark.shared.keys.records import KeyRecord, KeyState
-from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, open_envelope, seal_envelope
-from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordRolledBack, RecordTampered
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.store import RecordStore
 from ttmark.shared.vault.vault import Vault
 
-RECORD_KINDS = (key_codec.KIND, token_records.KIND)
+RECORD_KINDS = (key_codec.KIND, tokens.KIND)
 _KIND, _RECORD_ID, _CONTENT = "backup", "all", b"ttmark backup"
 
 
@@ -115,7 +114,7 @@ async def verify_store(store: RecordStore, kek: KeyWrapper, ledger: Ledger | Non
     problems: dict[str, str] = {}
     keks: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    for kind in (key_codec.KIND, token_records.KIND):
+    for kind in (key_codec.KIND, tokens.KIND):
         envelopes, unopened = await vault.read_all(kind)
         problems |= {f"{kind} {record_id}": str(error) for record_id, error in unopened.items()}
         for record_id, envelope in envelopes.items():
@@ -129,9 +128,7 @@ async def verify_store(store: RecordStore, kek: KeyWrapper, ledger: Ledger | Non
                 counts[kind] += 1
             except KeyStoreError as error:
                 problems[f"{kind} {record_id}"] = str(error)
-    return Verification(
-        counts[key_codec.KIND], counts["versions"], counts[token_records.KIND], dict(keks), problems
-    )
+    return Verification(counts[key_codec.KIND], counts["versions"], counts[tokens.KIND], dict(keks), problems)
 
 
 def check_life_cycle(key_id: str, record: KeyRecord) -> None:

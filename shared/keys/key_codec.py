@@ -12,11 +12,20 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ValidationError
 
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
-from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
-from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion, HeldKey, UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import (
+    ForeignKey,
+    ForeignVersion,
+    HeldKey,
+    KeyInfo,
+    KeyRecord,
+    KeyState,
+    UnlockedKey,
+    UnlockedVersion,
+    VersionRecord,
+)
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
-from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, canonical_json
+from ttmark.shared.vault.kek import DataKey
 from ttmark.shared.vault.key_store_errors import RecordTampered
 from ttmark.shared.watermark.foreign import ForeignMark
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES, Secrets

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ttmark.shared.audit.record import Damaged, Record, read_record
 from ttmark.shared.keys.portable_mark import MarkFile, MarkRefused, MarkSecret, PortableMark
-from ttmark.shared.keys.records import KeyInfo
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import KeyInfo, UnlockedKey
 from ttmark.shared.schemas.profile import Fingerprint, Profile
 from ttmark.shared.vault.names import Name
 

@@ -13,7 +13,7 @@ from ttmark.shared.keys.key_codec import (
     unlock,
 )
 from ttmark.shared.keys.portable_mark import MarkSecret, PortableMark
-from ttmark.shared.keys.records import KeyInfo, KeyRecord, KeyState, VersionRecord
+from ttmark.shared.keys.records import HeldKey, KeyInfo, KeyRecord, KeyState, UnlockedKey, VersionRecord
 from ttmark.shared.keys.replicas import check_known, replicas_behind
 from ttmark.shared.keys.rotation import (
     check_foreign,
@@ -28,12 +28,10 @@ from ttmark.shared.keys.rotation import (
     retired,
     revealed,
 )
-from ttmark.shared.keys.unlocked import HeldKey, UnlockedKey
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.vault.audit_events import Action, AuditEvent, AuditSink, no_audit
-from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope
-from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import (
     KeyExists,
     KeyNotFound,

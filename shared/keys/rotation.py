@@ -2,8 +2,7 @@
 
 from datetime import datetime
 
-from ttmark.shared.keys.records import KeyRecord, KeyState, VersionRecord
-from ttmark.shared.keys.unlocked import ForeignKey, HeldKey, UnlockedKey
+from ttmark.shared.keys.records import ForeignKey, HeldKey, KeyRecord, KeyState, UnlockedKey, VersionRecord
 from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.vault.key_store_errors import InvalidTransition, KeyNotFound
 

@@ -1,4 +1,7 @@
-"""Sentences of a language, and numbers as it writes them."""
+"""Sentences of a language, and numbers as it writes them.
+
+Also here, a number with its noun.
+"""
 
 import json
 from collections.abc import Mapping
@@ -82,3 +85,8 @@ def _weight(parameter: str) -> float:
 
 
 ENGLISH = words_of("en")
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 key", "2 keys", "1,000 keys"; the noun's plural ends with s."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,18 +1,173 @@
-"""What an access token may use of each service; a service without limits has no allowance."""
+"""What an access token may use of each service; a service without limits has no allowance.
+
+Also here, limits on what one caller or tenant may do in a while, across all replicas that share the
+counters.
+"""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from ttmark.shared.access.scopes import Principal
-from ttmark.shared.access.token_limits import TokenLimits, Usage
+from ttmark.shared.access.scopes import Principal, TokenLimits, Usage
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.rate_limit import Grant, UsageLimits
 from ttmark.shared.limits.row_space import REASONS, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Units that were granted, and the counter of the window that they were taken from."""
+
+    counter: str
+    units: int
+
+
+NOTHING = Grant("", 0)
+"""What is granted where nothing is limited."""
+
+
+class RateLimiter:
+    """At most so many units in any `window_seconds`, by the sliding-window approximation.
+
+    Two counters per caller: the current window's and the previous one's, which is weighted by the share
+    of it that lies within the last `window_seconds`. What is refused does not count.
+    """
+
+    def __init__(
+        self, counters: Counters, *, window_seconds: float, now: Callable[[], float] = time.time
+    ) -> None:
+        if window_seconds <= 0:
+            raise ValueError("a rate limit needs a positive window")
+        self._counters = counters
+        self._window = window_seconds
+        self._now = now
+
+    async def admit(self, caller: str, cost: int = 1, *, limit: int) -> float | None:
+        """None when `cost` units are granted, else the seconds after which to try again. Raises as `take`."""
+        taken = await self.take(caller, cost, limit=limit)
+        return None if isinstance(taken, Grant) else taken
+
+    async def take(self, caller: str, cost: int = 1, *, limit: int) -> Grant | float:
+        """A grant of `cost` units, or the seconds after which to try again.
+
+        More than the whole limit counts as that: it is granted when nothing else was used lately.
+
+        Raises:
+            ValueError: the cost is negative, or the limit is not positive.
+            StoreUnavailable: the counters cannot be reached.
+        """
+        if cost < 0 or limit < 1:
+            raise ValueError(f"a cost of {cost} does not go with a limit of {limit}")
+        cost = min(cost, limit)
+        index, elapsed = divmod(self._now(), self._window)
+        current, previous = (self._name(caller, number) for number in (index, index - 1))
+        sums = await self._counters.add({current: cost, previous: 0}, lifetime_seconds=2 * self._window)
+        used, before = sums[current] - cost, sums[previous]
+        weight = 1 - elapsed / self._window
+        if used + cost + before * weight <= limit:
+            return Grant(current, cost)
+        await self._subtract(current, cost)
+        return self._wait(used, before, limit - cost, elapsed)
+
+    async def settle(self, grant: Grant, *, used: int) -> None:
+        """Gives back what was not used, in the window that it was taken from. Raises StoreUnavailable."""
+        if 0 <= used < grant.units:
+            await self._subtract(grant.counter, grant.units - used)
+
+    async def _subtract(self, counter: str, units: int) -> None:
+        """Never below zero: the counter may be forgotten, or another store's by now."""
+        lifetime = 2 * self._window
+        left = (await self._counters.add({counter: -units}, lifetime_seconds=lifetime))[counter]
+        if left < 0:
+            await self._counters.add({counter: min(units, -left)}, lifetime_seconds=lifetime)
+
+    @staticmethod
+    def _name(caller: str, index: float) -> str:
+        return f"rate:{caller}:{int(index)}"
+
+    def _wait(self, used: int, before: int, room: int, elapsed: float) -> float:
+        if used <= room:
+            # Enough of the previous window has to slide out.
+            return self._window * (1 - (room - used) / before) - elapsed
+        # The current window becomes the previous one, and enough of it has to slide out.
+        return self._window - elapsed + self._window * (1 - room / used)
+
+
+_WINDOW_SECONDS = 60.0
+
+
+class UsageLimits:
+    """The limits of one service: a token's own where it has them, else `defaults`.
+
+    Args:
+        service: its name; each service counts apart.
+        refused: told of every refusal.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        counters: Counters,
+        defaults: TokenLimits,
+        *,
+        refused: Callable[[Principal, Usage], None] = lambda *_: None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._service = service
+        self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
+        self.settle = self._limiter.settle
+        self._defaults = defaults
+        self._refused = refused
+
+    async def admit(self, caller: Principal, usage: Usage, amount: int = 1) -> float | None:
+        """None when `amount` is granted, else the seconds after which to try again. Raises as `take`."""
+        taken = await self.take(caller, usage, amount)
+        return None if isinstance(taken, Grant) else taken
+
+    async def take(self, caller: Principal, usage: Usage, amount: int) -> Grant | float:
+        """A grant of `amount`, or the seconds after which to try again. Raises as `RateLimiter.take`."""
+        limit = self._limit(caller, usage)
+        if not limit:
+            return NOTHING
+        taken = await self._limiter.take(self._name(caller, usage), amount, limit=limit)
+        if not isinstance(taken, Grant):
+            self._refused(caller, usage)
+        return taken
+
+    def _limit(self, caller: Principal, usage: Usage) -> int | None:
+        own = caller.limits.of(usage)
+        return self._defaults.of(usage) if own is None else own
+
+    def _name(self, caller: Principal, usage: Usage) -> str:
+        return f"{self._service}.{usage}:{caller.token_id}"
+
+
+class WorkBudget:
+    """At most `per_minute` units of work for each tenant, whichever of its tokens asks.
+
+    Raises:
+        ValueError: `per_minute` is not positive.
+    """
+
+    def __init__(
+        self, service: str, counters: Counters, *, per_minute: int, now: Callable[[], float] = time.time
+    ) -> None:
+        if per_minute < 1:
+            raise ValueError("a budget needs a positive amount of work")
+        self.per_minute = per_minute
+        self._service = service
+        self._limiter = RateLimiter(counters, window_seconds=_WINDOW_SECONDS, now=now)
+        self.settle = self._limiter.settle
+
+    async def take(self, tenant: str, units: int) -> Grant | float:
+        """The work that is granted, or the seconds after which to try again. Raises as `RateLimiter.take`."""
+        return await self._limiter.take(f"{self._service}.work:{tenant}", units, limit=self.per_minute)
+
 
 # Of the token, by what is counted; why documents get no verdict; and of public questions.
 PUBLIC_LIMITS = ("address", "words")

@@ -169,7 +169,7 @@ def open_counters(url: str) -> Counters:
     """
     if urlsplit(url).scheme.partition("+")[0] in ("redis", "rediss"):
         from ttmark.shared.limits.redis_counters import RedisCounters
-        from ttmark.shared.vault.redis_address import RedisAddress
+        from ttmark.shared.vault.redis_connections import RedisAddress
 
         return FallbackCounters(RedisCounters(RedisAddress.parse(url)))
     return LocalCounters()

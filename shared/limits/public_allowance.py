@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.http.service_errors import TooManyRequests
-from ttmark.shared.limits.allowances import LimitMetrics
+from ttmark.shared.limits.allowances import Grant, LimitMetrics, RateLimiter
 from ttmark.shared.limits.counters import Counters
-from ttmark.shared.limits.rate_limit import Grant, RateLimiter
 from ttmark.shared.limits.row_space import AnswerRule, Reason
 from ttmark.shared.limits.spent_evidence import AnswerLedger
 from ttmark.shared.vault.audit_events import AuditEvent, AuditSink

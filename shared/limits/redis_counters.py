@@ -13,9 +13,8 @@ from ttmark.shared.limits.row_space import (
     Reply,
     states_of,
 )
-from ttmark.shared.vault.redis_address import RedisAddress
 from ttmark.shared.vault.redis_client import RedisClient
-from ttmark.shared.vault.redis_connections import HASH_TAG, Command, Conversation
+from ttmark.shared.vault.redis_connections import HASH_TAG, Command, Conversation, RedisAddress
 
 # Of each generation three keys: `cells`, a byte for each; `answered`, states by digest; `sums`, a hash.
 # Commands hold at most 1,500 operations: Lua unpacks no more than some 8,000 values.

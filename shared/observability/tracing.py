@@ -1,9 +1,14 @@
-"""OpenTelemetry tracing: off unless a composition root makes a provider and hands it to the application."""
+"""OpenTelemetry tracing, off unless a composition root makes a provider and hands it to the application."""
 
+import re
+import uuid
 from typing import Any
 
+import structlog
 from opentelemetry import trace
 from opentelemetry.trace import Span, Tracer, TracerProvider
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import EventDict, WrappedLogger
 
 
@@ -69,3 +74,35 @@ def add_trace_ids(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
         event["trace_id"] = trace.format_trace_id(context.trace_id)
         event["span_id"] = trace.format_span_id(context.span_id)
     return event
+
+
+HEADER = "X-Request-ID"
+_HARMLESS = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+class RequestIdMiddleware:
+    """Puts `request_id` into the scope's state, the log context and the response headers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        offered = Headers(scope=scope).get(HEADER, "")
+        identifier = offered if _HARMLESS.fullmatch(offered) else f"req-{uuid.uuid4().hex}"
+        scope.setdefault("state", {})["request_id"] = identifier
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[HEADER] = identifier
+            await send(message)
+
+        with structlog.contextvars.bound_contextvars(request_id=identifier):
+            await self.app(scope, receive, send_with_id)
+
+
+def request_id(scope: Scope) -> str:
+    """The id of the request that `scope` belongs to."""
+    return str(scope["state"]["request_id"])

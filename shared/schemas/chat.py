@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from ttmark.shared.schemas.bodies import RequestPart
 from ttmark.shared.schemas.completions import FinishReason
 from ttmark.shared.schemas.fields import (
     Ignored,
     NotTaken,
     OnlyFalse,
     OnlyTrue,
+    RequestPart,
     WholeNumber,
     is_none,
     not_supported,

@@ -1,13 +1,80 @@
-"""Requests and responses of the detection service."""
+"""Requests and responses of the detection service.
 
+Also here, what was found in a document: keys, passages, scores.
+
+Also here, what `GET /v1/keys` of the detection service answers.
+"""
+
+from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
-from ttmark.shared.schemas.detected import Basis, BlockEvidence, DetectedKey, ForeignMarkFound, Segment
-from ttmark.shared.schemas.fields import NoTruthValue, WholeNumbers, is_none
+from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, StrictModel, WholeNumbers, is_none
 from ttmark.shared.schemas.manifests import FoundManifest
+
+
+class Basis(StrEnum):
+    """What an answer rests on."""
+
+    WATERMARK = "watermark"
+    FOREIGN_WATERMARK = "foreign_watermark"
+    METADATA = "metadata"
+
+
+class DetectedKey(AnswerModel):
+    """The key version that explains the document best."""
+
+    key_id: str
+    version: int
+    profile: str
+    scheme: str | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Of another system's key: its scheme.",
+    )
+    pool_key: int | None = Field(default=None, description="Which key of its pool, from 0 on.")
+    payload: int | None = Field(
+        default=None,
+        description="The number that the request for the text chose; null where several keys of the "
+        "pool were found.",
+    )
+
+
+class BlockEvidence(AnswerModel):
+    """Standardised score of one block, mean 0 and variance 1 without a watermark.
+
+    Direct detection lists the blocks that it sums, all else those of the best alignment, whose mean
+    is somewhat above 0 without a watermark: 0.15 for pairs.
+    """
+
+    start_token: int
+    end_token: int
+    start_char: int | None = None
+    end_char: int | None = None
+    score: float
+
+
+class Segment(AnswerModel):
+    """A watermarked passage: half-open ranges of tokens and of characters of the submitted text."""
+
+    start_token: int
+    end_token: int
+    start_char: int | None = None
+    end_char: int | None = None
+    log10_e_value: float | None = Field(description="log10 of how many passages this strong chance gives.")
+    key: DetectedKey
+
+
+class ForeignMarkFound(AnswerModel):
+    """The mark of another system in a document."""
+
+    key: DetectedKey
+    log10_p: float = Field(description="Corrected for every hypothesis tried.")
+    score: float = Field(description="As the other system's detector computes it.")
+    scored_tokens: int
+    segments: list[Segment] = Field(description="Passages, whose ends are in doubt by half a window.")
+
 
 MAX_DOCUMENTS = 256
 DEFAULT_FPR = 1e-5
@@ -269,3 +336,49 @@ class DetectionResponse(AnswerModel):
         description="Keys not tried for want of their tokenizer.",
     )
     request_id: str
+
+
+class DetectionKeyVersion(AnswerModel):
+    """One version of a key, without its secret."""
+
+    version: int
+    state: str
+
+
+class DetectionKey(AnswerModel):
+    """A key that the caller may detect with."""
+
+    key_id: str
+    profile: str
+    scheme: str
+    foreign: bool = Field(default=False, description="Whether the key is another system's.")
+    block_size: int
+    pool: int = Field(default=1, description="Keys of each version; one of them made each completion.")
+    payloads: bool = Field(default=False, description="Whether requests choose the pool's key: a payload.")
+    tokenizer_fingerprint: str
+    tokenizer_available: bool
+    versions: list[DetectionKeyVersion]
+
+
+class DetectionLimits(AnswerModel):
+    """What one request may hold."""
+
+    documents: int
+    document_tokens: int
+    body_bytes: int
+
+
+class DetectionKeys(AnswerModel):
+    """`GET /v1/keys`: what the caller can do here."""
+
+    keys: list[DetectionKey]
+    scopes: list[str] = Field(description="Scopes of the access token that was sent.")
+    rates: list[float] | None = Field(
+        default=None,
+        description="The values of `fpr` that it may ask with; null: any.",
+    )
+    limits: DetectionLimits
+    case_days: float | None = Field(default=None, description="How long a case is kept; null: none can be.")
+    queue_days: float | None = Field(
+        default=None, description="How long an unchanged item of the queue is kept; null: no queue."
+    )

@@ -4,10 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from ttmark.shared.schemas.bodies import AnswerModel
-from ttmark.shared.schemas.detected import DetectedKey
-from ttmark.shared.schemas.detection import DetectionResponse, DetectionResult, DocumentError
-from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.detection import DetectedKey, DetectionResponse, DetectionResult, DocumentError
+from ttmark.shared.schemas.fields import AnswerModel, is_none
 
 
 class MarkedShare(AnswerModel):

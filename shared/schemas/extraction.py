@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
+from ttmark.shared.schemas.fields import AnswerModel, StrictModel
 
 ENDINGS = (
     "txt",

@@ -4,7 +4,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.detection import (
     DEFAULT_BETA,
     DEFAULT_FPR,
@@ -20,7 +19,7 @@ from ttmark.shared.schemas.detection import (
     Phase,
 )
 from ttmark.shared.schemas.detection_combined import CombinedResult
-from ttmark.shared.schemas.fields import NoTruthValue
+from ttmark.shared.schemas.fields import AnswerModel, NoTruthValue, StrictModel
 
 MOST_DOCUMENTS = 100_000
 MOST_RESULTS = 1_000

@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ttmark.shared.schemas.bodies import AnswerModel
-from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.fields import AnswerModel, is_none
 
 ManifestStatus = Literal["valid", "not_trusted", "does_not_verify", "not_examined"]
 AI_SOURCE_TYPE = "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia"

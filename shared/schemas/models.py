@@ -1,10 +1,16 @@
-"""`GET /v1/models`: the models, and the watermarks that the caller's keys give them."""
+"""`GET /v1/models`: the models, and the watermarks that the caller's keys give them.
 
-from typing import Literal
+Also here, `POST /tokenize` and `POST /detokenize`, as vLLM has them.
+"""
 
-from pydantic import BaseModel, Field
+from typing import Annotated, Literal, Self
 
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from ttmark.shared.schemas.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
+from ttmark.shared.schemas.fields import OnlyFalse, RequestPart, TokenIds
 from ttmark.shared.schemas.sampling import SamplingDefaults
+from ttmark.shared.schemas.tools import Tools
 
 
 class ModelProfile(BaseModel):
@@ -41,3 +47,63 @@ class ModelList(BaseModel):
 
     object: Literal["list"] = "list"
     data: list[Model]
+
+
+ModelId = Annotated[
+    str, Field(min_length=1, max_length=512, description="May be left out where one model is served.")
+]
+
+_EXACTLY_ONE: list[JsonValue] = [
+    {"required": ["prompt"], "properties": {"prompt": {"type": "string"}, "messages": {"type": "null"}}},
+    {"required": ["messages"], "properties": {"messages": {"type": "array"}, "prompt": {"type": "null"}}},
+]
+
+
+class TokenizeRequest(RequestPart):
+    """A text, or a conversation that the model's chat template writes."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": _EXACTLY_ONE})
+
+    model: ModelId | None = None
+    prompt: str | None = None
+    messages: Annotated[list[ChatMessage], Field(min_length=1, fail_fast=True)] | None = None
+    add_special_tokens: bool | None = Field(
+        default=None,
+        description="Whether the tokenizer adds its special tokens to a `prompt`; not beside `messages`.",
+    )
+    add_generation_prompt: bool | None = Field(
+        default=None,
+        description="Whether the opening of an answer ends the conversation.",
+    )
+    return_token_strs: bool | None = Field(default=None, description="Adds `token_strs`.")
+    tools: Tools | None = Field(default=None, description="Functions that the chat template shows.")
+    chat_template_kwargs: TemplateVariables | None = Field(default=None, description=OF_THE_TEMPLATE)
+    continue_final_message: OnlyFalse = None
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        if (self.prompt is None) == (self.messages is None):
+            raise ValueError("give exactly one of `prompt` and `messages`")
+        return self
+
+
+class TokenizeResponse(BaseModel):
+    """The tokens."""
+
+    count: int
+    max_model_len: int = Field(description="Of prompt and completion together.")
+    tokens: list[int]
+    token_strs: list[str] | None = Field(default=None, description="What the vocabulary calls each token.")
+
+
+class DetokenizeRequest(RequestPart):
+    """Tokens."""
+
+    model: ModelId | None = None
+    tokens: TokenIds
+
+
+class DetokenizeResponse(BaseModel):
+    """Their text, special tokens included."""
+
+    prompt: str

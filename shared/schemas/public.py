@@ -4,9 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.detection import Message
-from ttmark.shared.schemas.fields import is_none
+from ttmark.shared.schemas.fields import AnswerModel, StrictModel, is_none
 
 PublicVerdict = Literal["found", "not_found", "too_short", "not_examined"]
 

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 
-from ttmark.shared.schemas.bodies import RequestPart
 from ttmark.shared.schemas.chat import (
     ChatMessage,
     JsonObjectFormat,
@@ -19,6 +18,7 @@ from ttmark.shared.schemas.fields import (
     NoTruthValue,
     NotTaken,
     OnlyFalse,
+    RequestPart,
     WholeNumber,
     not_supported,
     says,

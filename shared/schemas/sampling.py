@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ttmark.shared.schemas.bodies import RequestPart
 from ttmark.shared.schemas.fields import (
     Ignored,
     NonEmptyText,
     NotTaken,
     OnlyFalse,
     OnlyTrue,
+    RequestPart,
     TokenId,
     WholeNumber,
     WholeNumbers,

@@ -4,8 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from ttmark.shared.schemas.bodies import RequestPart
-from ttmark.shared.schemas.fields import Ignored, is_none, says
+from ttmark.shared.schemas.fields import Ignored, RequestPart, is_none, says
 
 MAX_TOOLS = 128
 FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]

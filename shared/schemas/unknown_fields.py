@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from ttmark.shared.schemas.bodies import ClosedPart, RequestPart
+from ttmark.shared.schemas.fields import ClosedPart, RequestPart
 
 _LONGEST_NAME = 64
 _ELSEWHERE = {

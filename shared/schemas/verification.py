@@ -1,14 +1,15 @@
-"""`POST /v1/watermark/verify`: detection by whoever runs the model, with what the model says of the text."""
+"""`POST /v1/watermark/verify`: detection by whoever runs the model, with what the model says of the text.
+
+Also here, `POST /v1/readings`: how likely the model finds each part of a text.
+"""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from ttmark.shared.schemas.bodies import AnswerModel, StrictModel
 from ttmark.shared.schemas.chat import OF_THE_TEMPLATE, ChatMessage, TemplateVariables
-from ttmark.shared.schemas.detected import DetectedKey
-from ttmark.shared.schemas.detection import DEFAULT_FPR, EXACTLY_ONE_CONTENT, KeyId
-from ttmark.shared.schemas.fields import NonEmptyText, TokenIds, WholeNumber
+from ttmark.shared.schemas.detection import DEFAULT_FPR, EXACTLY_ONE_CONTENT, DetectedKey, KeyId
+from ttmark.shared.schemas.fields import AnswerModel, NonEmptyText, StrictModel, TokenIds, WholeNumber
 
 
 class VerificationRequest(StrictModel):
@@ -73,4 +74,35 @@ class VerificationResponse(AnswerModel):
     log10_e: float = Field(description="log10 of the mean E-value of all keys; 1 / E is a p-value.")
     scored_blocks: int = Field(description="Positions with a block and context of their own.")
     key: DetectedKey | None = Field(default=None, description="Set when the verdict is `watermarked`.")
+    request_id: str
+
+
+MOST_TEXTS = 64
+
+
+class ReadingsRequest(StrictModel):
+    """Texts to read, each for itself and without anything before it."""
+
+    model: str = Field(min_length=1, max_length=512, description="As GET /v1/models lists it.")
+    texts: Annotated[list[NonEmptyText], Field(min_length=1, max_length=MOST_TEXTS, fail_fast=True)]
+
+
+class Reading(AnswerModel):
+    """One text: parts in order that are together its UTF-8, a part being a token in nearly all cases."""
+
+    sha256: str = Field(description="SHA-256 (hex) of the text's UTF-8.")
+    starts: list[int] = Field(description="First byte of each part.")
+    ends: list[int] = Field(description="The byte after each part.")
+    logprobs: list[float | None] = Field(
+        description="Natural logarithm of each part's probability, at temperature 1 without filters; "
+        "null: unknown, of the first."
+    )
+
+
+class ReadingsResponse(AnswerModel):
+    """Readings in the order of the texts."""
+
+    model: str
+    readings: list[Reading]
+    tokens: int = Field(description="Tokens of all texts.")
     request_id: str

@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from ttmark.shared.schemas.bodies import ClosedPart
-from ttmark.shared.schemas.fields import WholeNumber, is_none
+from ttmark.shared.schemas.fields import ClosedPart, WholeNumber, is_none
 
 WatermarkStatus = Literal["watermarked", "partial", "unwatermarked"]
 Detectability = Literal["strong", "weak", "none"]

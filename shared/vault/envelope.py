@@ -17,8 +17,7 @@ from typing import Any, Literal
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ttmark.shared.vault.data_key import DataKey
-from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import RecordTampered
 
 TRAIL_LENGTH = 32

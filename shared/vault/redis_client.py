@@ -22,8 +22,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_address import RedisAddress
-from ttmark.shared.vault.redis_connections import Command, Conversation, RedisConnections
+from ttmark.shared.vault.redis_connections import Command, Conversation, RedisAddress, RedisConnections
 
 T = TypeVar("T")
 

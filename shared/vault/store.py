@@ -70,8 +70,8 @@ def open_store(url: str) -> RecordStore:
     """
     # Imported where they are used: Redis' library takes longer to import than SQLite's to open a store.
     if url.partition("://")[0].partition("+")[0] in ("redis", "rediss"):
-        from ttmark.shared.vault.redis_address import RedisAddress
         from ttmark.shared.vault.redis_client import RedisClient
+        from ttmark.shared.vault.redis_connections import RedisAddress
         from ttmark.shared.vault.redis_store import RedisStore
 
         return RedisStore(RedisClient(RedisAddress.parse(url)))

@@ -5,9 +5,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import Envelope, open_envelope, seal_envelope
-from ttmark.shared.vault.kek import KeyWrapper
+from ttmark.shared.vault.kek import DataKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import KeyStoreError, RevisionConflict, StoreUnavailable
 from ttmark.shared.vault.ledger import Ledger, Sighting
 from ttmark.shared.vault.store import RecordStore, Stored

@@ -1,13 +1,12 @@
 """The watermark core: pure functions of tokens, keys and probabilities."""
 
-from ttmark.shared.watermark.contexts import ContextTracker, scored_positions
-from ttmark.shared.watermark.detectors.aligned import AlignedEvidence, detect_aligned
-from ttmark.shared.watermark.detectors.direct import DirectEvidence, detect_direct
+from ttmark.shared.watermark.detectors.alignment import AlignedEvidence, detect_aligned
 from ttmark.shared.watermark.detectors.localized import LocalizedEvidence, detect_localized
+from ttmark.shared.watermark.detectors.positions import DirectEvidence, detect_direct
 from ttmark.shared.watermark.detectors.segments import Segment
-from ttmark.shared.watermark.prf import key_lanes
+from ttmark.shared.watermark.nulls import corrected
+from ttmark.shared.watermark.prf import ContextTracker, key_lanes, scored_positions
 from ttmark.shared.watermark.schemes.registry import scheme_names
-from ttmark.shared.watermark.tails import corrected
 from ttmark.shared.watermark.watermark import Watermark
 
 __all__ = [

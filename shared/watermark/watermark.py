@@ -7,7 +7,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark import contexts as context_rule
+from ttmark.shared.watermark import prf
 from ttmark.shared.watermark.likelihood.laws import CellScale
 from ttmark.shared.watermark.null_tables import NullTable, load_null_table
 from ttmark.shared.watermark.nulls import Null
@@ -44,13 +44,13 @@ class Watermark:
         self.block_size = block_size
         self.context_width = width
         self.parameters: Mapping[str, Parameter] = MappingProxyType(scheme_parameters(self._scheme))
-        self.warmup_blocks = context_rule.warmup_blocks(block_size, width)
+        self.warmup_blocks = prf.warmup_blocks(block_size, width)
         self.null: Null = self._scheme.null
         """The distribution of one block's score without a watermark."""
 
-    def tracker(self) -> context_rule.ContextTracker:
+    def tracker(self) -> prf.ContextTracker:
         """The context rule for a completion that is to be marked."""
-        return context_rule.ContextTracker(self.block_size, self.context_width)
+        return prf.ContextTracker(self.block_size, self.context_width)
 
     def reweight(
         self,

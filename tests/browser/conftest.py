@@ -18,24 +18,23 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.cases.case_store import CaseRoom
+from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.cases.desk import KeptCases
-from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.extraction import ExtractionWorkers
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
-from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.detect_service.queue.desk import KeptQueue
-from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
-from ttmark.gen_service.playground.router import playground_router
+from ttmark.detect_service.queue.queue_store import SqliteQueue
+from ttmark.gen_service.playground import playground_router
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Guests
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.profile import ForeignProfile, Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey

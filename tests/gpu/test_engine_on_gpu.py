@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig
 from tests.harness.random_model import save_random_model
 from tests.unit.engine.architectures import SERVED, SlowRunner
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loading import Acceleration, load_model
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner

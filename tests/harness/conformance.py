@@ -16,8 +16,7 @@ from ttmark.evaluation.run import Completion, OnText, Run
 from ttmark.evaluation.simulated import VOCABULARY, SimulatedModel, SimulatedSource
 from ttmark.services.conformance import detection
 from ttmark.shared.keys.key_codec import derive_prf_keys
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile, profile_fields
 from ttmark.shared.tokenization import TextTokenizer
 

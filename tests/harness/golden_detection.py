@@ -18,8 +18,7 @@ from ttmark.detect_service.options import DetectionOptions
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.keys.key_codec import derive_prf_keys
 from ttmark.shared.keys.key_files import export_file
-from ttmark.shared.keys.records import KeyInfo, KeyState, VersionInfo
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyInfo, KeyState, UnlockedKey, UnlockedVersion, VersionInfo
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import ContextTracker, Watermark, key_lanes

@@ -22,8 +22,7 @@ from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.keys.key_codec import derive_prf_keys
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import CombinedRequest, Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer

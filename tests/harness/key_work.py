@@ -11,8 +11,8 @@ from ttmark.services.runtime import one_clear_line
 from ttmark.services.settings.store import KeyStoreSettings
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.chain_check import verify_folder
-from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.segments import segments
+from ttmark.shared.audit.trail import Heads
 from ttmark.shared.keys.backup import restore_backup, verify_store
 from ttmark.shared.keys.keyring import KeyRing
 

@@ -19,7 +19,7 @@ import torch
 from ttmark.evaluation.inputs import read_field
 from ttmark.evaluation.options import CHAT_PROMPTS_PATH
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.smollm2.sampling import SAMPLING
+from ttmark.gen_service.smollm2 import SAMPLING
 from ttmark.shared.watermark import Watermark
 
 POOL = 4

@@ -6,8 +6,11 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from functools import cache
 
-from ttmark.detect_service.normalization.look_alikes import look_alike_letters, styled_letters
-from ttmark.detect_service.normalization.marks import letters_marked_below
+from ttmark.detect_service.normalization.normalizer import (
+    letters_marked_below,
+    look_alike_letters,
+    styled_letters,
+)
 
 WORDS = ("the ", "cat ", "sat ", "on ", "a ", "mat, ", "12 ", "dogs. ", "In ", "Sanskrit ", "r ", "is ")
 _UNASSIGNED = ("Cn", "Cs")

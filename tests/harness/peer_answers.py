@@ -24,7 +24,7 @@ from transformers import (
 
 from tests.harness.marked_answers import prompts_for
 from ttmark.evaluation.peers.systems import LAYERS, NGRAM, SYNTHID, SYSTEMS, Row, words
-from ttmark.gen_service.smollm2.sampling import SAMPLING
+from ttmark.gen_service.smollm2 import SAMPLING
 
 AT_ONCE = 8
 

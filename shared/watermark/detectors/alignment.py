@@ -1,11 +1,24 @@
-"""The penalised alignment of Algorithm 2 for blocks of any size."""
+"""The penalised alignment of Algorithm 2 for blocks of any size.
 
-from collections.abc import Iterable
+Also here, decoys: what a statistic would have been under other keys.
+
+The scores of a text under a random key are independent draws from the scheme's null, so decoys are
+drawn instead of hashed. The generator is keyed by text and PRF key: every replica gives the same answer.
+
+Also here, aligned detection: finds the watermark again after edits (paper, Algorithm 2).
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ttmark.shared.watermark.detectors.positions import check_tokens, position_scores
 from ttmark.shared.watermark.pauses import STEPS, pause, paused_ranges
+from ttmark.shared.watermark.watermark import Watermark
 
 # Sequences from which on a step of all of them in numpy costs less than a step of each in Python.
 _TOGETHER = 24
@@ -82,3 +95,110 @@ def aligned_scores(
             np.maximum(oldest, skipped, out=oldest)
             t += 1
     return best[(t - 1) % block_size]
+
+
+DECOYS = 1000
+# Positions drawn at once: 256 x 1000 words are 2 MiB.
+CHUNK_POSITIONS = 256
+
+
+def decoy_scores(
+    watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int64], positions: int
+) -> Iterator[NDArray[np.float64]]:
+    """Standardised scores [chunk, DECOYS] of all `positions`, chunk after chunk."""
+    digest = hashlib.blake2b(tokens.astype("<i8").tobytes(), key=prf_key, digest_size=16).digest()
+    # Raw words, because their stream is fixed for all numpy versions and that of distributions is not.
+    generator = np.random.Philox(key=np.frombuffer(digest, dtype="<u8"))
+    for start in range(0, positions, CHUNK_POSITIONS):
+        pause()
+        rows = min(CHUNK_POSITIONS, positions - start)
+        words = generator.random_raw(rows * DECOYS).reshape(rows, DECOYS)
+        yield watermark.standardize(watermark.null.draw(words))
+
+
+def decoy_log10_p(observed: float, decoys: NDArray[np.float64]) -> float:
+    """log10 of (1 + #{decoys >= observed}) / (K + 1), exact for any statistic."""
+    # Sums of equal scores in another order differ by rounding; such a tie counts for the decoy.
+    reached = int(np.count_nonzero(decoys >= observed - 1e-9))
+    return math.log10((1 + reached) / (1 + decoys.size))
+
+
+BETA = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedEvidence:
+    """What the aligned detector found in one text under one key."""
+
+    log10_p: float
+    z: float
+    """z_emp, the paper's Eq. (8)."""
+    tokens: int
+    scored_blocks: int
+    """Positions that were scored; blocks may start at each of them."""
+    hypotheses: int
+
+
+def detect_aligned(
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: Sequence[int] | NDArray[np.int64],
+    *,
+    beta: float = BETA,
+) -> AlignedEvidence:
+    """Test a text whose block boundaries may have moved; `beta` is the price of a skipped token.
+
+    The p-value is read from the null table of the watermark where that covers beta and length, else
+    it is that of 1,000 decoys and not below 1/1001. Raises ValueError for a negative beta, a bad token
+    or a bad key.
+    """
+    check_beta(beta)
+    tokens = check_tokens(tokens)
+    scores = position_scores(watermark, prf_key, tokens)
+    score = aligned_score(scores, watermark.block_size, beta) if scores.size else 0.0
+    null = aligned_null(watermark, prf_key, tokens, scores.size, beta)
+    return aligned_evidence(watermark, tokens, scores.size, score, null(score))
+
+
+def check_beta(beta: float) -> None:
+    """Raises ValueError unless `beta` is a price."""
+    if not 0.0 <= beta < math.inf:
+        raise ValueError(f"beta must be a number of at least 0, not {beta}")
+
+
+def aligned_evidence(
+    watermark: Watermark, tokens: NDArray[np.int64], positions: int, score: float, log10_p: float
+) -> AlignedEvidence:
+    """What `score`, the `aligned_score` of so many positions of a text under one key, amounts to."""
+    z = score / math.sqrt(tokens.size // watermark.block_size) if positions else 0.0
+    return AlignedEvidence(log10_p, z, tokens.size, positions, 1)
+
+
+def aligned_null(
+    watermark: Watermark, prf_key: bytes, tokens: NDArray[np.int64], positions: int, beta: float
+) -> Callable[[float], float]:
+    """log10 p of the score of an alignment of so many positions, whatever the key is.
+
+    From the null table of the watermark where that covers beta and length, else from decoys. `prf_key`
+    chooses the decoys; those of one key serve for every key.
+    """
+    if positions == 0:
+        return lambda _: 0.0
+    if not needs_decoys(watermark, beta, positions):
+        return lambda score: _from_table(watermark, beta, positions, score) or 0.0
+    chunks = decoy_scores(watermark, prf_key, tokens, positions)
+    decoys = aligned_scores(chunks, watermark.block_size, beta, DECOYS)
+    return lambda score: decoy_log10_p(score, decoys)
+
+
+def needs_decoys(watermark: Watermark, beta: float, positions: int) -> bool:
+    """Whether a score over so many positions is held against decoys, for want of a null table."""
+    return positions > 0 and _from_table(watermark, beta, positions, 0.0) is None
+
+
+def _from_table(watermark: Watermark, beta: float, positions: int, score: float) -> float | None:
+    table = watermark.null_table()
+    if table is None or table.aligned.beta != beta:
+        return None
+    tokens = positions + watermark.block_size - 1
+    return table.aligned.log10_p(watermark.block_size, tokens, score)

@@ -1,17 +1,58 @@
-"""Scores of the blocks that start at every position of a text, for the detectors that align."""
+"""Scores of the blocks that start at every position of a text, for the detectors that align.
+
+Also here, scores of the same blocks under many keys: the PRF runs over keys and blocks at once.
+
+SipHash begins with the key, so nothing of a message can be absorbed once for all keys. What is saved is the
+cost of a call, which for the few hundred blocks of a usual text is most of it.
+
+Also here, direct detection: blocks at fixed boundaries, exact p-value (paper, Eq. 6).
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.contexts import occurrence_numbers, windows
+from ttmark.shared.watermark.nulls import corrected
 from ttmark.shared.watermark.pauses import STEPS, pause
-from ttmark.shared.watermark.pool_scores import scores_under_each
-from ttmark.shared.watermark.prf import TOKEN_MASK
+from ttmark.shared.watermark.prf import TOKEN_MASK, key_lanes, occurrence_numbers, scored_positions, windows
 from ttmark.shared.watermark.redrawn import Redrawn, RowKeys
 from ttmark.shared.watermark.watermark import Watermark
+
+
+def scores_under_each(
+    watermark: Watermark,
+    prf_keys: Sequence[bytes],
+    contexts: NDArray[np.int64],
+    blocks: NDArray[np.int64],
+    occurrences: NDArray[np.int64] | None = None,
+    *,
+    rows: int = STEPS,
+    row_keys: RowKeys | None = None,
+) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """`Watermark.score` of the blocks [N] under run after run of the keys: which keys, scores [run, N].
+
+    A run has as many keys as make about `rows` scores, and at least one: memory does not grow with the keys.
+    Those of `row_keys` have keys of their own, whatever the pool's are.
+    """
+    count = len(contexts)
+    run = max(1, min(len(prf_keys), rows // max(1, count)))
+    lanes = np.array([key_lanes(prf_key) for prf_key in prf_keys]).reshape(-1, 2)
+    if run > 1:
+        # By columns, as the PRF reads them.
+        contexts, blocks = np.tile(contexts.T, run).T, np.tile(blocks.T, run).T
+        occurrences = None if occurrences is None else np.tile(occurrences, run)
+    for first in range(0, len(prf_keys), run):
+        keys = slice(first, min(first + run, len(prf_keys)))
+        size = keys.stop - first
+        own = slice(size * count)
+        of_each = np.repeat(lanes[keys], count, axis=0)
+        if row_keys is not None:
+            row_keys.put_into(of_each.reshape(size, count, 2))
+        again = None if occurrences is None else occurrences[own]
+        yield keys, watermark.score(of_each, contexts[own], blocks[own], again).reshape(size, count)
 
 
 def check_tokens(tokens: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -93,3 +134,76 @@ class PositionRows:
         parts = self.contexts, self.blocks, self.occurrences
         for keys, scores in scores_under_each(watermark, prf_keys, *parts, rows=rows, row_keys=self.row_keys):
             yield keys, watermark.standardize(scores)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DirectEvidence:
+    """What the direct detector found in one text under one key."""
+
+    log10_p: float
+    """p-value, corrected for the phases tried."""
+    z: float
+    tokens: int
+    scored_blocks: int
+    hypotheses: int
+    phase: int
+    """Offset of the block boundaries that gave this evidence."""
+    starts: NDArray[np.int64]
+    """First token of each scored block."""
+    scores: NDArray[np.float64]
+    """Standardised score of each scored block."""
+
+    @classmethod
+    def of_scores(
+        cls,
+        watermark: Watermark,
+        tokens: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        *,
+        phase: int,
+        phases: int,
+    ) -> Self:
+        """What the scores [blocks] of the blocks at `starts` say, as one of `phases` that were tried."""
+        total = float(np.sum(scores))
+        return cls(
+            log10_p=corrected(watermark.log10_p_value(total, starts.size), phases),
+            z=watermark.z_score(total, starts.size),
+            tokens=tokens.size,
+            scored_blocks=starts.size,
+            hypotheses=phases,
+            phase=phase,
+            starts=starts,
+            scores=watermark.standardize(scores),
+        )
+
+
+def detect_direct(
+    watermark: Watermark,
+    prf_key: bytes,
+    tokens: Sequence[int] | NDArray[np.int64],
+    *,
+    phase: int | Literal["any"] = 0,
+) -> DirectEvidence:
+    """Test a text for the watermark with block boundaries at `phase`, or at the best of all phases.
+
+    Raises ValueError for a phase outside 0..r-1, a token outside 0..2**32-2 or a bad key.
+    """
+    tokens = check_tokens(tokens)
+    if phase == "any":
+        phases = range(watermark.block_size)
+    elif 0 <= phase < watermark.block_size:
+        phases = range(phase, phase + 1)
+    else:
+        raise ValueError(f"phase must be 0 to {watermark.block_size - 1} or 'any', not {phase!r}")
+    lanes = key_lanes(prf_key)
+    found = [_detect_at(watermark, lanes, tokens, offset, len(phases)) for offset in phases]
+    return min(found, key=lambda evidence: evidence.log10_p)
+
+
+def _detect_at(
+    watermark: Watermark, lanes: NDArray[np.int64], tokens: NDArray[np.int64], phase: int, phases: int
+) -> DirectEvidence:
+    starts = scored_positions(tokens, watermark.block_size, watermark.context_width, phase)
+    scores = watermark.score(lanes, *context_and_block(watermark, tokens, starts))
+    return DirectEvidence.of_scores(watermark, tokens, starts, scores, phase=phase, phases=phases)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ttmark.shared.watermark.tails import LN10
+from ttmark.shared.watermark.nulls import LN10
 
 # Below this log10, E and 1 - exp(-E) are the same number.
 _TINY = -15.0

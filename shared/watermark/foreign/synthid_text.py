@@ -11,9 +11,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.contexts import first_occurrences
 from ttmark.shared.watermark.foreign.evidence import ForeignEvidence, ForeignMark, Tokens
 from ttmark.shared.watermark.foreign.torch_random import randint
+from ttmark.shared.watermark.prf import first_occurrences
 
 _MULTIPLIER, _INCREMENT = np.uint64(6364136223846793005), np.uint64(1)
 _MOST_BITS = 20

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.contexts import first_occurrences
 from ttmark.shared.watermark.foreign.evidence import ForeignMark, Tokens, smallest_count
 from ttmark.shared.watermark.foreign.gumbel_text import GumbelText, KeyScores, log10_tail
+from ttmark.shared.watermark.prf import first_occurrences
 
 Words = NDArray[np.uint64]
 """32-bit words, each in the low half of 64 bits."""

@@ -6,9 +6,8 @@ All rows and priors take a step together; a step is one token.
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.chain import Chain
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.ratios import NEUTRAL
+from ttmark.shared.watermark.likelihood.rows import NEUTRAL, Chain
 from ttmark.shared.watermark.pauses import paused_ranges
 
 Words = NDArray[np.uint64]

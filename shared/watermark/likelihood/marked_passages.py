@@ -7,13 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ttmark.shared.watermark.detectors.positions import check_tokens, context_and_block
-from ttmark.shared.watermark.likelihood.chain import Chain
 from ttmark.shared.watermark.likelihood.evidence import log10_of_evidence, ratios_of
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, find_passes, log10_of
 from ttmark.shared.watermark.likelihood.laws import Cells, Floats
-from ttmark.shared.watermark.likelihood.ratios import Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.rows import Rows
+from ttmark.shared.watermark.likelihood.rows import Chain, Ratios, Rows
 from ttmark.shared.watermark.watermark import Watermark
 
 # Tokens carried by at least so much belong to a passage; surely, possibly: ends of an interval whose
@@ -144,7 +142,7 @@ def _passages(
     outer = _runs(carried >= _POSSIBLY)
     passages = []
     for start, end in _runs(carried >= _LIKELY):
-        if end - start < chain.tokens:  # no block fits: a repeated context, such as a blank line, copied its value
+        if end - start < chain.tokens:  # no block fits: a repeated context was copied
             continue
         surely = start + np.flatnonzero(carried[start:end] >= _SURELY)
         inner = (int(surely[0]), int(surely[-1]) + 1) if surely.size else (end, start)

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.laws import CellScale
-from ttmark.shared.watermark.likelihood.simulated_law import simulated_law
+from ttmark.shared.watermark.likelihood.laws import CellScale, simulated_law
 from ttmark.shared.watermark.nulls import BinomialNull, Null
 from ttmark.shared.watermark.ragged import Segments
 

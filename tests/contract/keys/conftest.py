@@ -21,7 +21,7 @@ import redis
 from tests.contract.keys.secured_redis import SecuredRedis, start_secured
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
-from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.store import RecordStore, open_store
 
 

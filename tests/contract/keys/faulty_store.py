@@ -24,8 +24,8 @@ from ttmark.shared.vault.key_store_errors import (
     RecordRolledBack,
     StoreUnavailable,
 )
-from ttmark.shared.vault.redis_address import RedisAddress
 from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.redis_store import RedisStore
 
 States = tuple[str, ...]

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import Anchor, Head
+from ttmark.shared.audit.trail import Heads
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import RecordStore
 

@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.access.token_limits import TokenLimits, Usage
+from ttmark.shared.access.scopes import Principal, Scope, TokenLimits, Usage
+from ttmark.shared.limits.allowances import Grant, RateLimiter, UsageLimits
 from ttmark.shared.limits.counters import Counters, FallbackCounters, LocalCounters
-from ttmark.shared.limits.rate_limit import Grant, RateLimiter, UsageLimits
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_connections import RedisAddress
 
 
 async def test_counters_start_at_zero_add_up_and_are_independent(counters: Counters) -> None:

@@ -16,8 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from tests.harness.job_worker import work
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.jobs.desk import JobDesk
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
-from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
+from ttmark.detect_service.jobs.jobs import JobLimits, JobMetrics, Jobs
 from ttmark.services.stores_beside_keys import open_job_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry

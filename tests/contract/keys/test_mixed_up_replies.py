@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ttmark.shared.vault.redis_address import RedisAddress
 from ttmark.shared.vault.redis_client import RedisClient
+from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.redis_store import RedisStore
 from ttmark.shared.vault.store import RecordStore, open_store
 

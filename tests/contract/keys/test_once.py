@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from ttmark.detect_service.jobs.job_store import JobRecord, JobStore, StoreLimits
-from ttmark.detect_service.once import redis_keys, sqlite_keys
+from ttmark.detect_service.once import request_keys
 from ttmark.detect_service.once.once import BUSY_SECONDS, KEEP_SECONDS, Asked, Once
 from ttmark.services.stores_beside_keys import open_job_store
 from ttmark.shared.access.scopes import Principal
@@ -280,8 +280,7 @@ async def test_a_key_is_as_new_when_its_time_is_over(replica: Replica) -> None:
 async def test_a_flood_of_keys_forgets_the_tenant_s_oldest_and_nobody_else_s(
     replica: Replica, other: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (redis_keys, sqlite_keys):
-        monkeypatch.setattr(module, "MOST_KEYS", 3)
+    monkeypatch.setattr(request_keys, "MOST_KEYS", 3)
     stranger = Principal("t9", "b", frozenset())
     theirs = await other.ask(caller=stranger)
     first = [await ask_at(replica, number) for number in range(6)]

@@ -21,8 +21,8 @@ from ttmark.services.stores_beside_keys import open_case_store
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import Head
+from ttmark.shared.audit.trail import Heads
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile

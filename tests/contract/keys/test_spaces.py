@@ -12,7 +12,7 @@ from ttmark.shared.limits import redis_counters, row_space
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.redis_counters import RedisCounters
 from ttmark.shared.limits.row_space import CAPACITY, CELLS, Inquiry, Question
-from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_connections import RedisAddress
 
 
 async def test_a_full_space_takes_no_new_text_and_forgets_no_old_one(

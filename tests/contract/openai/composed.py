@@ -19,8 +19,7 @@ from ttmark.gen_service.api import (
 )
 from ttmark.shared.access.scopes import Principal, Scope, TokenUse
 from ttmark.shared.http import AppOptions, HttpLimits
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.schemas.sampling import SamplingDefaults
 from ttmark.shared.vault.audit_events import AuditEvent

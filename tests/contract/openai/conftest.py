@@ -19,8 +19,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.contract.openai.composed import Service, build_service
 from tests.contract.openai.fake_generator import CONTEXT_LENGTH, MODEL, FakeGenerator, byte_tokenizer
 from ttmark.gen_service.engine import Engine, EngineSettings
-from ttmark.services.engines import VLLM_ENVIRONMENT
-from ttmark.services.model_files import read_chat_template
+from ttmark.services.model_folder import read_chat_template
+from ttmark.services.models import VLLM_ENVIRONMENT
 
 _VLLM_SPARE = 4  # tokens that no request on vLLM may reach
 

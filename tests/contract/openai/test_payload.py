@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from ttmark.detect_service.paper_detectors import direct
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 
 SIZE = 16

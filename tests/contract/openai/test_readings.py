@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from ttmark.detect_service.model_reader.client import ReaderClient
-from ttmark.detect_service.model_reader.dialect import ReaderDown
-from ttmark.detect_service.model_reader.ttmark_dialect import TtmarkDialect
+from ttmark.detect_service.model_reader.dialect import ReaderDown, TtmarkDialect
 from ttmark.gen_service.decoding.support import FilterParams
 from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading

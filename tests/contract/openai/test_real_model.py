@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from transformers import AutoModelForCausalLM
 
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.watermark.detectors.direct import detect_direct
+from ttmark.shared.watermark.detectors.positions import detect_direct
 
 QUESTION: Any = [{"role": "user", "content": "Describe a walk by the sea in a few sentences."}]
 KEY = b"acme-main".ljust(16)

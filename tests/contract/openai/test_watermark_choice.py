@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import ForeignKey, ForeignVersion
+from ttmark.shared.keys.records import ForeignKey, ForeignVersion, KeyState
 from ttmark.shared.schemas.profile import ForeignProfile
 from ttmark.shared.watermark.foreign import VllmGumbel
 

@@ -11,21 +11,20 @@ from fastapi import FastAPI
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
-from ttmark.detect_service.cases.case_store import CaseRoom
+from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.cases.desk import KeptCases
-from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.jobs.jobs import Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.queue.desk import KeptQueue
-from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
+from ttmark.detect_service.queue.queue_store import SqliteQueue
 from ttmark.gen_service.api.app import create_generation_app
 from ttmark.gen_service.api.backend import GenerationBackend
-from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.counted import counted
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
+from ttmark.shared.languages.words import counted
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey
 from ttmark.shared.vault.sqlite_store import SqliteStore
 

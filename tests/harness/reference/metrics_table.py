@@ -9,19 +9,17 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from ttmark.detect_service.api.extract import ExtractionMetrics
-from ttmark.detect_service.api.journal import MODES, DetectionMetrics
-from ttmark.detect_service.extraction.formats import Format
-from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
-from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
+from ttmark.detect_service.api.journal import MODES, REFUSALS, DetectionMetrics, WorkMetrics
+from ttmark.detect_service.extraction.extraction import Format
+from ttmark.detect_service.jobs.jobs import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
+from ttmark.gen_service.api.observer import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
 from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
 from ttmark.services.canary import CanaryMetrics
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.health import ReadinessCollector
 from ttmark.shared.http.telemetry import HttpMetrics
-from ttmark.shared.keys.cache import KeyCache
-from ttmark.shared.keys.key_metrics import watch_keys, watch_ledger, watch_volume
+from ttmark.shared.keys.cache import KeyCache, watch_keys, watch_ledger, watch_volume
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.limits.allowances import LIMITS, LimitMetrics
 from ttmark.shared.vault.kek import KEK_BYTES, KeyEncryptionKey

@@ -14,10 +14,10 @@ import torch
 from tests.harness.restricted.forgeries import Forgery, forgeries, free_words, long_forgeries
 from tests.harness.restricted.ordinary import ORDINARY
 from ttmark.gen_service.decoding import block
+from ttmark.gen_service.decoding.block import LEAST_SHARE
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.decoding.share import LEAST_SHARE
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.smollm2.sampling import SAMPLING
+from ttmark.gen_service.smollm2 import SAMPLING
 from ttmark.shared.watermark import Watermark, detect_direct
 
 WATERMARK = Watermark("gumbel", 2, 2)

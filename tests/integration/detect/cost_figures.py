@@ -23,8 +23,7 @@ from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.services.settings.detection import DetectionSettings
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     CombinedRequest,

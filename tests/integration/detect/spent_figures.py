@@ -26,8 +26,7 @@ from ttmark.detect_service.questions import check_askable
 from ttmark.detect_service.spending import Counted, Spending
 from ttmark.evaluation.reader import ReadingModel
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.limits.row_space import AnswerRule
 from ttmark.shared.limits.spent_evidence import AnswerLedger

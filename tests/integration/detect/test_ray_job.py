@@ -18,7 +18,7 @@ from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.backend import TokenizerSet
 from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 

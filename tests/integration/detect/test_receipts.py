@@ -19,8 +19,7 @@ from ttmark.gen_service.engine import Engine
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import scheme_names

@@ -23,8 +23,7 @@ from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.key_files import LibraryKeyFile
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import profile_fields
 
 SCOPES = {"ttm_sees": {Scope.DETECT, Scope.DETECT_EVIDENCE}, "ttm_blind": {Scope.DETECT}}

@@ -14,8 +14,7 @@ from ttmark.gen_service.api import GenerationBackend, RequestLimits, ServedModel
 from ttmark.gen_service.engine import Engine, EngineSettings
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http import AppOptions
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.key_store_errors import InvalidToken
 

@@ -99,7 +99,7 @@ async def test_a_request_chooses_the_model_and_with_it_the_key(pair: Pair) -> No
 
 
 def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ttmark.services.engines import _CACHE_SHARE, _embedded_settings
+    from ttmark.services.models import _CACHE_SHARE, _embedded_settings
 
     monkeypatch.setenv("TTMARK_MODEL", "demo,a/b,c/d")
     settings = GenerationSettings()
@@ -110,7 +110,7 @@ def test_the_caches_of_several_models_share_what_one_would_have(monkeypatch: pyt
 def test_equal_texts_under_load_are_made_on_demand(
     monkeypatch: pytest.MonkeyPatch, value: str | None, reproducible: bool
 ) -> None:
-    from ttmark.services.engines import _embedded_settings
+    from ttmark.services.models import _embedded_settings
 
     if value is not None:
         monkeypatch.setenv("TTMARK_REPRODUCIBLE", value)

@@ -22,11 +22,10 @@ from ttmark.gen_service.decoding.request import (
     SamplingParams,
     SequenceFailed,
 )
-from ttmark.gen_service.engine.cache_rows import ExtentAllocator
+from ttmark.gen_service.engine.attention import KvCache
+from ttmark.gen_service.engine.cache_rows import Cuts, ExtentAllocator
 from ttmark.gen_service.engine.cached_sequence import CachedSequence
-from ttmark.gen_service.engine.kv_cache import KvCache
 from ttmark.gen_service.engine.loading import LoadedModel, load_model
-from ttmark.gen_service.engine.prefix_cache import Cuts
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.gen_service.engine.scheduler import Scheduler
 from ttmark.gen_service.engine.settings import EngineSettings

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ttmark.shared.access.token_records import parse_token
+from ttmark.shared.access.tokens import parse_token
 from ttmark.shared.vault.envelope import open_envelope
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import (
@@ -21,7 +21,7 @@ from ttmark.shared.vault.key_store_errors import (
 )
 from ttmark.shared.vault.ledger import LedgerFile
 from ttmark.shared.vault.names import check_name
-from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.store import open_store
 
 KEK = KeyEncryptionKey(bytes(32))

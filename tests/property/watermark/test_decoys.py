@@ -5,11 +5,16 @@ import pytest
 from scipy.stats import ks_2samp
 
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.contexts import occurrence_numbers
-from ttmark.shared.watermark.detectors.alignment import aligned_score, aligned_scores
-from ttmark.shared.watermark.detectors.decoys import DECOYS, decoy_log10_p, decoy_scores
+from ttmark.shared.watermark.detectors.alignment import (
+    DECOYS,
+    aligned_score,
+    aligned_scores,
+    decoy_log10_p,
+    decoy_scores,
+)
 from ttmark.shared.watermark.detectors.positions import context_and_block, position_scores
 from ttmark.shared.watermark.detectors.scan import best_scores
+from ttmark.shared.watermark.prf import occurrence_numbers
 
 TEXTS = {
     "constant": np.full(60, 7),

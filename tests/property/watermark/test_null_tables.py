@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import beta
 
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.detectors.aligned import BETA
-from ttmark.shared.watermark.detectors.alignment import aligned_scores
+from ttmark.shared.watermark.detectors.alignment import BETA, aligned_scores
 from ttmark.shared.watermark.detectors.localized import METHODS, method_parameters
 from ttmark.shared.watermark.detectors.scan import best_scores
 from ttmark.shared.watermark.detectors.segments import log10_family

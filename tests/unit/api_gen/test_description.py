@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from ttmark.shared.schemas.chat import ChatRequest
 from ttmark.shared.schemas.completions import CompletionRequest
+from ttmark.shared.schemas.models import DetokenizeRequest, TokenizeRequest
 from ttmark.shared.schemas.responses_request import ResponsesRequest
-from ttmark.shared.schemas.tokenize import DetokenizeRequest, TokenizeRequest
 from ttmark.shared.schemas.verification import VerificationRequest
 
 Path = tuple[str | int, ...]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ttmark.services.model_files import read_sampling_defaults
+from ttmark.services.model_folder import read_sampling_defaults
 from ttmark.services.runtime import StartupError
 from ttmark.shared.schemas.sampling import SamplingDefaults
 

@@ -2,7 +2,7 @@
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from ttmark.gen_service.api.token_text import TokenText, finite, text_offsets
+from ttmark.gen_service.api.control_tokens import TokenText, finite, text_offsets
 from ttmark.shared.tokenization import TextTokenizer
 
 

@@ -44,7 +44,7 @@ PARAMETER: Edits = {
             "    seen_bonus: float | None = Field(default=None, ge=0, le=2)\n    presence_penalty: float",
         )
     ],
-    "gen_service/api/sampling.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
+    "gen_service/api/plan.py": [("_SAME_NAME = (", '_SAME_NAME = ("seen_bonus", ')],
     "gen_service/decoding/request.py": [
         (
             "    presence_penalty: float = 0.0\n",
@@ -64,7 +64,7 @@ PARAMETER_IS_THERE = """
 from types import SimpleNamespace
 
 import torch
-from ttmark.gen_service.api.sampling import sampling_params
+from ttmark.gen_service.api.plan import sampling_params
 from ttmark.gen_service.decoding.request import GenerationRequest
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.schemas.completions import CompletionRequest
@@ -81,7 +81,7 @@ assert logits[0].tolist() == [0, 0, 0, 1.5, 0, 0, 0, 0], logits
 ENDPOINT: Edits = {
     "shared/schemas/languages.py": '''"""What `GET /v1/languages` answers."""
 
-from ttmark.shared.schemas.bodies import AnswerModel
+from ttmark.shared.schemas.fields import AnswerModel
 
 
 class Languages(AnswerModel):
@@ -118,8 +118,8 @@ def languages_router() -> APIRouter:
             "        console_router(sign_in),\n        languages_router(),\n",
         ),
         (
-            "from ttmark.detect_service.api.keys import keys_router\n",
-            "from ttmark.detect_service.api.keys import keys_router\n"
+            "from ttmark.detect_service.api.routes import detection_router, keys_router\n",
+            "from ttmark.detect_service.api.routes import detection_router, keys_router\n"
             "from ttmark.detect_service.api.languages import languages_router\n",
         ),
     ],
@@ -197,7 +197,7 @@ def test_changes_in_the_files_that_the_page_names_suffice(tmp_path: Path) -> Non
 
 
 def test_the_page_names_the_files_that_a_filter_takes() -> None:
-    listed = PAGE.split("takes seven files today:")[1].partition(". The library")[0]
+    listed = PAGE.split("takes six files today:")[1].partition(". The library")[0]
     using = [
         str(path.relative_to(ROOT))
         for folder in ("shared/schemas", "gen_service")
@@ -205,7 +205,7 @@ def test_the_page_names_the_files_that_a_filter_takes() -> None:
         if re.search(r"\bmin_p\b", path.read_text())
     ]
     assert sorted(re.findall(r"`([\w./]+)`", listed)) == sorted(using)
-    assert len(using) == 7
+    assert len(using) == 6
 
 
 def test_what_the_page_says_to_run_is_there() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.shared.audit.heads import Heads
+from ttmark.shared.audit.trail import Heads
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 

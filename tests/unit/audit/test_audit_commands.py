@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ttmark.services.cli.main import app
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 
 
 def invoke(*arguments: object) -> Result:

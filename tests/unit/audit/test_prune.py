@@ -14,10 +14,10 @@ from typer.testing import CliRunner, Result
 
 from ttmark.services.cli.main import app
 from ttmark.shared.audit.chain import Chain
-from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import Anchor, Head
 from ttmark.shared.audit.segments import segments
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.audit.trail import Heads
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 

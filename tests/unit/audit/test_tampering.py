@@ -14,7 +14,7 @@ from ttmark.shared.audit.chain_check import Problem, verify_folder
 from ttmark.shared.audit.export import Closing, export_lines, verify_export
 from ttmark.shared.audit.record import NO_RECORD, Anchor, Head, record_line
 from ttmark.shared.audit.segments import segments
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 
 COUNT = 60
 Lines = list[bytes]

@@ -18,10 +18,9 @@ import pytest
 from tests.unit.audit.conftest import Calendar
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.chain_check import Verification, verify_folder
-from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import Head
 from ttmark.shared.audit.segments import segments
-from ttmark.shared.audit.trail import AuditTrail
+from ttmark.shared.audit.trail import AuditTrail, Heads
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import RecordTampered, StoreUnavailable

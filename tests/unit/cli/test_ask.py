@@ -8,7 +8,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from ttmark.detect_service.public.tier import DOCUMENT_PATH, PublicTier
+from ttmark.detect_service.public import DOCUMENT_PATH, PublicTier
 from ttmark.services.cli import ask as command
 from ttmark.services.cli.main import app
 from ttmark.shared.client import Client

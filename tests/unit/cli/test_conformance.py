@@ -27,8 +27,14 @@ from ttmark.evaluation.conformance.plan import FALSE_RATES, FOUND_RATES, Size
 from ttmark.evaluation.conformance.report import Deployment, make_report, write_report
 from ttmark.evaluation.conformance.unmarked import TextSet
 from ttmark.services.cli.main import app
-from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.cases.signed_file import JSON_NAME, PAGE_NAME, FileRefused, case_file, verified_report
+from ttmark.shared.cases.signed_file import (
+    JSON_NAME,
+    PAGE_NAME,
+    CaseKey,
+    FileRefused,
+    case_file,
+    verified_report,
+)
 
 KEY = CaseKey.generate()
 OWN_TEXT = "a sentence of the operator's that no report may hold"

@@ -10,8 +10,7 @@ from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli import terminal as terminal_module
 from ttmark.services.cli.detect import show
 from ttmark.shared.detection_words import message
-from ttmark.shared.schemas.detected import DetectedKey
-from ttmark.shared.schemas.detection import DetectionResult, Document, Verdict
+from ttmark.shared.schemas.detection import DetectedKey, DetectionResult, Document, Verdict
 
 
 def in_words(result: DetectionResult) -> DetectionResult:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ttmark.services.engines import load_engine
 from ttmark.services.extras import MODULES
+from ttmark.services.models import load_engine
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.generation import GenerationSettings
 
@@ -53,7 +53,7 @@ def test_the_embedded_engine_has_no_file_of_arguments(tmp_path: Path) -> None:
 def test_what_vllm_has_not_is_refused(
     monkeypatch: pytest.MonkeyPatch, chosen: dict[str, object], said: str
 ) -> None:
-    monkeypatch.setattr("ttmark.services.engines.find_spec", lambda _: object())
+    monkeypatch.setattr("ttmark.services.models.find_spec", lambda _: object())
     assert said in refusal(settings(engine="vllm").model_copy(update=chosen))
 
 
@@ -68,7 +68,7 @@ def test_what_vllm_has_not_is_refused(
 def test_a_file_that_is_none_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes, said: str
 ) -> None:
-    monkeypatch.setattr("ttmark.services.engines.find_spec", lambda _: object())
+    monkeypatch.setattr("ttmark.services.models.find_spec", lambda _: object())
     file = tmp_path / "vllm.yaml"
     file.write_bytes(content)
     assert said in refusal(settings(engine="vllm", engine_file=file))

@@ -11,8 +11,7 @@ from scipy.stats import chisquare
 from transformers import MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
 from ttmark.gen_service.decoding.filters import filter_rows
-from ttmark.gen_service.decoding.support import FilterParams, Floats, Ints, Support
-from ttmark.gen_service.decoding.top_k import Groups, top_k_of_groups
+from ttmark.gen_service.decoding.support import FilterParams, Floats, Groups, Ints, Support, top_k_of_groups
 
 
 def reference(row: torch.Tensor, params: FilterParams) -> dict[int, float]:
@@ -254,7 +253,7 @@ def widths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(width)
         return top_k_of_groups(logits, width)
 
-    for module in ("top_k", "filters"):
+    for module in ("support", "filters"):
         monkeypatch.setattr(f"ttmark.gen_service.decoding.{module}.top_k_of_groups", watched)
     return seen
 

@@ -11,12 +11,12 @@ from scipy.stats import chisquare
 
 from tests.harness.random_model import byte_tokenizer
 from ttmark.gen_service.decoding import block
+from ttmark.gen_service.decoding.block import LEAST_SHARE, least_share
 from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
 from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
-from ttmark.gen_service.decoding.share import LEAST_SHARE, least_share
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 

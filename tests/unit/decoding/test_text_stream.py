@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.text_stream import TextStream
+from ttmark.gen_service.decoding.sequence import TextStream
 from ttmark.shared.tokenization import TextTokenizer
 
 TOKENIZER = TextTokenizer(byte_tokenizer())

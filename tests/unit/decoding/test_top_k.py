@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ttmark.gen_service.decoding.top_k import top_k, top_k_of_groups
+from ttmark.gen_service.decoding.support import top_k, top_k_of_groups
 
 
 @given(

@@ -21,13 +21,13 @@ from ttmark.detect_service.manifests.examiner import ManifestExaminer
 from ttmark.detect_service.options import route_of
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import DetectionResult
 from ttmark.shared.schemas.detection_combined import CombinedResult
 from ttmark.shared.schemas.profile import Profile, Purpose, profile_fields
@@ -217,8 +217,8 @@ async def service(stored: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncI
 @pytest.fixture
 def answers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers leave when they are ready, for tests that ask hundreds of questions and look at no clock."""
-    monkeypatch.setattr("ttmark.detect_service.even_timing.rest_of_step", lambda *_: 0.0)
-    monkeypatch.setattr("ttmark.detect_service.even_timing._LATE_PART", 1e9)
+    monkeypatch.setattr("ttmark.detect_service.spending.rest_of_step", lambda *_: 0.0)
+    monkeypatch.setattr("ttmark.detect_service.spending._LATE_PART", 1e9)
 
 
 @pytest.fixture

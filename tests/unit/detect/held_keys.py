@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ttmark.detect_service.pipeline import Detector, Tried
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import Watermark
 from ttmark.shared.watermark.redrawn import Redrawn

@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.options import route_of
-from ttmark.shared.access.token_limits import TokenLimits
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.access.scopes import TokenLimits
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.manifests.examiner import ManifestExaminer
-from ttmark.detect_service.public.tier import PUBLIC_PATH, PublicTier
+from ttmark.detect_service.public import PUBLIC_PATH, PublicTier
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.http.app import AppOptions

@@ -11,8 +11,7 @@ from ttmark.detect_service.cascade import (
     with_reading,
     without_reading,
 )
-from ttmark.detect_service.decision import decide
-from ttmark.detect_service.pipeline import Finding, LikelihoodFigures, Reach
+from ttmark.detect_service.pipeline import Finding, LikelihoodFigures, Reach, decide
 from ttmark.shared.watermark import Watermark
 
 TRIALS = 2_000

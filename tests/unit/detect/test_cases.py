@@ -10,8 +10,15 @@ from typer.testing import CliRunner
 from ttmark.services.cli.main import app
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.cases_and_jobs import CaseSettings
-from ttmark.shared.cases.case_key import CaseKey, CasePublicKey, NotACaseKey
-from ttmark.shared.cases.signed_file import CaseRefused, case_file, case_page, verified_case
+from ttmark.shared.cases.signed_file import (
+    CaseKey,
+    CasePublicKey,
+    CaseRefused,
+    NotACaseKey,
+    case_file,
+    case_page,
+    verified_case,
+)
 
 KEY = CaseKey.generate()
 CASE = {

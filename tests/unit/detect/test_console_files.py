@@ -42,7 +42,7 @@ async def test_an_unchanged_file_is_not_sent_again(service) -> None:
 
 
 async def test_other_files_cannot_be_reached(service) -> None:
-    for path in ("/console/router.py", "/console/..%2frouter.py", "/console/"):
+    for path in ("/console/__init__.py", "/console/..%2f__init__.py", "/console/"):
         assert (await service.client.get(path)).status_code == 404
 
 

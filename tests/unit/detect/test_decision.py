@@ -5,12 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ttmark.detect_service.decision import Decision, decide, typical_tokens
 from ttmark.detect_service.paper_detectors import direct
-from ttmark.detect_service.pipeline import Finding, Tokens, best_finding, best_reading
+from ttmark.detect_service.pipeline import (
+    Decision,
+    Finding,
+    Tokens,
+    best_finding,
+    best_reading,
+    decide,
+    typical_tokens,
+)
 from ttmark.detect_service.questions import KeySelection
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark import Watermark
 

@@ -9,8 +9,8 @@ from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.cost import reading_cost
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
+from ttmark.shared.limits.allowances import Grant, WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.rate_limit import Grant, WorkBudget
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer
 
 MOST = 5_000

@@ -18,7 +18,7 @@ from ttmark.detect_service.extraction import (
     LimitExceeded,
     UnreadableFile,
 )
-from ttmark.detect_service.extraction.messages import AnswerHead, answer_head, line
+from ttmark.detect_service.extraction.worker_process import AnswerHead, answer_head, line
 
 ENDLESS = HOSTILE_FILES["attributes.html"](4 * 2**20)
 """Takes minutes, in a library that does not let go of the interpreter."""

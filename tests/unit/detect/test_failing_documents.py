@@ -14,9 +14,9 @@ from tests.unit.detect.public_asker import public_service
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
-from ttmark.detect_service.fair_work.tenant_line import Abandoned
+from ttmark.detect_service.fair_work.fair_queue import Abandoned
 from ttmark.detect_service.options import DetectionOptions, route_of
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.client import AsyncClient
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness

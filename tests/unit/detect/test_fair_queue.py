@@ -187,8 +187,7 @@ async def test_work_in_the_background_has_a_small_share_while_others_want_turns(
     turns: list[str] = []
     # A clock that goes on with each turn.
     clock = SimpleNamespace(perf_counter=lambda: float(len(turns)))
-    for module in ("fair_queue", "tenant_line"):
-        monkeypatch.setattr(f"ttmark.detect_service.fair_work.{module}.time", clock)
+    monkeypatch.setattr("ttmark.detect_service.fair_work.fair_queue.time", clock)
     queue, both = queue_of_one(), threading.Event()
 
     def taking_turns(name: str) -> Callable[[], None]:

@@ -17,7 +17,7 @@ from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 from ttmark.shared.watermark.foreign import VllmGumbel
-from ttmark.shared.watermark.foreign.passages import window_count
+from ttmark.shared.watermark.foreign.evidence import window_count
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 from ttmark.shared.watermark.foreign.vllm_gumbel import _uniform
 

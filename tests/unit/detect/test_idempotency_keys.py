@@ -14,15 +14,13 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import CALLERS
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.cases.case_store import CaseRoom
+from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.cases.desk import KeptCases
-from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.detect_service.jobs.job_store import StoreLimits
 from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.cases.signed_file import case_file
+from ttmark.shared.cases.signed_file import CaseKey, case_file
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.service_errors import TooManyRequests

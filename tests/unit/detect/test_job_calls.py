@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.jobs.background import JobCalls, JobExpiry
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
+from ttmark.detect_service.jobs.background import TENANTS_AT_ONCE, JobCalls, JobExpiry
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
-from ttmark.detect_service.jobs.jobs import Jobs
-from ttmark.detect_service.jobs.sealing import JobHead, seal_head
+from ttmark.detect_service.jobs.jobs import JobHead, JobMetrics, Jobs, seal_head
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
-from ttmark.detect_service.jobs.turns import TENANTS_AT_ONCE
 from ttmark.detect_service.jobs.webhooks import Webhooks
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.schemas.jobs import JobOptions

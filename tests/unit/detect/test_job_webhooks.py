@@ -11,10 +11,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.jobs.background import MOST_CALLS, JobCalls
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
-from ttmark.detect_service.jobs.jobs import Jobs
-from ttmark.detect_service.jobs.sealing import JobHead, seal_head
+from ttmark.detect_service.jobs.jobs import JobHead, JobMetrics, Jobs, seal_head
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.runtime import StartupError

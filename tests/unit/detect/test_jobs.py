@@ -14,14 +14,12 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import CALLERS
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.api.journal import MODES, DetectionMetrics
+from ttmark.detect_service.api.journal import MODES, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
-from ttmark.detect_service.fair_work.work_metrics import WorkMetrics
 from ttmark.detect_service.jobs.background import JobWorker
-from ttmark.detect_service.jobs.job_metrics import JobMetrics
 from ttmark.detect_service.jobs.job_store import StoreLimits
-from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
+from ttmark.detect_service.jobs.jobs import JobLimits, JobMetrics, Jobs
 from ttmark.detect_service.jobs.part_work import MOST_ATTEMPTS, PartWork
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong

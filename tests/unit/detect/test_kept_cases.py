@@ -16,15 +16,13 @@ from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import CALLERS
 from ttmark.detect_service.api.app import create_detection_app
-from ttmark.detect_service.cases.case_store import CaseRoom
+from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
-from ttmark.detect_service.cases.sqlite_cases import SqliteCases
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.services.stores_beside_keys import open_kept_cases
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.cases.signed_file import case_file, case_page, verified_case
+from ttmark.shared.cases.signed_file import CaseKey, case_file, case_page, verified_case
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
 from ttmark.shared.vault.audit_events import AuditEvent

@@ -23,18 +23,16 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from ttmark.detect_service.model_reader import local_address as addresses
-from ttmark.detect_service.model_reader.circuit_breaker import CircuitBreaker
-from ttmark.detect_service.model_reader.client import ReaderClient
+from ttmark.detect_service.model_reader import client as addresses
+from ttmark.detect_service.model_reader.client import CircuitBreaker, ReaderClient, is_local
 from ttmark.detect_service.model_reader.dialect import (
     Dialect,
     ReaderDown,
     ReaderElsewhere,
     ReaderError,
     ReaderRefused,
+    TtmarkDialect,
 )
-from ttmark.detect_service.model_reader.local_address import is_local
-from ttmark.detect_service.model_reader.ttmark_dialect import TtmarkDialect
 from ttmark.detect_service.model_reader.vllm_dialect import VllmDialect
 from ttmark.shared.byte_reading import InvalidReading
 from ttmark.shared.tokenization import TextTokenizer

@@ -14,8 +14,7 @@ from ttmark.detect_service.bulk.fixed_keys import FixedKeys
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 
 CALLER = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))

@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from ttmark.detect_service.extraction.formats import FORMAT_OF_ENDING, FORMATS, format_of
+from ttmark.detect_service.extraction.extraction import FORMAT_OF_ENDING, FORMATS, format_of
 from ttmark.shared.cases.signed_file import CASE_START
 from ttmark.shared.schemas.cases import CaseStoreRequest
 from ttmark.shared.schemas.extraction import ENDINGS

@@ -13,7 +13,7 @@ from ttmark.detect_service.paper_detectors import aligned, direct, localized
 from ttmark.detect_service.pipeline import best_finding
 from ttmark.detect_service.questions import KeySelection
 from ttmark.shared.watermark import Watermark, corrected, detect_aligned, detect_direct, detect_localized
-from ttmark.shared.watermark.detectors.aligned import needs_decoys
+from ttmark.shared.watermark.detectors.alignment import needs_decoys
 from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
 from ttmark.shared.watermark.likelihood.forward_backward import log10_mean
 

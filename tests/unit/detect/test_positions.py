@@ -8,8 +8,7 @@ from tests.harness.trained_tokenizers import KINDS
 from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.reader import DocumentReader
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from tests.unit.detect.callers import CALLERS
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.queue.desk import KeptQueue
-from ttmark.detect_service.queue.sqlite_queue import SqliteQueue
+from ttmark.detect_service.queue.queue_store import SqliteQueue
 from ttmark.services.settings.cases_and_jobs import QueueSettings
 from ttmark.services.stores_beside_keys import open_queue
 from ttmark.shared.access.scopes import Principal

@@ -67,7 +67,7 @@ def test_a_file_beyond_a_limit_of_its_reader_is_told_which(name: str, reason: st
 
 
 def test_more_cells_than_a_document_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ttmark.detect_service.extraction.docx_text.MOST_CELLS", 19)
+    monkeypatch.setattr("ttmark.detect_service.extraction.archive.MOST_CELLS", 19)
     with pytest.raises(LimitExceeded, match="more cells than the limit of 19"):
         extract_text("a.docx", package(table(4, cell() * 5)))
 

@@ -15,8 +15,7 @@ from ttmark.detect_service.normalization import TextNormalizer
 from ttmark.detect_service.options import DetectionOptions, Mode
 from ttmark.detect_service.reader import DocumentReader
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.detection import Document
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer

@@ -3,7 +3,7 @@
 import pytest
 
 from ttmark.shared.detection_words import about_words, message
-from ttmark.shared.schemas.detected import DetectedKey, Segment
+from ttmark.shared.schemas.detection import DetectedKey, Segment
 from ttmark.shared.schemas.detection_combined import CombinedResult, MarkedShare
 
 

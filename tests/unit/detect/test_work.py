@@ -21,8 +21,8 @@ from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
 from ttmark.shared.http.app import AppOptions
 from ttmark.shared.http.health import Readiness
+from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
-from ttmark.shared.limits.rate_limit import WorkBudget
 from ttmark.shared.schemas.detection import (
     AlignedRequest,
     DetectionRequest,
@@ -31,7 +31,7 @@ from ttmark.shared.schemas.detection import (
     LocalizedRequest,
 )
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.detectors.aligned import detect_aligned
+from ttmark.shared.watermark.detectors.alignment import detect_aligned
 from ttmark.shared.watermark.detectors.localized import detect_localized
 from ttmark.shared.watermark.pauses import interruptible, pause
 

@@ -8,13 +8,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, GptOssConfig, MistralConfig
 
-from ttmark.gen_service.engine.cuda_graphs import ROW_COUNTS
-from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.attention import KvCache
+from ttmark.gen_service.engine.loading import ATTENTION_NAME, register_attention
 from ttmark.gen_service.engine.ragged import Append, Probe
-from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.spans import tile_spans
-from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
-from ttmark.gen_service.engine.tree_attention import TreeKernel, triton_kernel
+from ttmark.gen_service.engine.runner import ROW_COUNTS, Runner
+from ttmark.gen_service.engine.tree_attention import TreeKernel, tile_spans, triton_kernel
 from ttmark.gen_service.engine.tree_kernel import attend_tree, tile_rows
 
 SHAPE: dict[str, Any] = {

@@ -18,7 +18,7 @@ from ttmark.gen_service.engine import (
     SamplingParams,
 )
 from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.native.kernels import find_kernels
+from ttmark.gen_service.engine.native import find_kernels
 from ttmark.shared.watermark import Watermark
 
 # Qwen 3 MoE has all that Qwen 3 has beyond Llama.

@@ -17,11 +17,10 @@ from transformers import (
     Qwen3Config,
 )
 
-from ttmark.gen_service.engine.attention import attend_portably
-from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.attention import KvCache, attend_portably
+from ttmark.gen_service.engine.loading import ATTENTION_NAME, register_attention
 from ttmark.gen_service.engine.ragged import Append, Probe
 from ttmark.gen_service.engine.runner import Runner
-from ttmark.gen_service.engine.transformers_attention import ATTENTION_NAME, register_attention
 
 TOLERANCE = 1e-5
 WINDOW = 8

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ttmark.gen_service.engine import places
-from ttmark.gen_service.engine.places import DrainRate
+from ttmark.gen_service.engine import stream
+from ttmark.gen_service.engine.stream import DrainRate
 
 
 class Clock:
@@ -16,7 +16,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(places, "time", clock)
+    monkeypatch.setattr(stream, "time", clock)
     return clock
 
 

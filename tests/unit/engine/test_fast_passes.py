@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
-from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.attention import KvCache
 from ttmark.gen_service.engine.loading import load_model
 from ttmark.gen_service.engine.runner import Runner
 from ttmark.shared.watermark import Watermark

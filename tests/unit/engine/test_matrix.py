@@ -7,9 +7,9 @@ import structlog
 import torch
 
 from ttmark.gen_service.engine import EngineSettings, loading
-from ttmark.gen_service.engine.kv_cache import KvCache
+from ttmark.gen_service.engine.attention import KvCache
+from ttmark.gen_service.engine.llama import Matrix, can_pack
 from ttmark.gen_service.engine.loading import load_model
-from ttmark.gen_service.engine.operations import Matrix, can_pack
 
 ROUNDING = {torch.float32: 2e-6, torch.bfloat16: 1e-2}
 

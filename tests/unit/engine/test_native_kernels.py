@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from ttmark.gen_service.engine.native import kernels as kernels_module
-from ttmark.gen_service.engine.native.kernels import Kernels
-from ttmark.gen_service.engine.operations import turn
-from ttmark.gen_service.engine.spans import tile_spans
+from ttmark.gen_service.engine import native as kernels_module
+from ttmark.gen_service.engine.llama import turn
+from ttmark.gen_service.engine.native import Kernels
+from ttmark.gen_service.engine.tree_attention import tile_spans
 from ttmark.shared.watermark import compiled as compiling
 from ttmark.shared.watermark.compiled import all_levels, usable_levels
 

@@ -8,12 +8,7 @@ from types import ModuleType
 import pytest
 
 from tests.harness.fake_job import FakeJob, run
-from ttmark.gen_service.engine import (
-    cache_rows,
-    fair_share,
-    prefix_cache,
-    reading_line,
-)
+from ttmark.gen_service.engine import cache_rows, fair_share
 from ttmark.gen_service.engine import job as job_module
 from ttmark.gen_service.engine import scheduler as scheduler_module
 from ttmark.gen_service.engine.cache_rows import ExtentAllocator
@@ -33,10 +28,8 @@ def scheduler(
     [
         scheduler_module,
         cache_rows,
-        prefix_cache,
         fair_share,
         job_module,
-        reading_line,
     ],
 )
 def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
@@ -63,10 +56,8 @@ def test_the_scheduler_imports_no_torch(module: ModuleType) -> None:
         "array",
         "bisect",
         "ttmark.gen_service.engine.cache_rows",
-        "ttmark.gen_service.engine.prefix_cache",
         "ttmark.gen_service.engine.fair_share",
         "ttmark.gen_service.engine.job",
-        "ttmark.gen_service.engine.reading_line",
     }
 
 

@@ -154,7 +154,7 @@ async def test_a_fault_of_one_sequence_ends_it_alone(
     assert isinstance(results[-1], SequenceFailed)
     (log,) = (log for log in logs if log["event"] == "completion_failed")
     assert log["request_id"] == broken.request_id
-    assert log["origin"].startswith(("RuntimeError at test_trouble.py:", "SequenceFailed at reweighting.py:"))
+    assert log["origin"].startswith(("RuntimeError at test_trouble.py:", "SequenceFailed at block.py:"))
     assert [tokens(deltas) for deltas in results[:-1] if isinstance(deltas, list)] == expected
 
 

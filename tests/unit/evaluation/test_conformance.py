@@ -32,7 +32,7 @@ from ttmark.evaluation.conformance.work import OtherRun, check_identity
 from ttmark.evaluation.edits import Material
 from ttmark.services.conformance import detection
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.detection import Document
 
 

@@ -27,8 +27,7 @@ from ttmark.evaluation.synonyms import Synonyms
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import key_lanes
-from ttmark.shared.watermark.likelihood.conversation import detect_conversation
-from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_likelihood
+from ttmark.shared.watermark.likelihood.evidence import LikelihoodTest, detect_conversation, detect_likelihood
 
 PEOPLE = ["The sea was calm that morning, and nobody spoke of the night before. " * 4] * 3
 

@@ -13,8 +13,7 @@ import pytest
 import structlog
 from opentelemetry.trace import NonRecordingSpan, SpanContext, use_span
 
-from ttmark.shared.observability.logging import configure_logging
-from ttmark.shared.observability.redaction import REDACTED, redact
+from ttmark.shared.observability.logging import REDACTED, configure_logging, redact
 from ttmark.shared.vault.audit_events import AuditEvent, log_audit
 
 CANARY = bytes(range(32))

@@ -4,10 +4,9 @@ import random
 
 import pytest
 
-from ttmark.shared.http import strict_json
-from ttmark.shared.http.incoming_body import HttpLimits
+from ttmark.shared.http import json_body
+from ttmark.shared.http.json_body import HttpLimits, parse_json
 from ttmark.shared.http.service_errors import MalformedJson
-from ttmark.shared.http.strict_json import parse_json
 
 
 def test_windows_of_a_body_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,5 +44,5 @@ def test_windows_of_a_body_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     whole = [said(body) for body in encoded]
     assert len(set(whole)) > 500
     for window in (1, 3):
-        monkeypatch.setattr(strict_json, "_WINDOW", window)
+        monkeypatch.setattr(json_body, "_WINDOW", window)
         assert [said(body) for body in encoded] == whole

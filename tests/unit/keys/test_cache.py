@@ -9,7 +9,7 @@ import pytest
 
 from ttmark.shared.keys.cache import KeyCache
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.unlocked import UnlockedKey
+from ttmark.shared.keys.records import UnlockedKey
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError, RecordTampered, StoreUnavailable

@@ -7,9 +7,8 @@ import pytest
 
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.data_key import DataKey
 from ttmark.shared.vault.envelope import TRAIL_LENGTH, Envelope, open_envelope, seal_envelope
-from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import RecordRolledBack, RecordTampered, UnknownKek
 from ttmark.shared.vault.ledger import Ledger
 from ttmark.shared.vault.store import RecordStore

@@ -12,8 +12,7 @@ from ttmark.services.cli.key_store import KeyStore
 from ttmark.services.cli.key_store import run as run_on_store
 from ttmark.shared.keys.backup import create_backup, restore_backup
 from ttmark.shared.keys.key_codec import KIND
-from ttmark.shared.keys.records import KeyRecord
-from ttmark.shared.keys.unlocked import ForeignKey
+from ttmark.shared.keys.records import ForeignKey, KeyRecord
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
 
 __all__ = ["folder"]

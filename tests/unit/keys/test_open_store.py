@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
-from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.redis_store import RedisStore
 from ttmark.shared.vault.sqlite_store import SqliteStore
 from ttmark.shared.vault.store import open_store

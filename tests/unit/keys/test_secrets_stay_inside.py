@@ -12,13 +12,11 @@ from pydantic import BaseModel
 from ttmark.shared.access.scopes import Scope
 from ttmark.shared.access.tokens import TokenRegistry
 from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedVersion
+from ttmark.shared.keys.records import KeyState, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
-from ttmark.shared.vault.data_key import DataKey
-from ttmark.shared.vault.kek import KeyEncryptionKey
+from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import KeyStoreError
-from ttmark.shared.vault.redis_address import RedisAddress
+from ttmark.shared.vault.redis_connections import RedisAddress
 from ttmark.shared.vault.store import RecordStore
 
 CANARY = bytes.fromhex("c0ffee00c0ffee11c0ffee22c0ffee33c0ffee44c0ffee55c0ffee66c0ffee77")

@@ -11,8 +11,7 @@ from ttmark.shared.keys.backup import create_backup, restore_backup, verify_stor
 from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.audit_events import AuditEvent
-from ttmark.shared.vault.data_key import DataKey
-from ttmark.shared.vault.kek import KeyEncryptionKey, KeyWrapper
+from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey, KeyWrapper
 from ttmark.shared.vault.key_store_errors import RecordRolledBack, RecordTampered, UnknownKek
 from ttmark.shared.vault.store import RecordStore, open_store
 from ttmark.shared.vault.vault import Vault

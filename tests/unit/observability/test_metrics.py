@@ -7,9 +7,8 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.journal import DetectionMetrics
 from ttmark.shared.http.health import ReadinessCollector
-from ttmark.shared.keys.key_metrics import watch_keys
-from ttmark.shared.keys.records import KeyState
-from ttmark.shared.keys.unlocked import UnlockedKey, UnlockedVersion
+from ttmark.shared.keys.cache import watch_keys
+from ttmark.shared.keys.records import KeyState, UnlockedKey, UnlockedVersion
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.key_store_errors import KeyStoreError, StoreUnavailable
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.settings.wrong_values import CLASSES, SECRET
 from ttmark.detect_service.extraction import ExtractionWorkers
-from ttmark.services.engines import _arguments
+from ttmark.services.models import _arguments
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.base import variable
 from ttmark.services.settings.canary import CanarySettings

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from ttmark.shared.byte_reading import LEAST_LOGPROB, ByteReading, InvalidReading
-from ttmark.shared.token_spans import byte_ends, byte_spans, reading_windows
-from ttmark.shared.tokenization import TextTokenizer
+from ttmark.shared.tokenization import TextTokenizer, byte_ends, byte_spans, reading_windows
 
 TEXTS = st.text(st.sampled_from("ab é漢字😀́ "), min_size=1, max_size=40)
 

@@ -9,8 +9,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from ttmark.shared import chunked_encoding
-from ttmark.shared.chunked_encoding import ChunkedEncoder
+from ttmark.shared import tokenization
+from ttmark.shared.tokenization import ChunkedEncoder
 
 LLAMA = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -102,7 +102,7 @@ def test_human_texts_have_the_tokens_of_the_whole(tokenizer: Tokenizer, encoder:
 
 
 def test_what_is_remembered_is_bounded_and_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked_encoding, "_MOST_CHUNKS", 50)
+    monkeypatch.setattr(tokenization, "_MOST_CHUNKS", 50)
     tokenizer = trained(pre_tokenizers.ByteLevel(add_prefix_space=False))
     encoder = ChunkedEncoder(tokenizer)
     for text in read_human_texts(HUMAN_TEXTS_PATH)[:20]:

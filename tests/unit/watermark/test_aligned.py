@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, detect_aligned, detect_direct, scheme_names
-from ttmark.shared.watermark.detectors.aligned import BETA, needs_decoys
+from ttmark.shared.watermark.detectors.alignment import BETA, needs_decoys
 
 KEY, OTHER_KEY = bytes(range(16)), bytes(range(1, 17))
 # A scheme whose score distribution ships without a table.

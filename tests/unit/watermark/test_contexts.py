@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import ContextTracker, scored_positions
-from ttmark.shared.watermark.contexts import occurrence_numbers
+from ttmark.shared.watermark.prf import occurrence_numbers
 
 
 def slow_scored_positions(tokens, block_size, context_width, phase):

@@ -5,9 +5,16 @@ import struct
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark import siphash
-from ttmark.shared.watermark.prf import absorb_context, key_lanes, prf_words
-from ttmark.shared.watermark.siphash import CHUNK_ROWS, COMPRESSION_ROUNDS, FINALIZATION_ROUNDS, initial_lanes
+from ttmark.shared.watermark import prf
+from ttmark.shared.watermark.prf import (
+    CHUNK_ROWS,
+    COMPRESSION_ROUNDS,
+    FINALIZATION_ROUNDS,
+    absorb_context,
+    initial_lanes,
+    key_lanes,
+    prf_words,
+)
 
 KEY = bytes(range(16))
 
@@ -80,8 +87,8 @@ def test_lanes_in_chunks_equal_the_plain_ones(halves):
     k0, k1 = random_tokens(4, 2, words.shape[1]) << 30
     lanes = initial_lanes(k0, k1)
     absorbed = compress(lanes, [*words, -5])
-    assert np.array_equal(siphash.compress(lanes, [*words, -5]), absorbed)
-    fast = siphash.compress_and_finalize(lanes, [*words, -5], halves)
+    assert np.array_equal(prf.compress(lanes, [*words, -5]), absorbed)
+    fast = prf.compress_and_finalize(lanes, [*words, -5], halves)
     assert np.array_equal(fast, finalize(absorbed, halves))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ttmark.shared.watermark.likelihood.simulated_law import simulated_law
+from ttmark.shared.watermark.likelihood.laws import simulated_law
 from ttmark.shared.watermark.ragged import Segments
 from ttmark.shared.watermark.schemes.base import Scheme
 from ttmark.shared.watermark.schemes.mcmark import MCMark

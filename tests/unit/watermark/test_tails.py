@@ -6,7 +6,7 @@ import math
 import mpmath
 import pytest
 
-from ttmark.shared.watermark.tails import log_binomial_tail, log_gamma_tail
+from ttmark.shared.watermark.nulls import log_binomial_tail, log_gamma_tail
 
 mpmath.mp.dps = 60
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.weighted_null import WeightedNull, layer_weights
+from ttmark.shared.watermark.schemes.synthid import WeightedNull, layer_weights
 
 
 def slow_counts(depth, blocks):

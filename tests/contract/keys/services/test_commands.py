@@ -12,9 +12,8 @@ from typer.testing import CliRunner, Result
 
 from ttmark.services.cli import jobs as job_commands
 from ttmark.services.cli.main import app
-from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.token_limits import TokenLimits
-from ttmark.shared.cases.case_key import CaseKey
+from ttmark.shared.access.scopes import Scope, TokenLimits
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.schemas.detection import CombinedRequest, Document, LocalizedRequest
 from ttmark.shared.schemas.jobs import JobRequest

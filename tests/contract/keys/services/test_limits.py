@@ -8,8 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.scopes import Scope, TokenLimits
 
 TEXT = "The command reads the file and prints each line that holds a match of the pattern. " * 4
 SERVICES = ("gen", "detect")

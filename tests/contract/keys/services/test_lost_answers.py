@@ -14,10 +14,8 @@ import pytest
 
 from tests.harness.breaking_proxy import BreakingProxy
 from tests.unit.shared.either_client import EitherClient, either
-from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.token_limits import TokenLimits
-from ttmark.shared.cases.case_key import CaseKey
-from ttmark.shared.cases.signed_file import case_file
+from ttmark.shared.access.scopes import Scope, TokenLimits
+from ttmark.shared.cases.signed_file import CaseKey, case_file
 from ttmark.shared.client import Client
 
 KEY = CaseKey.generate()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.scopes import TokenLimits
 
 # What a file or a tokenizer makes of a string, and how many tokens a vocabulary has, no schema can say.
 REFUSABLE = (

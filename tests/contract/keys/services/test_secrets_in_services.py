@@ -17,8 +17,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tokenizers import Tokenizer
 
-from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.token_limits import TokenLimits
+from ttmark.shared.access.scopes import Scope, TokenLimits
 from ttmark.shared.keys.key_codec import KIND, _secret_name, load_record
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store

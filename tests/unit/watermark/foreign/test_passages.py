@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark.foreign import ForeignMark, Kgw, SglangGumbel, SynthIdText, VllmGumbel
-from ttmark.shared.watermark.foreign.evidence import ForeignEvidence
-from ttmark.shared.watermark.foreign.passages import Passage, grid, passages, reported, window_count
+from ttmark.shared.watermark.foreign.evidence import (
+    ForeignEvidence,
+    Passage,
+    grid,
+    passages,
+    reported,
+    window_count,
+)
 
 MARKS = (VllmGumbel(5), VllmGumbel(5, alpha=0.3), SglangGumbel(5), Kgw(300, 7), SynthIdText(tuple(range(9))))
 

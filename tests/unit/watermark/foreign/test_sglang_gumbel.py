@@ -9,7 +9,7 @@ import pytest
 
 from ttmark.shared.watermark.foreign import SglangGumbel
 from ttmark.shared.watermark.foreign.schemes import FOREIGN_SCHEMES
-from ttmark.shared.watermark.tails import LN10
+from ttmark.shared.watermark.nulls import LN10
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "sglang-gumbel.json"
 TEXTS: list[dict[str, Any]] = json.loads(GOLDEN.read_text())["texts"]

@@ -9,7 +9,7 @@ import pytest
 
 from ttmark.shared.watermark.foreign import VllmGumbel
 from ttmark.shared.watermark.foreign.gumbel_text import log_weighted_gamma_tail
-from ttmark.shared.watermark.tails import log_gamma_tail
+from ttmark.shared.watermark.nulls import log_gamma_tail
 
 TEXTS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[3] / "golden" / "vllm-gumbel.json").read_text()

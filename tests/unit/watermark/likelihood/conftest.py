@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ttmark.shared.watermark.likelihood.chain import Chain
-from ttmark.shared.watermark.likelihood.edit_paths import Path, as_table
 from ttmark.shared.watermark.likelihood.forward_backward import Kernels, Passes, find_kernels
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
-from ttmark.shared.watermark.likelihood.ratios import POINTS, Mixtures, Ratios
+from ttmark.shared.watermark.likelihood.rows import POINTS, Chain, Mixtures, Path, Ratios, as_table
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

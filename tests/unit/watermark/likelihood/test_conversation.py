@@ -8,8 +8,11 @@ import pytest
 
 from tests.unit.detect.simulated_texts import written
 from ttmark.shared.watermark import Watermark
-from ttmark.shared.watermark.likelihood.conversation import ConversationEvidence, detect_conversation
-from ttmark.shared.watermark.likelihood.evidence import detect_likelihood
+from ttmark.shared.watermark.likelihood.evidence import (
+    ConversationEvidence,
+    detect_conversation,
+    detect_likelihood,
+)
 
 PAIRS = Watermark("gumbel", 2, 2)
 POOL = [bytes([i]) * 16 for i in range(4)]

@@ -14,9 +14,8 @@ from ttmark.shared.watermark.likelihood.forward_backward import find_passes
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
 from ttmark.shared.watermark.likelihood.importance_sampling import NullTail
 from ttmark.shared.watermark.likelihood.laws import Floats
-from ttmark.shared.watermark.likelihood.ratios import Mixtures, Ratios, load_mixtures
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.rows import Rows
+from ttmark.shared.watermark.likelihood.rows import Mixtures, Ratios, Rows, load_mixtures
 
 KEY = bytes(range(16))
 WRONG = [bytes([200 + i]) * 16 for i in range(7)]

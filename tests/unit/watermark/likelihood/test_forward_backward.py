@@ -9,11 +9,18 @@ import pytest
 
 from tests.unit.watermark.likelihood.conftest import compiled, enumerated, random_chain
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.likelihood.chain import MOST_PATHS, Chain
-from ttmark.shared.watermark.likelihood.edit_paths import Path, as_table, drawn_paths, evidence_paths
 from ttmark.shared.watermark.likelihood.forward_backward import Passes, log10_mean, log10_of
 from ttmark.shared.watermark.likelihood.forward_backward_numpy import NumpyPasses
-from ttmark.shared.watermark.likelihood.ratios import Mixtures, Ratios
+from ttmark.shared.watermark.likelihood.rows import (
+    MOST_PATHS,
+    Chain,
+    Mixtures,
+    Path,
+    Ratios,
+    as_table,
+    drawn_paths,
+    evidence_paths,
+)
 
 PATHS = (
     Path(0, 0.06),

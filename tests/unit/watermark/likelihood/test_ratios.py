@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, scheme_names
-from ttmark.shared.watermark.likelihood.ratios import (
+from ttmark.shared.watermark.likelihood.rows import (
     NEUTRAL,
     PLAIN,
     POINTS,

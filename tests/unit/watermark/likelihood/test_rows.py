@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from ttmark.shared.watermark import Watermark, key_lanes
-from ttmark.shared.watermark.likelihood.ratios import NEUTRAL, PLAIN, Mixtures, Ratios
 from ttmark.shared.watermark.likelihood.reading import Reading
-from ttmark.shared.watermark.likelihood.rows import Rows
+from ttmark.shared.watermark.likelihood.rows import NEUTRAL, PLAIN, Mixtures, Ratios, Rows
 
 PAIRS = Watermark("gumbel", 2, 2)
 
