@@ -1,5 +1,6 @@
 """The dashboards: complete, and provisioned from where Compose mounts them."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,8 @@ def test_panels_have_a_description_a_query_and_a_place_of_their_own(
         for panel in panels:
             box = panel["gridPos"]
             assert box["x"] + box["w"] <= 24
-            cells = {
-                (x, y)
-                for x in range(box["x"], box["x"] + box["w"])
-                for y in range(box["y"], box["y"] + box["h"])
-            }
+            columns, rows = (range(box[at], box[at] + box[size]) for at, size in ("xw", "yh"))
+            cells = set(itertools.product(columns, rows))
             assert not cells & taken, panel["title"]
             taken |= cells
             if panel["type"] != "row":

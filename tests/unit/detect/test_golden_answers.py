@@ -91,16 +91,6 @@ def test_every_verdict_and_kind_of_null_is_among_the_vectors():
     }
 
 
-def test_a_version_that_is_not_detected_is_exported_without_keys():
-    (pairs,) = [key for key in ANSWERS["keys"] if key["key_id"] == "pairs"]
-    assert [(one["state"], "prf_keys" in one) for one in pairs["versions"]] == [
-        ("retired", False),
-        ("active", True),
-        ("primary", True),
-        ("pending", True),
-    ]
-
-
 def test_philox_counts_from_one():
     key = np.array([3, 2**63 + 1], dtype=np.uint64)
     assert np.random.Philox(key=key).random_raw(10).tolist() == philox_words((3, 2**63 + 1), 10)

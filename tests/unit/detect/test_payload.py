@@ -5,45 +5,28 @@ import json
 import numpy as np
 import pytest
 
-from tests.unit.detect.conftest import Service, watermarked_text
+from tests.unit.detect.conftest import Service
 from tests.unit.detect.held_keys import under
 from tests.unit.detect.simulated_texts import written
+from tests.unit.detect.test_pool import MODES
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.detect_service.paper_detectors import direct
 from ttmark.shared.watermark import Watermark
 
-MODES = [
-    ("direct", {}),
-    ("direct", {"phase": 0}),
-    ("aligned", {}),
-    ("localized", {}),
-    ("localized", {"method": "waterseeker"}),
-    ("combined", {}),
-]
-
 
 def marked(service: Service, number: int, tokens: int = 300, key_id: str = "e-payload") -> str:
-    """A text made with the pool key of that number."""
-    key = service.keys[key_id]
-    assert key.primary is not None
-    return watermarked_text(service.tokenizer, key.profile.watermark(), key.primary.prf_keys[number], tokens)
+    return service.marked(key_id, tokens, number=number)
 
 
 @pytest.mark.parametrize(("mode", "options"), MODES)
 @pytest.mark.parametrize("number", [0, 11])
 async def test_the_payload_is_read_in_every_mode(service, mode, options, number):
-    (result,) = await service.results(
-        mode, {"inputs": [{"text": marked(service, number)}], **options}, "payload"
-    )
-    key = result.key
-    assert (result.verdict, key.key_id, key.payload, key.pool_key) == (
-        "watermarked",
-        "e-payload",
-        number,
-        number,
-    )
+    body = {"inputs": [{"text": marked(service, number)}], **options}
+    (result,) = await service.results(mode, body, "payload")
+    found = (result.verdict, result.key.key_id, result.key.payload, result.key.pool_key)
+    assert found == ("watermarked", "e-payload", number, number)
     assert {segment.key.payload for segment in result.segments or ()} <= {number}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.unit.detect.conftest import Service, watermarked_text
+from tests.unit.detect.conftest import Service
 from tests.unit.detect.held_keys import under
 from ttmark.detect_service.bulk.examiner import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
@@ -32,10 +32,7 @@ MODES = [
 
 
 def marked(service: Service, number: int, tokens: int = 300) -> str:
-    """A text made with the pool key of that number."""
-    key = service.keys["d-pool"]
-    assert key.primary is not None
-    return watermarked_text(service.tokenizer, key.profile.watermark(), key.primary.prf_keys[number], tokens)
+    return service.marked("d-pool", tokens, number=number)
 
 
 @pytest.mark.parametrize(("mode", "options"), MODES)
@@ -53,11 +50,8 @@ async def test_a_genuine_text_is_found_in_every_mode_on_its_own_key_alone(servic
 async def test_the_p_value_is_that_of_the_key_times_the_size_of_the_pool(service):
     text = marked(service, 3)
     key = service.keys["d-pool"]
-    tokens, watermark, prf_key = (
-        service.tokenizer.encode(text),
-        key.profile.watermark(),
-        key.primary.prf_keys[3],
-    )
+    tokens, watermark = service.tokenizer.encode(text), key.profile.watermark()
+    prf_key = key.primary.prf_keys[3]
     for mode, alone in (
         ("direct", detect_direct(watermark, prf_key, tokens, phase="any")),
         ("aligned", detect_aligned(watermark, prf_key, tokens)),
@@ -125,12 +119,8 @@ async def test_a_request_costs_as_many_times_more_as_the_pool_has_keys(service, 
 
     def cost(pool: int) -> int:
         pooled = replace(key, profile=key.profile.model_copy(update={"pool": pool}))
-        return request_cost(
-            request,
-            request.inputs,
-            KeySelection.of([pooled]),
-            {pooled.profile.tokenizer_fingerprint: [8_000]},
-        )
+        lengths = {pooled.profile.tokenizer_fingerprint: [8_000]}
+        return request_cost(request, request.inputs, KeySelection.of([pooled]), lengths)
 
     assert (cost(4096) - cost(256)) == pytest.approx(16 * (cost(256) - cost(16)), rel=0.01)
     assert 100 * cost(1) < cost(256) < 256 * cost(1)
