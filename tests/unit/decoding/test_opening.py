@@ -112,9 +112,14 @@ def test_answers_under_one_key_differ_as_soon_as_their_openings_do() -> None:
     assert different(5.0) > 30
 
 
-def test_certain_tokens_spend_nothing() -> None:
+def test_certain_tokens_spend_nothing_and_a_completion_that_ends_within_its_opening_says_so() -> None:
     made = completed(request(1, 3, top_k=1))
     assert made.report().reasons == {"opening": LENGTH // 2}
+    made = Sequence(request(1, 5, length=8), TOKENIZER, (0,))
+    made.append(made.open_block(8), (1,), 0.9)
+    end = made.append(made.open_block(8), (0,), 0.9)
+    assert end.finish_reason is None  # ignores ends of text
+    assert made.report().reasons == {"opening": 1}
 
 
 def test_there_is_no_opening_where_a_grammar_is_active_or_none_is_wanted() -> None:
@@ -128,14 +133,6 @@ def test_there_is_no_opening_where_a_grammar_is_active_or_none_is_wanted() -> No
 @pytest.mark.parametrize(("length", "bits"), [(4, 1.0), (20, 5.0), (40, 10.0), (4000, 10.0)])
 def test_an_opening_has_at_most_a_bit_for_every_four_tokens(length: int, bits: float) -> None:
     assert opening_bits(request(1, 5, 10.0, length=length)) == bits
-
-
-def test_a_completion_that_ends_within_its_opening_says_so() -> None:
-    made = Sequence(request(1, 5, length=8), TOKENIZER, (0,))
-    made.append(made.open_block(8), (1,), 0.9)
-    end = made.append(made.open_block(8), (0,), 0.9)
-    assert end.finish_reason is None  # ignores ends of text
-    assert made.report().reasons == {"opening": 1}
 
 
 @pytest.mark.parametrize("scheme", ["gumbel", "synthid"])

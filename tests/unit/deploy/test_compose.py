@@ -35,14 +35,11 @@ def secret_names(service: dict[str, Any]) -> set[str]:
     return {secret if isinstance(secret, str) else secret["source"] for secret in service.get("secrets", [])}
 
 
-def test_the_file_follows_the_compose_specification(compose: dict[str, Any]) -> None:
+def test_the_file_follows_the_compose_specification_and_has_all_services(compose: dict[str, Any]) -> None:
     folder = resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
     schema = json.loads((folder / "compose-spec.json").read_text())
     validator = jsonschema.validators.validator_for(schema)(schema)
     assert [f"{list(error.path)}: {error.message}" for error in validator.iter_errors(compose)] == []
-
-
-def test_redis_both_services_and_the_monitoring_are_there(compose: dict[str, Any]) -> None:
     assert {"redis", "gen", "gen-gpu", "detect", "prometheus", "grafana"} <= services(compose).keys()
     assert services(compose)["gen"]["profiles"] == ["cpu"]
     assert services(compose)["gen-gpu"]["profiles"] == ["gpu"]
@@ -84,19 +81,18 @@ def test_services_wait_until_what_they_need_is_healthy(compose: dict[str, Any]) 
     assert {condition for *_, condition in conditions} == {"service_healthy"}
 
 
-def test_ports_are_published_on_loopback_alone(compose: dict[str, Any]) -> None:
+def test_ports_are_published_on_loopback_and_only_those_who_need_keys_reach_redis(
+    compose: dict[str, Any],
+) -> None:
     ports = [port for service in services(compose).values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
-
-
-def test_only_those_who_need_keys_reach_redis(compose: dict[str, Any]) -> None:
     assert compose["networks"]["store"] == {"internal": True}
     reach = {name for name, service in services(compose).items() if "store" in service["networks"]}
     assert reach == {"redis", "gen", "gen-gpu", "gen-vllm", "detect", "operator"}
 
 
-def test_no_secret_stands_in_the_environment(compose: dict[str, Any]) -> None:
+def test_secrets_are_files_outside_the_repository_and_not_in_the_environment(compose: dict[str, Any]) -> None:
     names = [name for service in services(compose).values() for name in service.get("environment", {})]
     plain = [
         name
@@ -104,13 +100,17 @@ def test_no_secret_stands_in_the_environment(compose: dict[str, Any]) -> None:
         if re.search(r"KEK|TOKEN(?!IZER)|PASSWORD|SECRET|STORE_URL", name) and not name.endswith("_FILE")
     ]
     assert plain == []
-
-
-def test_secrets_are_files_outside_the_repository_and_each_is_used(compose: dict[str, Any]) -> None:
     used = {name for service in services(compose).values() for name in secret_names(service)}
     assert used == compose["secrets"].keys()
     files = [secret["file"] for secret in compose["secrets"].values()]
     assert all(file.startswith("./.ttmark/compose/") for file in files)
+    for name, service in services(compose).items():
+        named = {
+            value.removeprefix("/run/secrets/")
+            for value in service.get("environment", {}).values()
+            if str(value).startswith("/run/secrets/")
+        }
+        assert named <= secret_names(service), name
 
 
 def test_one_script_makes_every_secret_and_never_replaces_one(
@@ -130,16 +130,6 @@ def test_one_script_makes_every_secret_and_never_replaces_one(
     assert (folder / "files").stat().st_mode & 0o777 == 0o755
     subprocess.run(command, check=True, capture_output=True)
     assert {name: path.read_bytes() for name, path in paths.items()} == first
-
-
-def test_a_service_is_given_every_secret_that_its_environment_names(compose: dict[str, Any]) -> None:
-    for name, service in services(compose).items():
-        named = {
-            value.removeprefix("/run/secrets/")
-            for value in service.get("environment", {}).values()
-            if str(value).startswith("/run/secrets/")
-        }
-        assert named <= secret_names(service), name
 
 
 def test_the_environment_of_our_services_holds_known_settings_only(compose: dict[str, Any]) -> None:

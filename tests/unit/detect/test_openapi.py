@@ -116,11 +116,8 @@ async def test_endings_that_are_read_are_described_as_such(description, name: st
     assert format_of(name) in FORMATS
 
 
-def test_a_case_begins_as_described() -> None:
+def test_the_described_endings_are_those_that_are_read_and_a_case_begins_as_described() -> None:
     assert Draft202012Validator(CaseStoreRequest.model_json_schema()).is_valid({"case": CASE_START})
-
-
-def test_the_described_endings_are_those_that_are_read() -> None:
     assert {f".{ending}" for ending in ENDINGS} == set(FORMAT_OF_ENDING)
 
 

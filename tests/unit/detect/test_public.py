@@ -32,9 +32,7 @@ async def open_house(service: Any) -> AsyncIterator[PublicService]:
         yield tier
 
 
-async def test_two_texts_with_one_verdict_get_the_same_bytes_and_no_more_than_its_words(
-    service: Any, public: PublicService
-) -> None:
+async def test_two_texts_with_one_verdict_get_the_same_bytes(service: Any, public: PublicService) -> None:
     """Not the number of tokens, not which key: tenant a has two."""
     for verdict, words, *pair in (
         ("found", "found", service.marked("a-one", 400), service.marked("a-two", 900)),

@@ -181,14 +181,13 @@ def test_other_sizes_are_refused_before_anything_is_read(kernels: Kernels) -> No
         attend(kernels, case, tile, own)
 
 
-def test_only_sizes_that_the_kernels_take_suit() -> None:
+def test_only_sizes_that_the_kernels_take_suit_and_without_a_library_torch_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert Kernels.suit(torch.bfloat16, 64)
     assert not Kernels.suit(torch.float16, 64)
     assert not Kernels.suit(torch.float32, 72)
     assert not Kernels.suit(torch.float32, 512)
-
-
-def test_without_a_library_torch_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "usable_levels", list)
     assert kernels_module.load_library.__wrapped__() is None
 
