@@ -2,20 +2,20 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 
 from tests.harness.random_model import byte_tokenizer
+from tests.unit.decoding import written
 from ttmark.gen_service.decoding.block import PlainBlock
-from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
@@ -49,14 +49,7 @@ def row_after(tokens: list[int]) -> torch.Tensor:
 
 
 def completed(asked: GenerationRequest) -> Sequence:
-    made = Sequence(asked, TOKENIZER, (0,))
-    decoder = Decoder(lambda: 8)
-    while made.finish_reason is None:
-        paths = [()] if made.block is None else made.block.paths
-        rows = torch.stack([row_after([*made.tokens, *path]) for path in paths])
-        outcome = decoder.decide({made: rows}).get(made)
-        assert outcome is None or isinstance(outcome, Delta)
-    return made
+    return written.completed(Sequence(asked, TOKENIZER, (0,)), row_after)
 
 
 def blocks_of_opening(asked: GenerationRequest, tokens: list[int], bits: float) -> int:
@@ -153,10 +146,7 @@ def test_over_random_keys_texts_with_an_opening_follow_the_model(scheme: str) ->
         * float(np.prod([float(after[x][y]) for x, y in pairwise(path)]))
         for path in product(range(1, 5), repeat=4)
     }
-    likely = [path for path, mass in expected.items() if mass * TEXTS >= 5]
-    counts, masses = [drawn[path] for path in likely], [expected[path] * TEXTS for path in likely]
-    counts, masses = [*counts, TEXTS - sum(counts)], [*masses, TEXTS - sum(masses)]
-    assert chisquare(counts, np.array(masses) * (TEXTS / sum(masses))).pvalue > 0.001
+    assert written.follow(drawn, expected, TEXTS)
 
 
 def _small_row(last: int) -> torch.Tensor:
@@ -166,21 +156,11 @@ def _small_row(last: int) -> torch.Tensor:
     return row
 
 
-def _small(scheme: str) -> list[Sequence]:
+def _small(scheme: str) -> Iterable[Sequence]:
     """Texts of six tokens, each under a key of its own; all of them are decided in the same passes."""
     made = []
     for key in range(TEXTS):
         mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16), 2.0)
         params = SamplingParams(8, seed=key, ignore_eos=True)
         made.append(Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,)))
-    rows = {last: _small_row(last) for last in range(1, 5)}
-    decoder = Decoder(lambda: 4)
-    while unfinished := [each for each in made if each.completion_length < 6]:
-        paths = {each: [()] if each.block is None else each.block.paths for each in unfinished}
-        decoder.decide(
-            {
-                each: torch.stack([rows[[*each.tokens, *path][-1]] for path in paths[each]])
-                for each in unfinished
-            }
-        )
-    return made
+    return written.completed_together(made, {last: _small_row(last) for last in range(1, 5)}, 4, 6)

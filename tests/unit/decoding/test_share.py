@@ -1,20 +1,20 @@
 """Which blocks are marked under a caller's restrictions: those that the model has its part in."""
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 
 from tests.harness.random_model import byte_tokenizer
+from tests.unit.decoding import written
 from ttmark.gen_service.decoding import block
-from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.gen_service.decoding.share import LEAST_SHARE, least_share
 from ttmark.shared.tokenization import TextTokenizer
@@ -59,13 +59,7 @@ def sequence(
 
 
 def completed(of: Sequence, peak: float = 8.0) -> list[int]:
-    decoder = Decoder(lambda: 8)
-    while of.finish_reason is None:
-        paths = [()] if of.block is None else of.block.paths
-        logits = torch.stack([row_after([*of.tokens, *path], peak) for path in paths])
-        outcome = decoder.decide({of: logits}).get(of)
-        assert outcome is None or isinstance(outcome, Delta)
-    return of.completion
+    return written.completed(of, lambda tokens: row_after(tokens, peak)).completion
 
 
 @pytest.mark.parametrize("name", RESTRICTIONS)
@@ -141,10 +135,7 @@ def test_over_random_keys_blocks_follow_the_restricted_model_marked_or_not(schem
         (a, b, c): float(first[a] * after[a][0][b] * after[b][0][c])
         for a, b, c in product(range(1, 9), repeat=3)
     }
-    likely = [path for path, mass in expected.items() if mass * TEXTS >= 5]
-    counts, masses = [drawn[path] for path in likely], [expected[path] * TEXTS for path in likely]
-    counts, masses = [*counts, TEXTS - sum(counts)], [*masses, TEXTS - sum(masses)]
-    assert chisquare(counts, np.array(masses) * (TEXTS / sum(masses))).pvalue > 0.001
+    assert written.follow(drawn, expected, TEXTS)
 
 
 def _small_row(last: int) -> torch.Tensor:
@@ -163,24 +154,14 @@ def _restricted(last: int) -> tuple[torch.Tensor, float]:
     return changed.double().softmax(0), least_share(own[None], changed[None], left)
 
 
-def _small(scheme: str) -> list[Sequence]:
+def _small(scheme: str) -> Iterable[Sequence]:
     """Texts of four tokens, each under a key of its own; all of them are decided in the same passes."""
     made = []
     for key in range(TEXTS):
         mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16))
         params = SamplingParams(4, seed=key, ignore_eos=True, logit_bias=BIAS)
         made.append(Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,)))
-    rows = {last: _small_row(last) for last in range(1, 9)}
-    decoder = Decoder(lambda: 2)
-    while unfinished := [each for each in made if each.finish_reason is None]:
-        paths = {each: [()] if each.block is None else each.block.paths for each in unfinished}
-        decoder.decide(
-            {
-                each: torch.stack([rows[[*each.tokens, *path][-1]] for path in paths[each]])
-                for each in unfinished
-            }
-        )
-    return made
+    return written.completed_together(made, {last: _small_row(last) for last in range(1, 9)}, 2, 4)
 
 
 @pytest.mark.parametrize("schema", [WORDS, {"type": "string"}])
