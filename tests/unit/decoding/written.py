@@ -1,4 +1,4 @@
-"""Completions over rows that a test makes, and whether their blocks and tokens come as often as they should."""
+"""Completions over rows that a test makes, and whether blocks and tokens come as often as they should."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping

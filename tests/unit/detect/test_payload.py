@@ -92,19 +92,19 @@ def read_back(pool_size: int, texts: int, blocks: int, log10_fpr: float) -> tupl
 
 def test_a_payload_that_is_read_is_another_than_was_sent_no_more_often_than_the_rate_allows():
     # Short texts at a coarse rate, so that many are found and many are not.
-    texts, rate = 2_000, 0.01
+    texts, rate = 800, 0.05
     right, wrong, several = read_back(16, texts, 6, np.log10(rate))
     assert 0.2 < right / texts < 0.95
-    # Without the correction for the pool one text in seven would fire on a key that did not make it.
+    # Without the correction for the pool half of the texts would fire on a key that did not make them.
     expected = texts * rate
     assert wrong + several <= expected + 4 * np.sqrt(expected)
     assert wrong + several > 0
 
 
 def test_a_text_of_some_length_gives_its_payload_back():
-    texts = 300
+    texts = 100
     right, wrong, _ = read_back(256, texts, 60, -5.0)
-    assert right >= texts - 3
+    assert right >= texts - 1
     assert wrong == 0
 
 

@@ -138,7 +138,7 @@ async def test_only_who_sees_evidence_chooses(service: Service) -> None:
     assert "detect:evidence" in response.text
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(1_000, marks=pytest.mark.slow)])
 async def test_time_does_not_tell_that_a_p_value_was_drawn_for(service: Service, count: int) -> None:
     generator = np.random.default_rng(5)
     taken: dict[bool, list[float]] = {True: [], False: []}
@@ -153,4 +153,5 @@ async def test_time_does_not_tell_that_a_p_value_was_drawn_for(service: Service,
     drawn, other = np.array(taken[True]), np.array(taken[False])
     area = float((drawn[:, None] > other[None, :]).mean())  # of the curve of a classifier by time
     print(f"{drawn.size} and {other.size} answers: area {area:.3f}")
-    assert abs(area - 0.5) < 2.5 / np.sqrt(count)
+    # Four standard deviations of an area by chance with 20 answers of each kind, six with 1,000.
+    assert abs(area - 0.5) < min(0.4, 2.5 / np.sqrt(count))
