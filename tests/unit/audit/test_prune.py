@@ -12,35 +12,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.unit.audit.conftest import KEK
 from ttmark.services.cli.main import app
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.heads import Heads
 from ttmark.shared.audit.record import Anchor, Head
 from ttmark.shared.audit.segments import segments
-from ttmark.shared.cases.case_key import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 
-KEK = bytes(range(32))
 DAYS, A_DAY = 20, 60
 
 
 def invoke(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["audit", *map(str, arguments)])
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
-    monkeypatch.setenv("TTMARK_KEK", KEK.hex())
-    (tmp_path / "audit").mkdir(exist_ok=True)
-    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
-    key = CaseKey.generate()
-    (tmp_path / "case.key").write_text(key.pem())
-    (tmp_path / "case.pem").write_text(key.public.pem())
-    monkeypatch.setenv("TTMARK_CASE_KEY_FILE", str(tmp_path / "case.key"))
-    return tmp_path
 
 
 async def put(head: Head) -> None:
