@@ -122,7 +122,7 @@ def test_attention_row_by_row(
     tiles = torch.from_numpy(tile_spans(spans, Kernels.tile_rows(heads // kv_heads))).int()
     found = attend(kernels, case, tiles, own)
     for start, stop, first, last in spans:
-        for row in range(start, stop):
+        for row in {*range(start, stop, 3), stop - 1}:  # wherever in a tile
             sources = [source for source in own[row].tolist() if source >= 0]
             close(found[row], attend_row(case, row, range(first, last), sources))
 
