@@ -36,8 +36,9 @@ def blocks_as_token_by_token(sequence: Sequence, theirs: Any, ends: Collection[i
         block = sequence.open_block(10_000)
         rows = torch.stack([model_logits([*sequence.tokens, *path]) for path in block.paths])
         sequence.adjust(block, rows)
-        supports = filter_rows(rows, [sequence.filters] * len(rows))
-        assert None not in supports
+        filtered = filter_rows(rows, [sequence.filters] * len(rows))
+        supports = [support for support in filtered if support is not None]
+        assert len(supports) == len(filtered)
         if isinstance(block, PlainBlock):
             sequence.append(block, (supports[0].draw(sequence.token_uniform()),))
             continue

@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend
-from ttmark.shared.http.app import AppOptions, Authenticate
+from ttmark.shared.http.app import AppOptions
+from ttmark.shared.http.auth import Authenticate
 from ttmark.shared.http.health import Readiness
 
 
