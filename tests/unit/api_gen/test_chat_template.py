@@ -26,50 +26,17 @@ def test_a_conversation_is_written_with_the_opening_of_the_next_message() -> Non
     )
 
 
-def test_special_tokens_are_known_by_name() -> None:
+def test_what_a_template_is_given_and_writes() -> None:
     template = ChatTemplate("{{ bos_token }}{{ messages[0].content }}", {"bos_token": "<s>"})
     assert template.render(_messages("user")) == "<s>user says"
-
-
-def test_a_developer_is_a_system_to_the_template() -> None:
     assert ChatTemplate("{{ messages[0]['role'] }}").render(_messages("developer")) == "system"
-
-
-def test_parts_of_content_are_joined() -> None:
     parts = [{"type": "text", "text": "one "}, {"type": "text", "text": "two"}]
     message = ChatMessage.model_validate({"role": "user", "content": parts})
     assert ChatTemplate("{{ messages[0].content }}").render([message]) == "one two"
-
-
-def test_blocks_are_trimmed_and_loops_can_break() -> None:
     template = ChatTemplate("{% for m in messages %}\n  {% break %}\n{% endfor %}\nend")
     assert template.render(_messages("user", "user")) == "end"
-
-
-def test_a_template_can_refuse_a_conversation() -> None:
-    template = ChatTemplate("{{ raise_exception('roles must alternate') }}")
-    with pytest.raises(BadRequest, match="roles must alternate") as refusal:
-        template.render(_messages("user"))
-    assert refusal.value.param == "messages"
-
-
-@pytest.mark.parametrize("source", ["{{ messages[7].content }}", "{{ 1 + 'a' }}", "{{ messages.append(1) }}"])
-def test_a_template_that_fails_is_a_bad_request(source: str) -> None:
-    with pytest.raises(BadRequest):
-        ChatTemplate(source).render(_messages("user"))
-
-
-def test_a_template_cannot_leave_its_sandbox() -> None:
-    with pytest.raises(BadRequest):
-        ChatTemplate("{{ ''.__class__.__mro__[1].__subclasses__() }}").render(_messages("user"))
-
-
-def test_what_users_write_is_not_a_template() -> None:
     message = ChatMessage(role="user", content="{{ 7 * 7 }}")
     assert ChatTemplate("{{ messages[0].content }}").render([message]) == "{{ 7 * 7 }}"
-
-
-def test_text_beyond_ascii_survives_tojson() -> None:
     assert (
         ChatTemplate("{{ messages[0].content | tojson }}").render(
             [ChatMessage(role="user", content='é "<b>"')]
@@ -78,6 +45,18 @@ def test_text_beyond_ascii_survives_tojson() -> None:
     )
 
 
-def test_a_syntax_error_is_found_at_once() -> None:
+def test_a_template_can_refuse_a_conversation_and_cannot_leave_its_sandbox() -> None:
+    template = ChatTemplate("{{ raise_exception('roles must alternate') }}")
+    with pytest.raises(BadRequest, match="roles must alternate") as refusal:
+        template.render(_messages("user"))
+    assert refusal.value.param == "messages"
+    with pytest.raises(BadRequest):
+        ChatTemplate("{{ ''.__class__.__mro__[1].__subclasses__() }}").render(_messages("user"))
     with pytest.raises(ValueError, match="not valid"):
         ChatTemplate("{% for %}")
+
+
+@pytest.mark.parametrize("source", ["{{ messages[7].content }}", "{{ 1 + 'a' }}", "{{ messages.append(1) }}"])
+def test_a_template_that_fails_is_a_bad_request(source: str) -> None:
+    with pytest.raises(BadRequest):
+        ChatTemplate(source).render(_messages("user"))

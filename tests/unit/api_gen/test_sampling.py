@@ -22,8 +22,11 @@ def _params(defaults: SamplingDefaults = OPENAI, **fields: Any) -> SamplingParam
     return sampling_params(body, defaults.under(body), max_tokens=5, logprobs=None, vocab_size=100)
 
 
-def test_without_defaults_of_a_model_fields_that_are_left_out_have_openai_s() -> None:
+def test_defaults_and_single_values_arrive_and_a_bias_on_no_token_is_refused() -> None:
     assert _params() == SamplingParams(max_tokens=5)
+    assert _params(stop="end").stop == ("end",)
+    with pytest.raises(BadRequest, match="vocabulary size, 100"):
+        _params(logit_bias={"100": 1})
 
 
 def test_each_field_that_is_left_out_or_null_has_the_model_s_default() -> None:
@@ -72,10 +75,6 @@ def test_top_k_is_off_at_zero_and_at_minus_one(top_k: int) -> None:
     assert _params(top_k=top_k).top_k == 0
 
 
-def test_one_stop_string_is_a_list_of_one() -> None:
-    assert _params(stop="end").stop == ("end",)
-
-
 @pytest.mark.parametrize("seed", [0, 5, 2**63, -1, -(10**100)])
 def test_any_seed_becomes_one_that_the_engine_takes(seed: int) -> None:
     assert 0 <= (_params(seed=seed).seed or 0) < 2**63
@@ -85,8 +84,3 @@ def test_choices_of_one_prompt_have_seeds_of_their_own() -> None:
     assert seed_of_choice(None, 3) is None
     assert len({seed_of_choice(2**63 - 1, choice) for choice in range(16)}) == 16
     assert seed_of_choice(8, 0) == 8
-
-
-def test_a_bias_on_a_token_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(BadRequest, match="vocabulary size, 100"):
-        _params(logit_bias={"100": 1})

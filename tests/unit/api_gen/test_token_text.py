@@ -23,35 +23,23 @@ def _metaspace() -> TextTokenizer:
     return TextTokenizer(backend)
 
 
-def test_the_space_in_front_of_a_word_is_kept_whatever_the_decoder_does_at_the_start_of_a_text() -> None:
+def test_a_token_has_its_space_its_name_or_no_text_of_its_own() -> None:
     assert TokenText(_metaspace()).text(1) == " cat"
     byte_level = _byte_level()
     the = byte_level.backend.token_to_id("Ġthe")
     assert TokenText(byte_level).text(the) == " the"
     assert TokenText(byte_level).utf8(the) == list(b" the")
-
-
-def test_a_special_token_shows_its_name() -> None:
     tokenizer = _byte_level()
     end = tokenizer.backend.token_to_id("<|end|>")
     assert TokenText(tokenizer).text(end) == "<|end|>"
-
-
-def test_a_part_of_a_character_has_no_text_of_its_own() -> None:
     tokenizer = _byte_level()
     part = tokenizer.encode("é")[0]
     assert TokenText(tokenizer).utf8(part) is None
     assert TokenText(tokenizer).text(part) == "\ufffd"
-
-
-def test_a_token_outside_the_vocabulary_is_empty() -> None:
     assert TokenText(_metaspace()).text(99) == ""
 
 
-def test_minus_infinity_becomes_what_json_can_say() -> None:
+def test_numbers_are_what_json_can_say_and_offsets_count_characters() -> None:
     assert finite(float("-inf")) == -9999.0
     assert finite(-1.5) == -1.5
-
-
-def test_offsets_count_characters() -> None:
     assert text_offsets(["ab", "", "c"], 3) == [3, 5, 5]

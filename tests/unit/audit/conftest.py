@@ -1,4 +1,4 @@
-"""A chain of a few records, a store for heads, and a clock."""
+"""A working directory, a store for heads, and a clock."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from ttmark.shared.audit.trail import Heads
+from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
+
+KEK = bytes(range(32))
 
 
 class Calendar:
@@ -32,5 +35,20 @@ def calendar() -> Calendar:
 @pytest.fixture
 async def heads(tmp_path: Path) -> AsyncIterator[Heads]:
     store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
-    yield Heads(store, KeyEncryptionKey(bytes(range(32))))
+    yield Heads(store, KeyEncryptionKey(KEK))
     await store.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a store, a folder for records and a case key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
+    monkeypatch.setenv("TTMARK_KEK", KEK.hex())
+    (tmp_path / "audit").mkdir(exist_ok=True)
+    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
+    key = CaseKey.generate()
+    (tmp_path / "case.key").write_text(key.pem())
+    (tmp_path / "case.pem").write_text(key.public.pem())
+    monkeypatch.setenv("TTMARK_CASE_KEY_FILE", str(tmp_path / "case.key"))
+    return tmp_path

@@ -7,7 +7,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ttmark.services.cli.main import app
-from ttmark.shared.cases.signed_file import CaseKey
 
 
 def invoke(*arguments: object) -> Result:
@@ -15,20 +14,11 @@ def invoke(*arguments: object) -> Result:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with three tokens made on record, and a case key."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
-    monkeypatch.setenv("TTMARK_KEK", bytes(range(32)).hex())
-    (tmp_path / "audit").mkdir()
-    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
-    key = CaseKey.generate()
-    (tmp_path / "case.key").write_text(key.pem())
-    (tmp_path / "case.pem").write_text(key.public.pem())
-    monkeypatch.setenv("TTMARK_CASE_KEY_FILE", str(tmp_path / "case.key"))
+def folder(place: Path) -> Path:
+    """A working directory with three tokens made on record."""
     for _ in range(3):
         assert invoke("tokens", "create").exit_code == 0
-    return tmp_path
+    return place
 
 
 def test_a_trail_as_it_was_written_is_in_order(folder: Path) -> None:

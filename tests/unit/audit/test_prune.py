@@ -12,35 +12,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.unit.audit.conftest import KEK
 from ttmark.services.cli.main import app
 from ttmark.shared.audit.chain import Chain
 from ttmark.shared.audit.record import Anchor, Head
 from ttmark.shared.audit.segments import segments
 from ttmark.shared.audit.trail import Heads
-from ttmark.shared.cases.signed_file import CaseKey
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.store import open_store
 
-KEK = bytes(range(32))
-DAYS, A_DAY = 20, 150
+DAYS, A_DAY = 20, 60
 
 
 def invoke(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["audit", *map(str, arguments)])
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TTMARK_STORE_URL", f"sqlite:///{tmp_path / 'keys.db'}")
-    monkeypatch.setenv("TTMARK_KEK", KEK.hex())
-    (tmp_path / "audit").mkdir(exist_ok=True)
-    monkeypatch.setenv("TTMARK_AUDIT_FOLDER", str(tmp_path / "audit"))
-    key = CaseKey.generate()
-    (tmp_path / "case.key").write_text(key.pem())
-    (tmp_path / "case.pem").write_text(key.public.pem())
-    monkeypatch.setenv("TTMARK_CASE_KEY_FILE", str(tmp_path / "case.key"))
-    return tmp_path
 
 
 async def put(head: Head) -> None:
@@ -64,7 +49,7 @@ def write(place: Path, writer: str, *, days_ago: int, days: int = DAYS, a_day: i
 
 @pytest.fixture
 def chains(place: Path) -> tuple[str, str]:
-    """3,000 records that are 39 to 20 days old, and as many that are 19 to 0 days old."""
+    """1,200 records that are 39 to 20 days old, and as many that are 19 to 0 days old."""
     return write(place, "gen@gone", days_ago=39).chain, write(place, "gen@here", days_ago=19).chain
 
 
@@ -90,12 +75,12 @@ def test_what_is_left_of_thousands_of_records_verifies(place: Path, chains: tupl
     result = invoke("prune", "--before", before, "--yes", "--json")
     assert result.exit_code == 0
     of_gone, of_here = json.loads(result.stdout)["removed"]
-    assert (of_gone["chain"], of_gone["first"], of_gone["through"]) == (gone, 1, 3000)
-    assert (of_here["chain"], of_here["records"], of_here["segments"]) == (here, 1500, 10)
+    assert (of_gone["chain"], of_gone["first"], of_gone["through"]) == (gone, 1, 1200)
+    assert (of_here["chain"], of_here["records"], of_here["segments"]) == (here, 600, 10)
     assert of_here["until"] < f"{before}" <= invoke("export", "-").stdout.split('"time":"')[1][:10]
     said = in_order()
-    assert "1,504 records in 2 chains are in order\n" in said  # four are of the command
-    assert f"{here} is whole from record 1501 on" in said
+    assert "604 records in 2 chains are in order\n" in said  # four are of the command
+    assert f"{here} is whole from record 601 on" in said
     assert "of 1 chain every record was removed" in said
     assert [event["removed"] for event in events(place, "audit.remove")] == [of_gone, of_here]
     (run,) = events(place, "audit.prune")
@@ -108,7 +93,7 @@ def test_nothing_is_removed_where_nobody_agrees(place: Path, chains: tuple[str, 
     asked = invoke("prune", "--keep", "9d")
     assert (asked.exit_code, "Say --yes" in asked.output) == (2, True)
     dry = invoke("prune", "--keep", "9d", "--dry-run")
-    assert (dry.exit_code, "would remove 4,650 records of 2 chains" in dry.stdout) == (0, True)
+    assert (dry.exit_code, "would remove 1,860 records of 2 chains" in dry.stdout) == (0, True)
     assert files(place) - {"removal.lock"} == there
 
 
@@ -117,7 +102,7 @@ def test_the_setting_says_how_long_where_nothing_is_asked(
 ) -> None:
     assert "no whole segment is from before" in invoke("prune", "--yes").stdout
     monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "30")
-    assert "removed 1,500 records of 1 chain\n" in invoke("prune", "--yes").stdout
+    assert "removed 600 records of 1 chain\n" in invoke("prune", "--yes").stdout
     monkeypatch.setenv("TTMARK_AUDIT_KEEP_DAYS", "0")
     refused = invoke("prune", "--yes")
     assert (refused.exit_code, "say --keep or --before" in refused.stderr) == (1, True)
@@ -135,8 +120,8 @@ def test_a_beginning_that_is_cut_off_is_found_before_and_after(place: Path, chai
     cut(place, here)
     result = invoke("verify", "store")
     assert result.exit_code == 1
-    assert f"{gone}, record 1: is missing, with all before number 1651" in result.stderr
-    assert f"{here}, record 1: is missing, with all before number 151" in result.stderr
+    assert f"{gone}, record 1: is missing, with all before number 661" in result.stderr
+    assert f"{here}, record 1: is missing, with all before number 61" in result.stderr
 
 
 def test_a_removal_that_the_store_does_not_know_of_excuses_nothing(
@@ -263,8 +248,8 @@ def test_the_newest_segment_of_a_running_writer_stays(place: Path, chains: tuple
     head = chain.append({"action": "goes on"})
     chain.close()
     asyncio.run(put(head))
-    assert (head.chain, head.sequence) == (gone, 3001)
-    assert f"{gone} is whole from record 2851 on" in in_order()
+    assert (head.chain, head.sequence) == (gone, 1201)
+    assert f"{gone} is whole from record 1141 on" in in_order()
 
 
 def test_a_writer_whose_chain_was_removed_begins_another(place: Path, chains: tuple[str, str]) -> None:
@@ -282,14 +267,14 @@ def test_exports_and_what_is_left_verify_together(place: Path, chains: tuple[str
     assert invoke("export", "short.jsonl", "--until", day - timedelta(days=2)).exit_code == 0
     assert invoke("prune", "--before", day, "--yes").exit_code == 0
     exported = invoke("export", "left.jsonl")
-    assert f"{here} begins with record 1501\n" in exported.stderr
+    assert f"{here} begins with record 601\n" in exported.stderr
     for parts in (("all", "store"), ("old", "store"), ("old", "left", "store"), ("short", "all", "store")):
         names = [f"{part}.jsonl" if part != "store" else part for part in parts]
         result = invoke("verify", *names, "--key", "case.pem")
         assert (result.exit_code, f"the {len(parts)} parts fit together" in result.stdout) == (0, True)
     result = invoke("verify", "short.jsonl", "store")
     assert result.exit_code == 1
-    assert f"{here}, record 1201: is in no part: numbers 1201 to 1500 are missing" in result.stderr
+    assert f"{here}, record 481: is in no part: numbers 481 to 600 are missing" in result.stderr
     result = invoke("verify", "left.jsonl", "old.jsonl")
     assert (result.exit_code, "older than the one before" in result.stderr) == (1, True)
 
@@ -302,7 +287,7 @@ def test_an_export_of_another_past_does_not_fit(place: Path, chains: tuple[str, 
     time = datetime.now(UTC)
     chain = Chain(place / "forged", "gen@here", now=lambda: time - timedelta(days=19))
     chain._head = Head(here, 0, "0" * 64)
-    for number in range(1500):
+    for number in range(600):
         chain.append({"action": "forged", "tokens": number})
     chain.close()
     invoke("prune", "--keep", "10d", "--yes")
@@ -326,7 +311,7 @@ def test_an_export_of_another_past_does_not_fit(place: Path, chains: tuple[str, 
         ("--before", "yesterday"),
     ],
 )
-def test_bad_usage_is_exit_code_2(place: Path, chains: tuple[str, str], arguments: tuple[str, ...]) -> None:
+def test_bad_usage_is_exit_code_2(place: Path, arguments: tuple[str, ...]) -> None:
     assert invoke("prune", "--yes", *arguments).exit_code == 2
 
 

@@ -48,14 +48,13 @@ def test_a_finding_names_the_key_of_a_pool(
     assert ("#" in shown) == (pool_key is not None)
 
 
-def test_several_keys_of_a_pool_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_keys_of_a_pool_are_explained_and_a_payload_is_named_as_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     show([_made_with(5, 3)], as_json=False)
     shown = capsys.readouterr().out
     assert "#5 and 2 more" in shown
     assert "a forgery stitched from stolen pieces" in shown
-
-
-def test_a_payload_is_named_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     result = _made_with(5, 1)
     assert result.key is not None
     key = result.key.model_copy(update={"payload": 5})

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ttmark.shared.cases.signed_file import CaseKey
+
 MEMORY = 2 * 2**30
 
 
@@ -21,9 +23,7 @@ MEMORY = 2 * 2**30
 )
 def test_a_device_is_refused_before_memory_is_full(tmp_path: Path, arguments: list[str]) -> None:
     command = [sys.executable, "-m", "ttmark.services"]
-    subprocess.run([*command, "case", "new-key", "secret.pem"], cwd=tmp_path, check=True, capture_output=True)
-    public = subprocess.check_output([*command, "case", "public-key", "secret.pem"], cwd=tmp_path)
-    (tmp_path / "key.pem").write_bytes(public)
+    (tmp_path / "key.pem").write_text(CaseKey.generate().public.pem())
     (tmp_path / "case.json").write_text("{}")
     with Path("/dev/zero").open("rb") as zeros:
         ended = subprocess.run(

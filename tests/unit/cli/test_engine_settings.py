@@ -30,12 +30,11 @@ def test_a_missing_vllm_is_named_with_what_installs_it() -> None:
     assert "vLLM is not installed: pip install vllm==0.32.0" in said
 
 
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_embedded_engine_has_no_file_of_arguments_and_a_missing_library_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(MODULES, "vllm", ("no_such_module",))
     assert "no_such_module not installed: pip install 'ttmark[vllm]'" in refusal(settings(engine="vllm"))
-
-
-def test_the_embedded_engine_has_no_file_of_arguments(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").touch()
     assert "TTMARK_ENGINE_FILE is for TTMARK_ENGINE=vllm" in refusal(
         settings(engine_file=tmp_path / "a.yaml")

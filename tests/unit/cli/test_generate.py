@@ -73,11 +73,16 @@ def generate(service: FakeService, monkeypatch: pytest.MonkeyPatch) -> Generate:
     return call
 
 
-def test_the_completion_alone_is_printed_and_the_status_apart(generate: Generate) -> None:
+def test_the_completion_alone_is_printed_and_the_status_apart_or_the_prompt_too_or_json(
+    generate: Generate,
+) -> None:
     result = generate("The command")
     assert result.exit_code == 0, result.output
     assert result.stdout == " reads it.\n"
     assert result.stderr == "[watermarked, key main version 1]\n"
+    assert generate("The command", "--echo").stdout == "The command reads it.\n"
+    assert generate("A question?", "--echo", "--chat").stdout == "A question?\n\nAn answer.\n"
+    assert json.loads(generate("a", "--json").stdout)["watermark"] == MARK
 
 
 @pytest.mark.parametrize(
@@ -92,11 +97,6 @@ def test_it_says_how_detectable_the_text_is(
 ) -> None:
     monkeypatch.setitem(ANSWER, "watermark", {**MARK, **receipt})
     assert generate("The command").stderr == f"[watermarked, key main version 1{said}]\n"
-
-
-def test_echo_prints_the_prompt_too(generate: Generate) -> None:
-    assert generate("The command", "--echo").stdout == "The command reads it.\n"
-    assert generate("A question?", "--echo", "--chat").stdout == "A question?\n\nAn answer.\n"
 
 
 def test_chat_sends_a_users_message_and_prints_the_answer(generate: Generate, service: FakeService) -> None:
@@ -172,10 +172,6 @@ def test_a_prompt_that_is_empty_or_no_text_is_refused_without_asking(
     broken = generate("-", stdin=b"\xff")
     assert (broken.exit_code, broken.stderr) == (1, "ttmark: standard input is not UTF-8 text\n")
     assert service.asked == []
-
-
-def test_json_is_the_services_answer(generate: Generate) -> None:
-    assert json.loads(generate("a", "--json").stdout)["watermark"] == MARK
 
 
 @pytest.mark.parametrize("content", [b"<html>", b"{}", b"[]", NO_CHOICES])

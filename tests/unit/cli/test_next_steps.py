@@ -26,18 +26,14 @@ def steps(setup: LocalSetup = SETUP, gen_port: int = 8000, *, chat: bool = True)
     return next_steps.next_steps(LocalServices(setup, gen_port, 8001), chat=chat)
 
 
-def test_a_model_that_chats_is_asked_and_another_continues_a_text() -> None:
+def test_commands_are_as_short_as_they_can_be_and_quoted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert "generate --chat 'What makes a good breakfast?' > text.txt" in steps()
     assert "generate 'The old lighthouse stood' > text.txt" in steps(chat=False)
-
-
-def test_what_is_the_default_is_not_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "--url" not in steps()
     assert "--token" not in steps()
     assert steps(gen_port=9000).count("--url http://127.0.0.1:9000") == 1
-
-
-def test_a_path_with_a_space_is_quoted(tmp_path: Path) -> None:
     text = steps(replace(SETUP, state=Path("my state")))
     assert "$(cat 'my state/token')" in text
     assert "open('my state/token')" in text

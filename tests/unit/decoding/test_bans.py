@@ -1,6 +1,6 @@
 """Ends that would come too early and bad words: forbidden as transformers does, and nothing else changed."""
 
-from collections.abc import Sequence as Tokens
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +13,14 @@ from transformers import (
 )
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.block import PlainBlock
-from ttmark.gen_service.decoding.filters import filter_rows
+from tests.unit.decoding.written import VOCAB, blocks_as_token_by_token
 from ttmark.gen_service.decoding.logit_processors import Bans
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 
-VOCAB, END, OTHER_END = 9, 0, 6
+END, OTHER_END = 0, 6
 # Of tokens that the prompt does not hold, for which transformers counts it and we do not.
 PROMPT = [7, 8, 8, 7]
 BAD_WORDS = ((3,), (1, 2), (2, 1, 2), (4, 4), (5, 1, 2, 4))
@@ -62,54 +61,19 @@ def test_once_the_least_length_is_reached_nothing_is_left_to_do() -> None:
     assert not Bans(0, {END}, ()).active(0)
 
 
-def model_logits(tokens: Tokens[int]) -> torch.Tensor:
-    """Arbitrary logits [VOCAB] after some tokens, of which the last two matter."""
-    return torch.from_numpy(3.0 * np.random.default_rng(tokens[-2:]).standard_normal(VOCAB)).float()
-
-
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 def test_blocks_have_the_joint_distribution_that_transformers_gives_token_by_token(block_size: int) -> None:
     """Ends inside of blocks included: the least length is reached within one."""
     marking = Marking("k", 1, "p", Watermark("gumbel", block_size), bytes(16))
-    sampling = SamplingParams(
-        12,
-        seed=1,
-        temperature=0.8,
-        min_tokens=MIN_TOKENS + 1,
-        stop_token_ids=(OTHER_END,),
-        bad_words=BAD_WORDS,
-    )
-    sequence = Sequence(
-        GenerationRequest("r", tuple(PROMPT), sampling, marking), TextTokenizer(byte_tokenizer()), (END,)
-    )
-    ends = [END, OTHER_END]
+    least, ends = MIN_TOKENS + 1, [END, OTHER_END]
+    options: dict[str, Any] = {"min_tokens": least, "stop_token_ids": (OTHER_END,), "bad_words": BAD_WORDS}
+    sampling = SamplingParams(12, seed=1, temperature=0.8, **options)
+    request = GenerationRequest("r", tuple(PROMPT), sampling, marking)
     theirs = transformers_processors(ends)
-    theirs[0] = MinNewTokensLengthLogitsProcessor(len(PROMPT), MIN_TOKENS + 1, ends)
+    theirs[0] = MinNewTokensLengthLogitsProcessor(len(PROMPT), least, ends)
     theirs.append(TemperatureLogitsWarper(0.8))
-    seen = ended = 0
-    while sequence.finish_reason is None:
-        block = sequence.open_block(10_000)
-        rows = torch.stack([model_logits([*sequence.tokens, *path]) for path in block.paths])
-        sequence.adjust(block, rows)
-        supports = filter_rows(rows, [sequence.filters] * len(rows))
-        assert None not in supports
-        if isinstance(block, PlainBlock):
-            sequence.append(block, (supports[0].draw(sequence.token_uniform()),))
-            continue
-        block.builder.grow(supports)
-        if not block.builder.complete:
-            continue
-        parts = block.builder.parts()
-        for path, probability in ((p, m) for part in parts for p, m in zip(*part, strict=True)):
-            expected, whole = 1.0, [token for token in path.tolist() if token >= 0]
-            for depth, token in enumerate(whole):
-                before = [*sequence.tokens, *whole[:depth]]
-                scores = theirs(torch.tensor([before]), model_logits(before)[None])
-                expected *= float(scores.softmax(-1)[0, token])
-            assert float(probability) == pytest.approx(expected, rel=1e-4)
-            seen, ended = seen + 1, ended + (whole[-1] in ends)
-        blocks, mass = max(parts, key=lambda part: part[1].max())
-        sequence.append(block, tuple(token for token in blocks[int(np.argmax(mass))].tolist() if token >= 0))
+    sequence = Sequence(request, TextTokenizer(byte_tokenizer()), (END,))
+    seen, ended = blocks_as_token_by_token(sequence, theirs, ends)
     assert seen > 2 * block_size
     assert ended
 

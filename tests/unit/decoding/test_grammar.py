@@ -165,16 +165,15 @@ def test_completions_of_one_request_do_not_share_their_state() -> None:
     assert logits[0].isfinite().nonzero()[:, 0].tolist() == [backend.token_to_id("{")]
 
 
-def test_a_token_that_the_grammar_forbids_is_not_taken() -> None:
+def test_a_token_that_the_grammar_forbids_is_not_taken_and_what_takes_too_long_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     backend = plain_tokenizer()
     state = grammars(backend, {256}).compile(SCHEMA).begin()
     with pytest.raises(GrammarFailed, match="does not allow"):
         state.advance(backend.encode("[").ids)
     with pytest.raises(GrammarFailed, match="too complex"):
         state.mask(torch.zeros((1, 258)), [()])
-
-
-def test_a_grammar_that_takes_too_long_fails_its_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = plain_tokenizer()
     state = grammars(backend, {256}).compile(SCHEMA).begin()
     monkeypatch.setattr("ttmark.gen_service.decoding.grammar._SECONDS_PER_ROW", -1.0)

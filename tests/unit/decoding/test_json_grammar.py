@@ -97,12 +97,9 @@ def test_ordinary_schemas_are_taken(grammars: JsonGrammars, schema: dict[str, An
     grammars.compile(schema)
 
 
-def test_a_model_without_an_end_of_text_has_no_grammars() -> None:
+def test_a_model_without_an_end_of_text_and_a_tokenizer_of_words_have_no_grammars() -> None:
     with pytest.raises(TokenizerUnsuitable, match="ends a text"):
         JsonGrammars(TextTokenizer(byte_tokenizer()), ()).compile({})
-
-
-def test_a_tokenizer_of_words_has_no_grammars() -> None:
     words = Tokenizer(models.WordLevel({"<unk>": 0, "a": 1}, unk_token="<unk>"))
     with pytest.raises(TokenizerUnsuitable, match="bytes"):
         JsonGrammars(TextTokenizer(words), {0}).compile({})

@@ -2,20 +2,20 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 
 from tests.harness.random_model import byte_tokenizer
+from tests.unit.decoding import written
 from ttmark.gen_service.decoding.block import PlainBlock
-from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence, opening_bits
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
@@ -49,14 +49,7 @@ def row_after(tokens: list[int]) -> torch.Tensor:
 
 
 def completed(asked: GenerationRequest) -> Sequence:
-    made = Sequence(asked, TOKENIZER, (0,))
-    decoder = Decoder(lambda: 8)
-    while made.finish_reason is None:
-        paths = [()] if made.block is None else made.block.paths
-        rows = torch.stack([row_after([*made.tokens, *path]) for path in paths])
-        outcome = decoder.decide({made: rows}).get(made)
-        assert outcome is None or isinstance(outcome, Delta)
-    return made
+    return written.completed(Sequence(asked, TOKENIZER, (0,)), row_after)
 
 
 def blocks_of_opening(asked: GenerationRequest, tokens: list[int], bits: float) -> int:
@@ -82,7 +75,7 @@ def blocks_of_opening(asked: GenerationRequest, tokens: list[int], bits: float) 
 @pytest.mark.parametrize("name", FILTERS)
 def test_marks_begin_with_the_block_after_the_one_that_spends_the_bits(name: str, block_size: int) -> None:
     found = set()
-    for seed in range(6):
+    for seed in range(3):
         marked = request(1, seed, block_size=block_size, **FILTERS[name])
         plain = request(None, seed, block_size=block_size, **FILTERS[name])
         made, unmarked = completed(marked), completed(plain)
@@ -112,9 +105,14 @@ def test_answers_under_one_key_differ_as_soon_as_their_openings_do() -> None:
     assert different(5.0) > 30
 
 
-def test_certain_tokens_spend_nothing() -> None:
+def test_certain_tokens_spend_nothing_and_a_completion_that_ends_within_its_opening_says_so() -> None:
     made = completed(request(1, 3, top_k=1))
     assert made.report().reasons == {"opening": LENGTH // 2}
+    made = Sequence(request(1, 5, length=8), TOKENIZER, (0,))
+    made.append(made.open_block(8), (1,), 0.9)
+    end = made.append(made.open_block(8), (0,), 0.9)
+    assert end.finish_reason is None  # ignores ends of text
+    assert made.report().reasons == {"opening": 1}
 
 
 def test_there_is_no_opening_where_a_grammar_is_active_or_none_is_wanted() -> None:
@@ -128,14 +126,6 @@ def test_there_is_no_opening_where_a_grammar_is_active_or_none_is_wanted() -> No
 @pytest.mark.parametrize(("length", "bits"), [(4, 1.0), (20, 5.0), (40, 10.0), (4000, 10.0)])
 def test_an_opening_has_at_most_a_bit_for_every_four_tokens(length: int, bits: float) -> None:
     assert opening_bits(request(1, 5, 10.0, length=length)) == bits
-
-
-def test_a_completion_that_ends_within_its_opening_says_so() -> None:
-    made = Sequence(request(1, 5, length=8), TOKENIZER, (0,))
-    made.append(made.open_block(8), (1,), 0.9)
-    end = made.append(made.open_block(8), (0,), 0.9)
-    assert end.finish_reason is None  # ignores ends of text
-    assert made.report().reasons == {"opening": 1}
 
 
 @pytest.mark.parametrize("scheme", ["gumbel", "synthid"])
@@ -156,10 +146,7 @@ def test_over_random_keys_texts_with_an_opening_follow_the_model(scheme: str) ->
         * float(np.prod([float(after[x][y]) for x, y in pairwise(path)]))
         for path in product(range(1, 5), repeat=4)
     }
-    likely = [path for path, mass in expected.items() if mass * TEXTS >= 5]
-    counts, masses = [drawn[path] for path in likely], [expected[path] * TEXTS for path in likely]
-    counts, masses = [*counts, TEXTS - sum(counts)], [*masses, TEXTS - sum(masses)]
-    assert chisquare(counts, np.array(masses) * (TEXTS / sum(masses))).pvalue > 0.001
+    assert written.follow(drawn, expected, TEXTS)
 
 
 def _small_row(last: int) -> torch.Tensor:
@@ -169,21 +156,11 @@ def _small_row(last: int) -> torch.Tensor:
     return row
 
 
-def _small(scheme: str) -> list[Sequence]:
+def _small(scheme: str) -> Iterable[Sequence]:
     """Texts of six tokens, each under a key of its own; all of them are decided in the same passes."""
     made = []
     for key in range(TEXTS):
         mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16), 2.0)
         params = SamplingParams(8, seed=key, ignore_eos=True)
         made.append(Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,)))
-    rows = {last: _small_row(last) for last in range(1, 5)}
-    decoder = Decoder(lambda: 4)
-    while unfinished := [each for each in made if each.completion_length < 6]:
-        paths = {each: [()] if each.block is None else each.block.paths for each in unfinished}
-        decoder.decide(
-            {
-                each: torch.stack([rows[[*each.tokens, *path][-1]] for path in paths[each]])
-                for each in unfinished
-            }
-        )
-    return made
+    return written.completed_together(made, {last: _small_row(last) for last in range(1, 5)}, 4, 6)

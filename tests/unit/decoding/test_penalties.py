@@ -1,9 +1,7 @@
 """Bias and penalties on logits."""
 
-from collections.abc import Sequence as Tokens
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -14,15 +12,13 @@ from transformers import (
 )
 
 from tests.harness.random_model import byte_tokenizer
-from ttmark.gen_service.decoding.block import PlainBlock
-from ttmark.gen_service.decoding.filters import filter_rows
+from tests.unit.decoding.written import VOCAB, blocks_as_token_by_token, model_logits
 from ttmark.gen_service.decoding.logit_processors import LogitAdjustments, TokenCounts
 from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
 
-VOCAB = 9
 PROMPT, COMPLETION, PATHS = [5, 5, 8], [4, 4, 7], [(4, 1), (1, 1), (2, 8)]
 
 
@@ -84,43 +80,14 @@ def test_repetition_penalty_and_bias_are_those_of_transformers(
     assert torch.equal(logits, expected.to(dtype))
 
 
-def model_logits(tokens: Tokens[int]) -> torch.Tensor:
-    """Arbitrary logits [VOCAB] after some tokens, of which the last two matter."""
-    return torch.from_numpy(3.0 * np.random.default_rng(tokens[-2:]).standard_normal(VOCAB)).float()
-
-
 @pytest.mark.parametrize("block_size", [1, 2, 3])
 def test_blocks_have_the_joint_distribution_that_transformers_gives_token_by_token(block_size: int) -> None:
     marking = Marking("k", 1, "p", Watermark("gumbel", block_size), bytes(16))
     sampling = SamplingParams(20, seed=1, temperature=0.8, repetition_penalty=1.7, ignore_eos=True)
-    sequence = Sequence(
-        GenerationRequest("r", tuple(PROMPT), sampling, marking), TextTokenizer(byte_tokenizer()), (0,)
-    )
+    request = GenerationRequest("r", tuple(PROMPT), sampling, marking)
+    sequence = Sequence(request, TextTokenizer(byte_tokenizer()), (0,))
     theirs = LogitsProcessorList([RepetitionPenaltyLogitsProcessor(1.7), TemperatureLogitsWarper(0.8)])
-    seen = 0
-    while sequence.finish_reason is None:
-        block = sequence.open_block(10_000)
-        rows = torch.stack([model_logits([*sequence.tokens, *path]) for path in block.paths])
-        sequence.adjust(block, rows)
-        supports = filter_rows(rows, [sequence.filters] * len(rows))
-        assert None not in supports
-        if isinstance(block, PlainBlock):
-            sequence.append(block, (supports[0].draw(sequence.token_uniform()),))
-            continue
-        block.builder.grow(supports)
-        if not block.builder.complete:
-            continue
-        (blocks, mass), *_ = block.builder.parts()
-        for path, probability in zip(blocks.tolist(), mass.tolist(), strict=True):
-            expected = 1.0
-            for depth, token in enumerate(path):
-                before = [*sequence.tokens, *path[:depth]]
-                scores = theirs(torch.tensor([before]), model_logits(before)[None])
-                expected *= float(scores.softmax(-1)[0, token])
-            assert probability == pytest.approx(expected, rel=1e-4)
-            seen += 1
-        sequence.append(block, tuple(blocks[int(np.argmax(mass))].tolist()))
-    assert seen >= 3 * VOCAB**block_size
+    assert blocks_as_token_by_token(sequence, theirs)[0] >= 3 * VOCAB**block_size
 
 
 def test_a_prompt_is_looked_through_once_however_long_the_completion_is() -> None:

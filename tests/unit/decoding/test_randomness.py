@@ -6,15 +6,12 @@ from scipy.stats import kstest
 from ttmark.gen_service.decoding.block import Draw, Draws
 
 
-def test_a_draw_depends_on_the_seed_and_its_counters_alone() -> None:
+def test_a_draw_depends_on_the_seed_and_its_counters_alone_and_every_counter_matters() -> None:
     draws = Draws(5)
     first = draws.uniform(3, Draw.BLOCK)
     draws.uniform(9, Draw.TAIL, 2)
     assert draws.uniform(3, Draw.BLOCK) == first
     assert Draws(5).uniform(3, Draw.BLOCK) == first
-
-
-def test_every_counter_matters() -> None:
     draws = Draws(5)
     values = {draws.uniform(p, purpose, level) for p in range(20) for purpose in Draw for level in range(3)}
     assert len(values) == 20 * len(Draw) * 3

@@ -1,21 +1,21 @@
 """Which blocks are marked under a caller's restrictions: those that the model has its part in."""
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 
 from tests.harness.random_model import byte_tokenizer
+from tests.unit.decoding import written
 from ttmark.gen_service.decoding import block
 from ttmark.gen_service.decoding.block import LEAST_SHARE, least_share
-from ttmark.gen_service.decoding.decoder import Decoder
 from ttmark.gen_service.decoding.filters import FilterParams, filter_rows
 from ttmark.gen_service.decoding.json_grammar import JsonGrammars
-from ttmark.gen_service.decoding.request import Delta, GenerationRequest, Marking, SamplingParams
+from ttmark.gen_service.decoding.request import GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.decoding.sequence import Sequence
 from ttmark.shared.tokenization import TextTokenizer
 from ttmark.shared.watermark import Watermark
@@ -59,13 +59,7 @@ def sequence(
 
 
 def completed(of: Sequence, peak: float = 8.0) -> list[int]:
-    decoder = Decoder(lambda: 8)
-    while of.finish_reason is None:
-        paths = [()] if of.block is None else of.block.paths
-        logits = torch.stack([row_after([*of.tokens, *path], peak) for path in paths])
-        outcome = decoder.decide({of: logits}).get(of)
-        assert outcome is None or isinstance(outcome, Delta)
-    return of.completion
+    return written.completed(of, lambda tokens: row_after(tokens, peak)).completion
 
 
 @pytest.mark.parametrize("name", RESTRICTIONS)
@@ -111,16 +105,13 @@ def test_the_share_is_the_least_over_branches_of_what_the_model_gives_to_what_is
     assert least_share(own, changed, left) == pytest.approx(float(min(expected)), rel=1e-4)
 
 
-def test_under_a_mask_alone_the_share_is_the_models_probability_of_what_is_allowed() -> None:
+def test_under_a_mask_alone_the_share_is_the_models_probability_and_a_forced_token_leaves_the_rest() -> None:
     own = torch.randn((1, 40), generator=torch.Generator().manual_seed(4))
     changed = own.clone()
     changed[0, 10:] = -torch.inf
     for params in (FilterParams(), FilterParams(top_k=3), FilterParams(temperature=2.0)):
         share = least_share(own, changed, filter_rows(changed, [params]))
         assert share == pytest.approx(float(own[0].softmax(0)[:10].sum()), rel=1e-4)
-
-
-def test_a_token_that_is_forced_leaves_the_rest_of_its_block_to_the_model() -> None:
     own = torch.zeros((2, 40))
     changed = own.clone()
     changed[0, 1:] = -torch.inf
@@ -144,10 +135,7 @@ def test_over_random_keys_blocks_follow_the_restricted_model_marked_or_not(schem
         (a, b, c): float(first[a] * after[a][0][b] * after[b][0][c])
         for a, b, c in product(range(1, 9), repeat=3)
     }
-    likely = [path for path, mass in expected.items() if mass * TEXTS >= 5]
-    counts, masses = [drawn[path] for path in likely], [expected[path] * TEXTS for path in likely]
-    counts, masses = [*counts, TEXTS - sum(counts)], [*masses, TEXTS - sum(masses)]
-    assert chisquare(counts, np.array(masses) * (TEXTS / sum(masses))).pvalue > 0.001
+    assert written.follow(drawn, expected, TEXTS)
 
 
 def _small_row(last: int) -> torch.Tensor:
@@ -166,24 +154,14 @@ def _restricted(last: int) -> tuple[torch.Tensor, float]:
     return changed.double().softmax(0), least_share(own[None], changed[None], left)
 
 
-def _small(scheme: str) -> list[Sequence]:
+def _small(scheme: str) -> Iterable[Sequence]:
     """Texts of four tokens, each under a key of its own; all of them are decided in the same passes."""
     made = []
     for key in range(TEXTS):
         mark = Marking("k", 1, "p", Watermark(scheme, 2, 1), np.random.default_rng(key).bytes(16))
         params = SamplingParams(4, seed=key, ignore_eos=True, logit_bias=BIAS)
         made.append(Sequence(GenerationRequest("id", (1,), params, mark), TOKENIZER, (0,)))
-    rows = {last: _small_row(last) for last in range(1, 9)}
-    decoder = Decoder(lambda: 2)
-    while unfinished := [each for each in made if each.finish_reason is None]:
-        paths = {each: [()] if each.block is None else each.block.paths for each in unfinished}
-        decoder.decide(
-            {
-                each: torch.stack([rows[[*each.tokens, *path][-1]] for path in paths[each]])
-                for each in unfinished
-            }
-        )
-    return made
+    return written.completed_together(made, {last: _small_row(last) for last in range(1, 9)}, 2, 4)
 
 
 @pytest.mark.parametrize("schema", [WORDS, {"type": "string"}])

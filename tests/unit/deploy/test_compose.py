@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import pytest
 import yaml
 from pydantic_settings import BaseSettings
 
@@ -36,33 +35,24 @@ def secret_names(service: dict[str, Any]) -> set[str]:
     return {secret if isinstance(secret, str) else secret["source"] for secret in service.get("secrets", [])}
 
 
-def test_the_file_follows_the_compose_specification(compose: dict[str, Any]) -> None:
+def test_the_file_follows_the_compose_specification_and_has_all_services(compose: dict[str, Any]) -> None:
     folder = resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
     schema = json.loads((folder / "compose-spec.json").read_text())
     validator = jsonschema.validators.validator_for(schema)(schema)
     assert [f"{list(error.path)}: {error.message}" for error in validator.iter_errors(compose)] == []
-
-
-def test_redis_both_services_and_the_monitoring_are_there(compose: dict[str, Any]) -> None:
     assert {"redis", "gen", "gen-gpu", "detect", "prometheus", "grafana"} <= services(compose).keys()
     assert services(compose)["gen"]["profiles"] == ["cpu"]
     assert services(compose)["gen-gpu"]["profiles"] == ["gpu"]
     assert services(compose)["gen-vllm"]["profiles"] == ["vllm"]
     assert set(services(compose)["detect"]["profiles"]) == {"cpu", "gpu", "vllm"}
     assert services(compose)["detect"]["deploy"]["replicas"] == 2
+    for name in ("gen-gpu", "gen-vllm"):  # they answer to the name of the other one
+        assert services(compose)[name]["networks"]["front"]["aliases"] == ["gen"]
 
 
-def test_every_image_is_pinned_to_a_full_version(compose: dict[str, Any]) -> None:
-    loose = [
-        name
-        for name, service in services(compose).items()
-        if not re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", service["image"])
-    ]
-    assert loose == []
-
-
-def test_every_container_is_hardened_and_limited(compose: dict[str, Any]) -> None:
+def test_every_container_is_pinned_hardened_limited_and_asked_how_it_is(compose: dict[str, Any]) -> None:
     for name, service in services(compose).items():
+        assert re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", service["image"]), name
         assert service["read_only"] is True, name
         assert service["cap_drop"] == ["ALL"], name
         profile = ["seccomp=deploy/docker/seccomp.json"] if name in OURS else []
@@ -70,21 +60,13 @@ def test_every_container_is_hardened_and_limited(compose: dict[str, Any]) -> Non
         assert not service["user"].startswith(("0", "root")), name
         assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory", "pids"}, name
         assert service["logging"]["options"]["max-size"], name
+        assert name == "operator" or service["healthcheck"].get("test"), name
 
 
 def test_the_seccomp_profile_of_our_images_is_there(compose: dict[str, Any], root: Path) -> None:
     options = {option for name in OURS for option in services(compose)[name]["security_opt"]}
     (profile,) = {option.removeprefix("seccomp=") for option in options if option.startswith("seccomp=")}
     assert json.loads((root / profile).read_text())["defaultAction"] == "SCMP_ACT_ERRNO"
-
-
-def test_every_server_has_a_health_check(compose: dict[str, Any]) -> None:
-    without = [
-        name
-        for name, service in services(compose).items()
-        if name != "operator" and not service["healthcheck"].get("test")
-    ]
-    assert without == []
 
 
 def test_services_wait_until_what_they_need_is_healthy(compose: dict[str, Any]) -> None:
@@ -99,19 +81,18 @@ def test_services_wait_until_what_they_need_is_healthy(compose: dict[str, Any]) 
     assert {condition for *_, condition in conditions} == {"service_healthy"}
 
 
-def test_ports_are_published_on_loopback_alone(compose: dict[str, Any]) -> None:
+def test_ports_are_published_on_loopback_and_only_those_who_need_keys_reach_redis(
+    compose: dict[str, Any],
+) -> None:
     ports = [port for service in services(compose).values() for port in service.get("ports", [])]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
-
-
-def test_only_those_who_need_keys_reach_redis(compose: dict[str, Any]) -> None:
     assert compose["networks"]["store"] == {"internal": True}
     reach = {name for name, service in services(compose).items() if "store" in service["networks"]}
     assert reach == {"redis", "gen", "gen-gpu", "gen-vllm", "detect", "operator"}
 
 
-def test_no_secret_stands_in_the_environment(compose: dict[str, Any]) -> None:
+def test_secrets_are_files_outside_the_repository_and_not_in_the_environment(compose: dict[str, Any]) -> None:
     names = [name for service in services(compose).values() for name in service.get("environment", {})]
     plain = [
         name
@@ -119,13 +100,17 @@ def test_no_secret_stands_in_the_environment(compose: dict[str, Any]) -> None:
         if re.search(r"KEK|TOKEN(?!IZER)|PASSWORD|SECRET|STORE_URL", name) and not name.endswith("_FILE")
     ]
     assert plain == []
-
-
-def test_secrets_are_files_outside_the_repository_and_each_is_used(compose: dict[str, Any]) -> None:
     used = {name for service in services(compose).values() for name in secret_names(service)}
     assert used == compose["secrets"].keys()
     files = [secret["file"] for secret in compose["secrets"].values()]
     assert all(file.startswith("./.ttmark/compose/") for file in files)
+    for name, service in services(compose).items():
+        named = {
+            value.removeprefix("/run/secrets/")
+            for value in service.get("environment", {}).values()
+            if str(value).startswith("/run/secrets/")
+        }
+        assert named <= secret_names(service), name
 
 
 def test_one_script_makes_every_secret_and_never_replaces_one(
@@ -145,16 +130,6 @@ def test_one_script_makes_every_secret_and_never_replaces_one(
     assert (folder / "files").stat().st_mode & 0o777 == 0o755
     subprocess.run(command, check=True, capture_output=True)
     assert {name: path.read_bytes() for name, path in paths.items()} == first
-
-
-def test_a_service_is_given_every_secret_that_its_environment_names(compose: dict[str, Any]) -> None:
-    for name, service in services(compose).items():
-        named = {
-            value.removeprefix("/run/secrets/")
-            for value in service.get("environment", {}).values()
-            if str(value).startswith("/run/secrets/")
-        }
-        assert named <= secret_names(service), name
 
 
 def test_the_environment_of_our_services_holds_known_settings_only(compose: dict[str, Any]) -> None:
@@ -188,11 +163,6 @@ def test_the_example_environment_explains_every_variable_with_its_default(
 ) -> None:
     assert {name: example_environment[name] for name in compose_variables} == compose_variables
     assert example_environment.keys() - compose_variables.keys() <= known_names()
-
-
-@pytest.mark.parametrize("name", ["gen-gpu", "gen-vllm"])
-def test_the_services_on_gpus_answer_to_the_name_of_the_other_one(compose: dict[str, Any], name: str) -> None:
-    assert services(compose)[name]["networks"]["front"]["aliases"] == ["gen"]
 
 
 def test_vllm_runs_with_the_file_that_its_image_names_and_a_cache_that_programs_run_from(

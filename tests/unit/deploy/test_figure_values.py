@@ -25,9 +25,17 @@ def test_values_are_written_as_documents_write_them(value: Measured, spec: str, 
     assert format(value, spec) == text
 
 
-def test_an_interval_that_a_value_has_not_cannot_be_written() -> None:
+def test_values_are_derived_and_an_interval_that_a_value_has_not_cannot_be_written() -> None:
     with pytest.raises(BadFigure, match="no interval"):
         format(Measured(0.5), "%i")
+    known = {"a": Measured(1.0), "b": Measured(4.0), "c": Measured(2.0), "text": "ttmark"}
+    ways = {"ratio": ["b", "c"], "difference": ["a", "b"], "least": ["b", "c"], "most": ["a", "b", "c"]}
+    assert {way: derived({way: names}, known).estimate for way, names in ways.items()} == {
+        "ratio": 2.0,
+        "difference": -3.0,
+        "least": 2.0,
+        "most": 4.0,
+    }
 
 
 def test_paths_choose_entries_by_values_rows_of_tables_by_columns_and_read_cells() -> None:
@@ -47,17 +55,6 @@ def test_paths_choose_entries_by_values_rows_of_tables_by_columns_and_read_cells
 def test_a_path_to_nothing_or_to_more_than_one_entry_is_refused(path: list[Any]) -> None:
     with pytest.raises(BadFigure):
         value_at(json.loads('{"data": [{"z": 2}, {"z": 2}]}'), path)
-
-
-def test_values_are_derived_from_others() -> None:
-    known = {"a": Measured(1.0), "b": Measured(4.0), "c": Measured(2.0), "text": "ttmark"}
-    ways = {"ratio": ["b", "c"], "difference": ["a", "b"], "least": ["b", "c"], "most": ["a", "b", "c"]}
-    assert {way: derived({way: names}, known).estimate for way, names in ways.items()} == {
-        "ratio": 2.0,
-        "difference": -3.0,
-        "least": 2.0,
-        "most": 4.0,
-    }
 
 
 @pytest.mark.parametrize("how", [{"ratio": ["a"]}, {"sum": ["a", "a"]}, {"most": ["text"]}, {"most": []}])

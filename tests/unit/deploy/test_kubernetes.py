@@ -17,112 +17,69 @@ OVERLAYS = ("gpu", "vllm", "vllm-multi-node")
 
 # What KEDA's reference says of a ScaledObject with Prometheus triggers; Kubernetes' schemas do not have it.
 TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
-SCALED_OBJECT = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "properties": {
-        "apiVersion": {"const": "keda.sh/v1alpha1"},
-        "kind": {"const": "ScaledObject"},
-        "metadata": {"type": "object", "required": ["name"]},
-        "spec": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["scaleTargetRef", "triggers"],
-            "properties": {
-                "scaleTargetRef": {"type": "object", "required": ["name"], "properties": {"name": TEXT}},
-                "minReplicaCount": COUNT,
-                "maxReplicaCount": COUNT,
-                "pollingInterval": COUNT,
-                "cooldownPeriod": COUNT,
-                "fallback": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["failureThreshold", "replicas"],
-                    "properties": {"failureThreshold": COUNT, "replicas": COUNT},
-                },
-                "advanced": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {
-                        "horizontalPodAutoscalerConfig": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "properties": {"name": TEXT, "behavior": {"type": "object"}},
-                        }
-                    },
-                },
-                "triggers": {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "object",
-                        "additionalProperties": False,
-                        "required": ["type", "metadata"],
-                        "properties": {
-                            "type": {"const": "prometheus"},
-                            "metadata": {
-                                "type": "object",
-                                "required": ["serverAddress", "query", "threshold"],
-                                "additionalProperties": TEXT,
-                            },
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
 
 
-# What the reference of LeaderWorkerSet's v1 says of the fields that are used here; pods are checked as pods.
-LEADER_WORKER_SET = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["apiVersion", "kind", "metadata", "spec"],
-    "properties": {
-        "apiVersion": {"const": "leaderworkerset.x-k8s.io/v1"},
-        "kind": {"const": "LeaderWorkerSet"},
-        "metadata": {"type": "object", "required": ["name"]},
-        "spec": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["leaderWorkerTemplate"],
-            "properties": {
-                "startupPolicy": {"enum": ["LeaderCreated", "LeaderReady"]},
-                "networkConfig": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {"subdomainPolicy": {"enum": ["Shared", "UniquePerReplica"]}},
-                },
-                "rolloutStrategy": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["type"],
-                    "properties": {
-                        "type": {"const": "RollingUpdate"},
-                        "rollingUpdateConfiguration": {
-                            "type": "object",
-                            "additionalProperties": False,
-                            "properties": {"maxUnavailable": COUNT, "maxSurge": COUNT},
-                        },
-                    },
-                },
-                "leaderWorkerTemplate": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["size", "workerTemplate"],
-                    "properties": {
-                        "size": {"type": "integer", "minimum": 1},
-                        "restartPolicy": {"enum": ["RecreateGroupOnPodRestart", "None"]},
-                        "leaderTemplate": {"type": "object"},
-                        "workerTemplate": {"type": "object"},
-                    },
-                },
-            },
-        },
+def closed(*required: str, **properties: Any) -> dict[str, Any]:
+    """The schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [*required],
+        "properties": properties,
+    }
+
+
+def of_kind(version: str, kind: str, **spec: Any) -> dict[str, Any]:
+    """The schema of an object of the API, of which three parts are required where they belong."""
+    required = [name for name in ("scaleTargetRef", "triggers", "leaderWorkerTemplate") if name in spec]
+    return closed(
+        *("apiVersion", "kind", "metadata", "spec"),
+        apiVersion={"const": version},
+        kind={"const": kind},
+        metadata={"type": "object", "required": ["name"]},
+        spec=closed(*required, **spec),
+    )
+
+
+# What KEDA's reference says of a ScaledObject with Prometheus triggers; Kubernetes' schemas do not have it.
+TEXT, COUNT, ANY = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": "object"}
+TRIGGER = ANY | {"required": ["serverAddress", "query", "threshold"], "additionalProperties": TEXT}
+SCALED_OBJECT = of_kind(
+    "keda.sh/v1alpha1",
+    "ScaledObject",
+    scaleTargetRef=ANY | {"required": ["name"], "properties": {"name": TEXT}},
+    minReplicaCount=COUNT,
+    maxReplicaCount=COUNT,
+    pollingInterval=COUNT,
+    cooldownPeriod=COUNT,
+    fallback=closed("failureThreshold", "replicas", failureThreshold=COUNT, replicas=COUNT),
+    advanced=closed(horizontalPodAutoscalerConfig=closed(name=TEXT, behavior=ANY)),
+    triggers={
+        "type": "array",
+        "minItems": 1,
+        "items": closed("type", "metadata", type={"const": "prometheus"}, metadata=TRIGGER),
     },
-}
+)
+
+
+LEADER_WORKER_SET = of_kind(
+    "leaderworkerset.x-k8s.io/v1",
+    "LeaderWorkerSet",
+    startupPolicy={"enum": ["LeaderCreated", "LeaderReady"]},
+    networkConfig=closed(subdomainPolicy={"enum": ["Shared", "UniquePerReplica"]}),
+    rolloutStrategy=closed(
+        "type",
+        type={"const": "RollingUpdate"},
+        rollingUpdateConfiguration=closed(maxUnavailable=COUNT, maxSurge=COUNT),
+    ),
+    leaderWorkerTemplate=closed(
+        *("size", "workerTemplate"),
+        size={"type": "integer", "minimum": 1},
+        restartPolicy={"enum": ["RecreateGroupOnPodRestart", "None"]},
+        leaderTemplate=ANY,
+        workerTemplate=ANY,
+    ),
+)
 
 
 def validate(document: dict[str, Any], version: str) -> None:
@@ -131,13 +88,9 @@ def validate(document: dict[str, Any], version: str) -> None:
         jsonschema.validate(document, SCALED_OBJECT)
     elif document["kind"] == "LeaderWorkerSet":
         jsonschema.validate(document, LEADER_WORKER_SET)
+        pod = {"apiVersion": "v1", "kind": "PodTemplate"}
         for name, template in templates(document).items():
-            pod = {
-                "apiVersion": "v1",
-                "kind": "PodTemplate",
-                "metadata": {"name": name},
-                "template": template,
-            }
+            pod |= {"metadata": {"name": name}, "template": template}
             kubernetes_validate.validate(pod, version, strict=True)
     else:
         kubernetes_validate.validate(document, version, strict=True)
@@ -273,13 +226,10 @@ def test_only_the_leader_of_a_group_is_asked_and_has_the_secrets_of_the_service(
     name = "app.kubernetes.io/name"
     assert group["leader"]["metadata"]["labels"][name] == selector[name]
     assert group["worker"]["metadata"]["labels"][name] != selector[name]
+    volumes = {role: each["spec"]["volumes"] for role, each in group.items()}
     secrets = {
-        role: {
-            item["key"]
-            for volume in each["spec"]["volumes"]
-            for item in volume.get("secret", {}).get("items", [])
-        }
-        for role, each in group.items()
+        role: {item["key"] for volume in seen for item in volume.get("secret", {}).get("items", [])}
+        for role, seen in volumes.items()
     }
     assert secrets == {"leader": {"kek", "gen.url", "ca.crt", "ray-token"}, "worker": {"ray-token"}}
     for each in group.values():
@@ -322,10 +272,8 @@ def test_a_pod_drains_before_it_is_killed(objects: list[dict[str, Any]], name: s
     settings = named(objects, "ConfigMap", "ttmark")["data"]
     pause = int(container(objects, name)["lifecycle"]["preStop"]["exec"]["command"][1])
     assert pod["terminationGracePeriodSeconds"] > pause + float(settings["TTMARK_DRAIN_SECONDS"])
-    probes = {probe: container(objects, name)[probe]["httpGet"]["path"] for probe in ("startupProbe",)}
-    assert probes == {"startupProbe": "/readyz"}
-    assert container(objects, name)["readinessProbe"]["httpGet"]["path"] == "/readyz"
-    assert container(objects, name)["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    for probe, path in (("startup", "/readyz"), ("readiness", "/readyz"), ("liveness", "/healthz")):
+        assert container(objects, name)[f"{probe}Probe"]["httpGet"]["path"] == path
     rollout = named(objects, "Deployment", name)["spec"]["strategy"]["rollingUpdate"]
     assert rollout == {"maxSurge": 1, "maxUnavailable": 0}
 

@@ -31,11 +31,8 @@ def promtool_says(command: list[str | Path]) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_configuration_and_its_rules_are_valid(root: Path, promtool: str) -> None:
+def test_the_rules_are_valid_and_pass_their_unit_tests(root: Path, promtool: str) -> None:
     promtool_says([promtool, "check", "config", root / "deploy/prometheus/prometheus.yml"])
-
-
-def test_the_rules_pass_their_unit_tests(root: Path, promtool: str) -> None:
     promtool_says([promtool, "test", "rules", *sorted((root / "tests/unit/deploy/rules").glob("*.yml"))])
 
 
@@ -51,7 +48,9 @@ def test_every_alert_is_shown_to_fire_at_its_stated_time(root: Path, alerts: lis
     assert {alert["alert"] for alert in alerts} == fired
 
 
-def test_every_alert_has_a_severity_a_time_and_a_runbook(root: Path, alerts: list[dict[str, Any]]) -> None:
+def test_every_alert_has_a_severity_a_time_and_a_runbook_and_no_runbook_outlives_its_alert(
+    root: Path, alerts: list[dict[str, Any]]
+) -> None:
     for alert in alerts:
         assert alert["labels"]["severity"] in SEVERITIES, alert["alert"]
         assert re.fullmatch(r"\d+[mh]", alert["annotations"]["within"]), alert["alert"]
@@ -60,8 +59,5 @@ def test_every_alert_has_a_severity_a_time_and_a_runbook(root: Path, alerts: lis
         assert runbook.startswith(f"# {alert['alert']}\n")
         for section in ("**Impact.**", "**Look.**", "**Do.**"):
             assert section in runbook, alert["alert"]
-
-
-def test_no_runbook_outlives_its_alert(root: Path, alerts: list[dict[str, Any]]) -> None:
     names = {path.stem for path in (root / "docs/runbooks").glob("*.md")} - {"README"}
     assert names == {alert["alert"] for alert in alerts}

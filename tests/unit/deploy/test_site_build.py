@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 GOOD = {
     "navigation.yml": "root: index\nentries: [{file: adr/README}, {file: results/table}]\n",
     "index.md": "# Home\n\n## A part\n\n"
@@ -42,6 +40,14 @@ def build(root: Path, folder: Path, files: dict[str, str]) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def test_faults_of_a_page_fail_the_build_and_each_is_named(root: Path, tmp_path: Path) -> None:
+    result = build(root, tmp_path, BAD)
+    assert result.returncode != 0
+    broken = ("not found: 'no-such-part'", "in doc 'adr/0001-one': 'no-such-part'")
+    for fault in ("nowhere.md", *broken, "no-folder", "images/none.svg", "lost.md"):
+        assert fault in result.stderr, fault
+
+
 def test_a_page_reads_the_same_on_the_site_and_in_the_repository(root: Path, tmp_path: Path) -> None:
     result = build(root, tmp_path, GOOD)
     assert result.returncode == 0, result.stderr
@@ -54,25 +60,3 @@ def test_a_page_reads_the_same_on_the_site_and_in_the_repository(root: Path, tmp
     assert "a-dark.svg" in home
     assert ">1. One<" in (tmp_path / "built/adr/README.html").read_text()
     assert "<h1>table" in (tmp_path / "built/results/table.html").read_text()
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "nowhere.md",
-        "not found: 'no-such-part'",
-        "in doc 'adr/0001-one': 'no-such-part'",
-        "no-folder",
-        "images/none.svg",
-        "lost.md",
-    ],
-)
-def test_a_fault_of_a_page_fails_the_build_and_is_named(faults: str, fault: str) -> None:
-    assert fault in faults
-
-
-@pytest.fixture(scope="module")
-def faults(root: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    result = build(root, tmp_path_factory.mktemp("bad"), BAD)
-    assert result.returncode != 0
-    return result.stderr

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import httpx
 import numpy as np
@@ -120,12 +120,12 @@ class Service:
         kind = CombinedResult if mode == "combined" else DetectionResult
         return [kind.model_validate(result) for result in response.json()["results"]]
 
-    def marked(self, key_id: str, tokens: int = 200, *, spaces: Spaces = "few", seed: int = 7) -> str:
+    def marked(self, key_id: str, tokens: int = 200, *, number: int = 0, **how: Any) -> str:
+        """Made with that number of the key's pool; `how` as in `watermarked_text`."""
         key = self.keys[key_id]
         assert key.primary is not None
-        return watermarked_text(
-            self.tokenizer, key.profile.watermark(), key.primary.prf_key, tokens, spaces=spaces, seed=seed
-        )
+        prf_key = key.primary.prf_keys[number]
+        return watermarked_text(self.tokenizer, key.profile.watermark(), prf_key, tokens, **how)
 
 
 def preset(tokenizer: TextTokenizer, purpose: Purpose) -> Profile:

@@ -9,12 +9,10 @@ from typing import Any
 import httpx
 from prometheus_client import CollectorRegistry
 
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import served
 from ttmark.detect_service.options import route_of
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.cases.signed_file import CaseKey
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import Counters, LocalCounters
 from ttmark.shared.limits.row_space import AnswerRule
@@ -119,14 +117,10 @@ async def oracle(
     allowance = DocumentAllowance(
         "detect", counters, TokenLimits(), LimitMetrics(registry), no_audit, ledger=ledger
     )
-    app = create_detection_app(
-        service.backend,
-        AppOptions(authenticate=service.authenticate, registry=registry),
-        readiness=lambda: Readiness({"keys": True}),
-        allowance=allowance,
-        case_key=case_key,
-    )
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://detect") as client:
+    parts = {"allowance": allowance, "case_key": case_key}
+    async with served(
+        service.backend, service.authenticate, options={"registry": registry}, **parts
+    ) as client:
         yield Oracle(service, client, headers=service.headers("verdict"))
 
 

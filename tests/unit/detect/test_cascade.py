@@ -37,8 +37,16 @@ def finding(log10_p: float = 0.0, log10_e: float | None = 0.0, best_log10_e: flo
     )
 
 
-def test_the_shares_of_both_steps_are_the_whole_rate() -> None:
+def test_both_shares_are_the_whole_rate_and_the_p_value_is_the_smaller_one_by_its_share() -> None:
     assert FIRST_SHARE + SECOND_SHARE == 1.0
+    first, second = finding(-7.0), finding(-5.0)
+    assert with_reading(first, second).log10_p == pytest.approx(-6.0)
+    assert with_reading(first, second).evidence is first.evidence
+    second = finding(-6.5)
+    assert with_reading(first, second).log10_p == pytest.approx(-6.5 + np.log10(10 / 9))
+    assert with_reading(first, second).evidence is second.evidence
+    assert without_reading(first).log10_p == pytest.approx(-6.0)
+    assert with_reading(finding(-0.5), finding(-0.01)).log10_p == 0.0
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.01])
@@ -65,17 +73,6 @@ def test_what_is_found_without_reading_is_not_read_and_what_nothing_speaks_for_n
     for one in (finding(-9.0, best_log10_e=9.0), finding(), finding(-5.9, best_log10_e=likely)):
         assert may_be_read(one, 1e-5, "always")
         assert not may_be_read(one, 1e-5, "never")
-
-
-def test_the_p_value_is_the_smaller_one_by_the_share_of_its_step() -> None:
-    first, second = finding(-7.0), finding(-5.0)
-    assert with_reading(first, second).log10_p == pytest.approx(-6.0)
-    assert with_reading(first, second).evidence is first.evidence
-    second = finding(-6.5)
-    assert with_reading(first, second).log10_p == pytest.approx(-6.5 + np.log10(10 / 9))
-    assert with_reading(first, second).evidence is second.evidence
-    assert without_reading(first).log10_p == pytest.approx(-6.0)
-    assert with_reading(finding(-0.5), finding(-0.01)).log10_p == 0.0
 
 
 @pytest.mark.parametrize(("first", "second"), [(2.0, 3.0), (-4.0, 250.0), (400.0, -400.0), (0.0, 0.0)])

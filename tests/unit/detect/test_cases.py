@@ -53,26 +53,25 @@ def test_every_changed_byte_is_refused(kind: str) -> None:
     assert refused(content.replace(b"\n", b"\r\n"))
 
 
-def test_the_same_values_spelt_otherwise_are_refused() -> None:
+def test_another_spelling_key_or_kind_of_file_is_refused() -> None:
     document = json.loads(case_file(CASE, KEY))
     assert refused(json.dumps(document).encode())
     assert refused(case_file(CASE, KEY).replace("1e-05", "0.00001").encode())
     assert refused(case_file(CASE, KEY).replace('"fpr": 1e-05', '"fpr": 1, "fpr": 1e-05').encode())
-
-
-def test_another_key_is_refused_by_name() -> None:
     other = CaseKey.generate()
     with pytest.raises(
         CaseRefused, match=f"names the key {KEY.public.name}, and this is {other.public.name}"
     ):
         verified_case(case_file(CASE, KEY).encode(), other.public)
     assert refused(case_page("<!doctype html>\n", CASE, "", KEY).encode(), other)
-
-
-def test_a_signature_of_one_kind_of_file_is_none_of_the_other() -> None:
     signature = json.loads(case_file(CASE, KEY))["signature"]
     page = case_page("<!doctype html>\n", CASE, "", KEY)
     assert refused(page[: -len(signature) - 6].encode() + f"{signature} -->\n".encode())
+    lines = case_file(CASE, KEY).split("\n")
+    for number, line in enumerate(lines):
+        for changed in (line[2:], f"  {line}"):
+            if changed != line:
+                assert refused("\n".join([*lines[:number], changed, *lines[number + 1 :]]).encode()), line
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b"\xff", b"[" * 100_000, b"<!doctype html>"])
@@ -120,12 +119,9 @@ async def test_a_case_about_token_ids_has_the_hash_of_the_ids(service) -> None:
     assert case["document"] == {"content": "token_ids", "sha256": hashlib.sha256(b"97,98,1").hexdigest()}
 
 
-async def test_there_is_a_case_only_where_it_is_asked_for(service) -> None:
+async def test_there_is_a_case_only_where_it_is_asked_for_and_asking_is_no_other_question(service) -> None:
     answer = await service.direct({"inputs": [{"text": "some text"}]})
     assert "case" not in answer.json()["results"][0]
-
-
-async def test_asking_for_a_case_is_no_other_question(service) -> None:
     text = service.marked("a-one")
     with_case, without = await ask(service, "direct", text), await ask(service, "direct", text, case=False)
     del with_case["case"], with_case["request_id"], without["request_id"]
@@ -156,14 +152,6 @@ async def test_no_page_is_made_of_a_foreign_case_or_another_text(service) -> Non
         assert (answer.status_code, answer.json()["param"]) == (422, field)
     answer = await service.post("/v1/cases/page", {"case": case_file({"a": "b" * 2**20}, KEY)})
     assert (answer.status_code, answer.json()["param"]) == (413, "case")
-
-
-def test_a_line_that_stands_further_out_is_refused() -> None:
-    lines = case_file(CASE, KEY).split("\n")
-    for number, line in enumerate(lines):
-        for changed in (line[2:], f"  {line}"):
-            if changed != line:
-                assert refused("\n".join([*lines[:number], changed, *lines[number + 1 :]]).encode()), line
 
 
 async def test_everybody_gets_the_public_key(service) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.detect.conftest import byte_tokenizer, watermarked_text
+from tests.unit.detect.conftest import byte_tokenizer
 from tests.unit.detect.oracle import KEY, RULE, oracle
 from ttmark.detect_service.backend import TokenizerSet
 from ttmark.detect_service.conversation_results import Message, grown_evidence
@@ -35,10 +35,8 @@ async def asked(service: Any, texts: list[str], token: str = "pool", **more: Any
 
 def messages(service: Any, numbers: list[int], tokens: int, choices: int = 64) -> list[str]:
     """Answers of so many tokens, with these keys of the pool of `d-pool`."""
-    tokenizer, key = service.tokenizer, service.keys["d-pool"]
-    watermark, pool = key.profile.watermark(), key.primary.prf_keys
     return [
-        watermarked_text(tokenizer, watermark, pool[number], tokens, seed=seed, choices=choices)
+        service.marked("d-pool", tokens, number=number, seed=seed, choices=choices)
         for seed, number in enumerate(numbers)
     ]
 

@@ -1,14 +1,14 @@
 """A document over the limit is refused by itself, unread or read up to it, at the price of what was read."""
 
-import httpx
+from contextlib import AbstractAsyncContextManager
+
 import pytest
+from httpx import AsyncClient
 
 from tests.unit.detect.conftest import Service
+from tests.unit.detect.served import served
 from tests.unit.detect.test_jobs import Desk, desk, open_desk  # noqa: F401 - fixtures
-from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.cost import reading_cost
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import Grant, WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.tokenization import BYTES_OF_A_TOKEN, TextTokenizer
@@ -39,16 +39,8 @@ class Budget(WorkBudget):
         return low
 
 
-def client_of(service: Service, budget: WorkBudget | None = None) -> httpx.AsyncClient:
-    app = create_detection_app(
-        service.backend,
-        AppOptions(authenticate=service.authenticate),
-        readiness=lambda: Readiness({}),
-        budget=budget,
-    )
-    return httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://detect", headers=service.headers()
-    )
+def client_of(service: Service, budget: WorkBudget | None = None) -> AbstractAsyncContextManager[AsyncClient]:
+    return served(service.backend, service.authenticate, headers=service.headers(), budget=budget)
 
 
 @pytest.fixture

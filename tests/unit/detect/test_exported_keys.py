@@ -7,7 +7,6 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.harness.spec_detector import detect
-from tests.unit.detect.conftest import watermarked_text
 from ttmark.services.cli import keys
 
 MODES = {"direct": ("direct", {}), "aligned": ("aligned", {}), "scan": ("localized", {})}
@@ -64,8 +63,6 @@ async def test_an_exported_key_finds_what_the_service_finds(service, export, mod
 @pytest.mark.parametrize("mode", ["direct", "scan"])
 async def test_an_exported_pool_finds_what_the_service_finds(service, export, mode):
     pool = await export("d-pool")
-    key = service.keys["d-pool"]
-    prf_key = key.primary.prf_keys[13]
-    text = watermarked_text(service.tokenizer, key.profile.watermark(), prf_key, 100)
+    text = service.marked("d-pool", 100, number=13)
     found = await assert_same_answer(service, text, [pool], mode, "pool")
     assert (found.verdict, found.key.pool_key) == ("watermarked", 13)

@@ -11,15 +11,13 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from tests.unit.detect.public_asker import public_service
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import served
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.rows import InputRow
 from ttmark.detect_service.fair_work.fair_queue import Abandoned
 from ttmark.detect_service.options import DetectionOptions, route_of
 from ttmark.shared.access.scopes import TokenLimits
 from ttmark.shared.client import AsyncClient
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.labels import Label
 from ttmark.shared.limits.allowances import DocumentAllowance, LimitMetrics
 from ttmark.shared.limits.counters import LocalCounters
@@ -108,22 +106,22 @@ class Desk:
 async def desk(service) -> AsyncIterator[Desk]:
     registry, events = CollectorRegistry(), list[AuditEvent]()
     counters = LocalCounters()
-    app = create_detection_app(
-        replace(service.backend, label=LABEL),
-        AppOptions(authenticate=service.authenticate, registry=registry, audit=events.append),
-        readiness=lambda: Readiness({}),
-        allowance=DocumentAllowance(
-            "detect",
-            counters,
-            TokenLimits(requests_per_minute=0, documents_per_minute=0),
-            LimitMetrics(CollectorRegistry()),
-            no_audit,
-            ledger=AnswerLedger(counters, key=b"k", rule=AnswerRule(250, 60.0)),
-        ),
-        case_key=service.case_key,
+    allowance = DocumentAllowance(
+        "detect",
+        counters,
+        TokenLimits(requests_per_minute=0, documents_per_minute=0),
+        LimitMetrics(CollectorRegistry()),
+        no_audit,
+        ledger=AnswerLedger(counters, key=b"k", rule=AnswerRule(250, 60.0)),
     )
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://detect") as client:
+    async with served(
+        replace(service.backend, label=LABEL),
+        service.authenticate,
+        options={"registry": registry, "audit": events.append},
+        raises=False,
+        allowance=allowance,
+        case_key=service.case_key,
+    ) as client:
         yield Desk(client, registry, events, service.headers)
 
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
 
-from tests.unit.detect.callers import CALLERS
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.callers import known
+from tests.unit.detect.served import served
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.cases.desk import KeptCases
 from ttmark.detect_service.jobs.job_store import StoreLimits
@@ -21,8 +20,6 @@ from ttmark.detect_service.jobs.jobs import JobLimits, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.shared.access.scopes import Principal
 from ttmark.shared.cases.signed_file import CaseKey, case_file
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.http.service_errors import TooManyRequests
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
@@ -80,21 +77,16 @@ async def open_desk(service: Any, folder: Path, jobs_of_tenant: int = 16) -> Asy
     kek, allowance, events = KeyEncryptionKey(bytes(32)), Allowance(), list[AuditEvent]()
     jobs, cases = SqliteJobs(folder / "jobs.db", lease_seconds=30), SqliteCases(folder / "cases.db")
 
-    async def authenticate(plain: str) -> Principal:
-        return CALLERS[plain]
-
-    app = create_detection_app(
+    limits = JobLimits(store=StoreLimits(jobs_of_tenant, 2**20, 2**21), workers=0)
+    async with served(
         service.backend,
-        AppOptions(authenticate=authenticate, registry=CollectorRegistry(), audit=events.append),
-        readiness=lambda: Readiness({}),
-        allowance=allowance,  # type: ignore[arg-type]
-        jobs=Jobs(
-            jobs, kek, authenticate, JobLimits(store=StoreLimits(jobs_of_tenant, 2**20, 2**21), workers=0)
-        ),
+        known,
+        options={"audit": events.append},
+        allowance=allowance,
+        jobs=Jobs(jobs, kek, known, limits),
         case_key=KEY,
         kept_cases=KeptCases(cases, kek, 2.0, CaseRoom(20_000, 50_000), 5_000),
-    )
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://once") as client:
+    ) as client:
         yield Desk(client, allowance, events)
     await jobs.close()
     await cases.close()

@@ -90,16 +90,18 @@ def jobs_of(store: SqliteJobs, *hosts: str) -> Jobs:
     return Jobs(store, KEK, nobody, webhooks=Webhooks(hosts, bytes(32), seconds=DEADLINE))
 
 
-async def finish(store: SqliteJobs, job_id: str, tenant: str, host: str, *, expires_at: float = 4e9) -> None:
+async def finish(
+    store: SqliteJobs, job_id: str, tenant: str, webhook: str, *, expires_at: float = 4e9, now: float = 0
+) -> None:
     """Makes a job of one document and answers it."""
-    options = JobOptions(mode="direct", webhook=f"http://{host}/finished")
+    options = JobOptions(mode="direct", webhook=webhook)
     head = JobHead(token_id="t", created_at=1.0, part_documents=1, options=options)
     sealed, _ = await seal_head(KEK, job_id, head)
     job = JobRecord(job_id, tenant, sealed, 1, 1, 4e9)
     await store.create(job, [b"x"], StoreLimits(99, 10**6, 10**8))
     claim = await store.claim("w")
     assert claim is not None
-    await store.answer(claim, PartAnswer(b"r", 1, 0, time.time(), expires_at, calls=True))
+    await store.answer(claim, PartAnswer(b"r", 1, 0, now or time.time(), expires_at, calls=True))
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]] | Callable[[], bool]) -> None:
@@ -132,9 +134,9 @@ async def test_receivers_that_drip_stop_neither_the_calls_of_others_nor_the_end_
     registry = CollectorRegistry()
     jobs, metrics = jobs_of(store, bad_host, good_host), JobMetrics(registry)
     for number in range(3 * TENANTS_AT_ONCE):
-        await finish(store, f"a{number}", "a", bad_host)
-    await finish(store, "b1", "b", good_host)
-    await finish(store, "c1", "c", good_host, expires_at=time.time() - 1)
+        await finish(store, f"a{number}", "a", f"http://{bad_host}/finished")
+    await finish(store, "b1", "b", f"http://{good_host}/finished")
+    await finish(store, "c1", "c", f"http://{good_host}/finished", expires_at=time.time() - 1)
     works = [
         asyncio.create_task(work) for work in (JobCalls(jobs, metrics).run(), JobExpiry(jobs, metrics).run())
     ]
@@ -162,8 +164,8 @@ async def test_several_tenants_are_called_at_once_and_those_beyond_soon(
     (bad, bad_host), (taker, good_host) = dripping, good
     jobs = jobs_of(store, bad_host, good_host)
     for number in range(TENANTS_AT_ONCE + 2):
-        await finish(store, f"job{number}", f"tenant{number}", bad_host)
-    await finish(store, "b1", "b", good_host)
+        await finish(store, f"job{number}", f"tenant{number}", f"http://{bad_host}/finished")
+    await finish(store, "b1", "b", f"http://{good_host}/finished")
     calling = asyncio.create_task(JobCalls(jobs, JobMetrics(CollectorRegistry())).run())
     try:
         await eventually(lambda: bad.open == TENANTS_AT_ONCE)

@@ -10,15 +10,14 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
+from tests.unit.detect.test_job_calls import finish
 from ttmark.detect_service.jobs.background import MOST_CALLS, JobCalls
-from ttmark.detect_service.jobs.job_store import JobRecord, PartAnswer, StoreLimits
-from ttmark.detect_service.jobs.jobs import JobHead, JobMetrics, Jobs, seal_head
+from ttmark.detect_service.jobs.jobs import JobMetrics, Jobs
 from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.jobs.webhooks import Webhooks, secret_of, signature
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.cases_and_jobs import JobSettings
 from ttmark.shared.access.scopes import Principal
-from ttmark.shared.schemas.jobs import JobOptions
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
 HOSTS = ("hooks.example.org", "inside:8080")
@@ -110,16 +109,7 @@ async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path)
     registry = CollectorRegistry()
     calls = JobCalls(Jobs(store, kek, nobody, webhooks=webhooks), JobMetrics(registry), now=lambda: now)
 
-    async def finished(job_id: str) -> None:
-        options = JobOptions(mode="direct", webhook=ADDRESS)
-        head = JobHead(token_id="t", created_at=1.0, part_documents=1, options=options)
-        sealed, _ = await seal_head(kek, job_id, head)
-        await store.create(JobRecord(job_id, "a", sealed, 1, 1, 4e9), [b"x"], StoreLimits(9, 10_000, 20_000))
-        claim = await store.claim("w")
-        assert claim is not None
-        await store.answer(claim, PartAnswer(b"r", 1, 0, now, 4e9, calls=True))
-
-    await finished("j1")
+    await finish(store, "j1", "a", ADDRESS, now=now)
     assert await calls.call_once()
     assert not await calls.call_once()
     now, status = now + 11, 204
@@ -136,7 +126,7 @@ async def test_a_finished_job_is_told_of_until_somebody_hears_it(tmp_path: Path)
     expected = hmac.new(SECRET, b"j1.1011." + body, hashlib.sha256).digest()
     assert sent["webhook-signature"] == f"v1,{base64.b64encode(expected).decode()}"
 
-    await finished("j2")
+    await finish(store, "j2", "a", ADDRESS, now=now)
     status = 500
     heard.clear()
     for _ in range(MOST_CALLS + 3):

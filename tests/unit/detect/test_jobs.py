@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.callers import CALLERS
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import served
 from ttmark.detect_service.api.journal import MODES, DetectionMetrics, WorkMetrics
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.fair_work.fair_queue import FairQueue
@@ -25,8 +25,6 @@ from ttmark.detect_service.jobs.sqlite_jobs import SqliteJobs
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.detect_service.normalization import NormalizedText, TextNormalizer
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import InvalidToken
@@ -94,12 +92,7 @@ def open_desk(service, tmp_path: Path) -> Open:
         store = SqliteJobs(tmp_path / "jobs.db", lease_seconds=30)
         job_limits = replace(JobLimits(part_documents=4), **limits)
         jobs = Jobs(store, KeyEncryptionKey(bytes(32)), current, job_limits)
-        app = create_detection_app(
-            backend,
-            AppOptions(authenticate=authenticate, registry=registry, audit=events.append),
-            readiness=lambda: Readiness({}),
-            jobs=jobs,
-        )
+        options = {"registry": registry, "audit": events.append}
         other = CollectorRegistry()
         queue = FairQueue(workers=1, most_jobs=9, observer=WorkMetrics(other, MODES))
         metrics = JobMetrics(other)
@@ -107,7 +100,7 @@ def open_desk(service, tmp_path: Path) -> Open:
             jobs, backend, queue, metrics, DetectionMetrics(other), events.append, ReadsAlong(None, other)
         )
         worker = JobWorker(jobs, parts, metrics, ready=lambda: True)
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://jobs") as client:
+        async with served(backend, authenticate, options=options, jobs=jobs) as client:
             yield Desk(client, worker, store, tmp_path / "jobs.db", events, callers, registry, other)
         await store.close()
 

@@ -12,19 +12,15 @@ from typing import Any
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
 
-from tests.unit.detect.callers import CALLERS
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.callers import known
+from tests.unit.detect.served import served
 from ttmark.detect_service.cases.case_store import CaseRoom, SqliteCases
 from ttmark.detect_service.cases.desk import CaseDesk, KeptCases
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.cases_and_jobs import CaseSettings
 from ttmark.services.stores_beside_keys import open_kept_cases
-from ttmark.shared.access.scopes import Principal
 from ttmark.shared.cases.signed_file import CaseKey, case_file, case_page, verified_case
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import StoreUnavailable
@@ -64,20 +60,11 @@ def open_desk(service, tmp_path: Path) -> Open:
     async def opened(*, keeps: bool = True, days: float = 2.0, **room: int) -> AsyncIterator[Desk]:
         events: list[AuditEvent] = []
 
-        async def authenticate(plain: str) -> Principal:
-            return CALLERS[plain]
-
         store = SqliteCases(tmp_path / "cases.db")
         limits = CaseRoom(**{"of_tenant": 20_000, "of_all": 50_000, **room})
         kept = KeptCases(store, KeyEncryptionKey(bytes(32)), days, limits, 5_000)
-        app = create_detection_app(
-            service.backend,
-            AppOptions(authenticate=authenticate, registry=CollectorRegistry(), audit=events.append),
-            readiness=lambda: Readiness({}),
-            case_key=KEY,
-            kept_cases=kept if keeps else None,
-        )
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://cases") as client:
+        parts = {"case_key": KEY, "kept_cases": kept if keeps else None}
+        async with served(service.backend, known, options={"audit": events.append}, **parts) as client:
             yield Desk(client, tmp_path / "cases.db", events, store)
         await store.close()
 

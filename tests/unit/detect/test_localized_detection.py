@@ -54,12 +54,11 @@ async def test_spans_of_two_keys_are_attributed_to_each(service, human: str) -> 
         assert np.mean(scores) > 0.4
 
 
-async def test_a_text_of_no_key_has_no_segments(service, human: str) -> None:
+async def test_a_text_of_no_key_has_no_segments_and_without_evidence_none_are_shown(
+    service, human: str
+) -> None:
     (result,) = await service.results("localized", {"inputs": [{"text": human}], "keys": ["a-one"]})
     assert (result.verdict, result.segments, result.key) == ("not_detected", [], None)
-
-
-async def test_segments_are_hidden_without_the_evidence_scope(service, human: str) -> None:
     document = human[:300] + service.marked("a-one", tokens=300) + human[300:600]
     body = {"inputs": [{"text": document}], "keys": ["a-one"], "fpr": FPR}
     (result,) = await service.results("localized", body, "verdict")

@@ -350,8 +350,12 @@ def test_a_reader_outside_is_refused_at_once(address: str) -> None:
         ReaderClient(address, TtmarkDialect("small"))
 
 
-def test_a_reader_outside_is_taken_where_that_is_wanted() -> None:
+def test_a_reader_outside_is_taken_where_that_is_wanted_and_a_client_shows_no_token() -> None:
     ReaderClient("http://8.8.8.8:80", TtmarkDialect("small"), anywhere=True)
+    client = ReaderClient("http://127.0.0.1:1", TtmarkDialect("small"), token="t0ken")
+    assert "t0ken" not in repr(client) + str(vars(client))
+    assert {ReaderDown.__base__, ReaderRefused.__base__, ReaderElsewhere.__base__} == {ReaderError}
+    assert httpx.HTTPError not in ReaderDown.__mro__
 
 
 async def test_a_name_that_leads_outside_later_gets_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -420,11 +424,6 @@ async def test_a_reader_s_certificate_is_checked_by_its_name(certificate: Path) 
                 with pytest.raises(ReaderDown):
                     await client.read(TEXTS)
     assert len(server.asked) == 1
-
-
-def test_a_client_shows_no_token() -> None:
-    client = ReaderClient("http://127.0.0.1:1", TtmarkDialect("small"), token="t0ken")
-    assert "t0ken" not in repr(client) + str(vars(client))
 
 
 SPECIAL = "<s>"
@@ -520,8 +519,3 @@ async def test_choices_that_are_none_are_no_readings(choices: list[Any]) -> None
         async with asking(server, dialect) as client:
             with pytest.raises(InvalidReading):
                 await client.read(TEXTS)
-
-
-def test_every_trouble_but_a_lie_has_one_base() -> None:
-    assert {ReaderDown.__base__, ReaderRefused.__base__, ReaderElsewhere.__base__} == {ReaderError}
-    assert httpx.HTTPError not in ReaderDown.__mro__

@@ -55,12 +55,12 @@ async def complaints(app, batches: Iterable[Batch]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("step", [997, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [1_999, pytest.param(1, marks=pytest.mark.slow)])
 async def test_every_letter_has_a_verdict(app, step: int) -> None:
     assert await complaints(app, letter_batches(step)) == []
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [30, pytest.param(10_000, marks=pytest.mark.slow)])
 async def test_every_document_of_random_batches_has_a_verdict(app, count: int) -> None:
     generator = random.Random(count)
     assert await complaints(app, (random_batch(generator) for _ in range(count))) == []

@@ -150,13 +150,14 @@ async def test_a_flood_through_the_service_frees_no_question(service: Any) -> No
         assert "asked_before" in more["results"][0]
 
 
-async def test_a_moderator_checks_a_thousand_texts(service: Any) -> None:
+async def test_a_moderator_checks_hundreds_of_texts(service: Any) -> None:
     chance = random.Random(5)
     async with oracle(service) as moderator:
-        for _ in range(20):
+        for _ in range(5):
             texts = ["".join(chance.choices("etaoin shrdlu cmfwyp ", k=300)) for _ in range(50)]
-            body: dict[str, object] = {"inputs": [{"text": text} for text in texts]}
-            assert (await moderator.post(body)).status_code == 200
+            answer = await moderator.post({"inputs": [{"text": text} for text in texts]})
+            assert {one["verdict"] for one in answer.json()["results"]} == {"not_detected"}
+            assert "asked_before" not in answer.text
 
 
 async def forged(service: Any, budget: int, seed: int, *, limited: bool) -> float:

@@ -9,17 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
 
-from tests.unit.detect.callers import CALLERS
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.callers import known
+from tests.unit.detect.served import served
 from ttmark.detect_service.queue.desk import KeptQueue
 from ttmark.detect_service.queue.queue_store import SqliteQueue
 from ttmark.services.settings.cases_and_jobs import QueueSettings
 from ttmark.services.stores_beside_keys import open_queue
-from ttmark.shared.access.scopes import Principal
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.vault.audit_events import AuditEvent
 from ttmark.shared.vault.kek import KeyEncryptionKey
 
@@ -61,18 +57,10 @@ def open_team(service, tmp_path: Path) -> Callable[..., Any]:
     async def opened(*, keeps: bool = True, days: float = 2.0, items: int = 5) -> AsyncIterator[Team]:
         events: list[AuditEvent] = []
 
-        async def authenticate(plain: str) -> Principal:
-            return CALLERS[plain]
-
         store = SqliteQueue(tmp_path / "queue.db")
         queue = KeptQueue(store, KeyEncryptionKey(bytes(32)), bytes(32), days, items)
-        app = create_detection_app(
-            service.backend,
-            AppOptions(authenticate=authenticate, registry=CollectorRegistry(), audit=events.append),
-            readiness=lambda: Readiness({}),
-            queue=queue if keeps else None,
-        )
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://queue") as client:
+        options = {"audit": events.append}
+        async with served(service.backend, known, options=options, queue=queue if keeps else None) as client:
             yield Team(client, tmp_path, events)
         await store.close()
 

@@ -37,9 +37,6 @@ def test_a_merged_cell_is_read_once() -> None:
     file = io.BytesIO()
     document.save(file)
     assert extract_text("a.docx", file.getvalue()).text == "wide\thigh\n3\t4\t"
-
-
-def test_tables_in_tables_are_read() -> None:
     inner = table(1, cell() * 2)
     content = package(table(1, cell(content="<w:p><w:r><w:t>outer</w:t></w:r></w:p>" + inner)))
     assert extract_text("a.docx", content).text == "outer\ntext\ttext"
@@ -66,15 +63,14 @@ def test_a_file_beyond_a_limit_of_its_reader_is_told_which(name: str, reason: st
     assert caught.value.reason == reason
 
 
-def test_more_cells_than_a_document_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_a_page_and_too_many_cells_or_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ttmark.detect_service.extraction.archive.MOST_CELLS", 19)
     with pytest.raises(LimitExceeded, match="more cells than the limit of 19"):
         extract_text("a.docx", package(table(4, cell() * 5)))
-
-
-def test_a_page_that_is_too_long_for_the_parser_is_refused_and_not_cut() -> None:
     with pytest.raises(LimitExceeded, match="10 MB"):
         extract_text("a.html", b"<p>" + b"x" * 11_000_000)
+    with pytest.raises(LimitExceeded, match="more pages than the limit of 5000"):
+        extract_text("a.pdf", page(stream(b"BT ET"), pages=5_001))
 
 
 def test_the_text_of_a_pdf_is_read_page_by_page() -> None:
@@ -82,11 +78,6 @@ def test_the_text_of_a_pdf_is_read_page_by_page() -> None:
     assert (
         extract_text("a.PDF", page(stream(b"BT /F 12 Tf (text) Tj ET"), pages=3)).text == "text\ntext\ntext"
     )
-
-
-def test_more_pages_than_a_pdf_may_have_are_refused() -> None:
-    with pytest.raises(LimitExceeded, match="more pages than the limit of 5000"):
-        extract_text("a.pdf", page(stream(b"BT ET"), pages=5_001))
 
 
 @pytest.mark.parametrize("ending", ["txt", "md", "html", "docx", "pdf"])

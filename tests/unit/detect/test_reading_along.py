@@ -6,17 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.unit.detect.conftest import Service
+from tests.unit.detect.served import served
 from tests.unit.detect.test_model_reader import Handler, asking, honest, honest_reading, serving
-from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.schemas.detection_combined import CombinedResult
 
 HUMAN = "it was a cold clear day, and nobody had thought of bringing a second coat for the walk down. "
@@ -29,14 +26,10 @@ async def read_by(service: Service, answer: Callable[..., None], **options: Any)
     with serving(answer) as server:
         async with asking(server, timeout_seconds=seconds) as client:
             registry = CollectorRegistry()
-            app = create_detection_app(
-                service.backend,
-                AppOptions(authenticate=service.authenticate, registry=registry),
-                readiness=lambda: Readiness({}),
-                reader=ReadsAlong(client, registry, seconds),
-            )
-            transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url="http://detect") as http:
+            reader = ReadsAlong(client, registry, seconds)
+            async with served(
+                service.backend, service.authenticate, options={"registry": registry}, reader=reader
+            ) as http:
 
                 async def ask(text: str, token: str = "full", **fields: Any) -> CombinedResult:
                     body = {"inputs": [{"text": text}], "keys": ["a-one"], **fields}
@@ -145,7 +138,7 @@ async def test_only_who_sees_evidence_chooses(service: Service) -> None:
     assert "detect:evidence" in response.text
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(1_000, marks=pytest.mark.slow)])
 async def test_time_does_not_tell_that_a_p_value_was_drawn_for(service: Service, count: int) -> None:
     generator = np.random.default_rng(5)
     taken: dict[bool, list[float]] = {True: [], False: []}
@@ -160,4 +153,5 @@ async def test_time_does_not_tell_that_a_p_value_was_drawn_for(service: Service,
     drawn, other = np.array(taken[True]), np.array(taken[False])
     area = float((drawn[:, None] > other[None, :]).mean())  # of the curve of a classifier by time
     print(f"{drawn.size} and {other.size} answers: area {area:.3f}")
-    assert abs(area - 0.5) < 2.5 / np.sqrt(count)
+    # Four standard deviations of an area by chance with 20 answers of each kind, six with 1,000.
+    assert abs(area - 0.5) < min(0.4, 2.5 / np.sqrt(count))

@@ -130,17 +130,17 @@ def backends(tokenizer: TextTokenizer, count: int) -> list[DetectionBackend]:
 def test_two_readings_give_no_more_false_alarms_than_promised(tokenizer, mode: Mode) -> None:
     generator = random.Random(3)
     documents = [
-        Document(text="".join(generator.choices(LETTERS + " ", k=60)).translate(WIDE)) for _ in range(250)
+        Document(text="".join(generator.choices(LETTERS + " ", k=60)).translate(WIDE)) for _ in range(80)
     ]
     caller = Principal("t", "a", frozenset({Scope.DETECT, Scope.DETECT_EVIDENCE}))
     log10_p: list[float] = []
     for backend in backends(tokenizer, 16):
         request = DetectionOptions(mode=mode, fpr=0.1, phase=0).request(documents)
         log10_p += [one.log10_p or 0.0 for one in detect(request, caller, backend, "r").results]
-    assert len(log10_p) == 4000
-    for fpr in (1e-2, 1e-3):
+    assert len(log10_p) == 1280
+    for fpr in (5e-2, 1e-2):
         alarms = sum(one <= math.log10(fpr) for one in log10_p)
-        # One right detector in 10,000 would fail; the keys are the same each time.
+        # One right detector in 10,000 would fail, and 99 in 100 that count one reading for two at 5 %.
         assert alarms <= binom.isf(1e-4, len(log10_p), fpr)
 
 

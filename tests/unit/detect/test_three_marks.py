@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +9,18 @@ import pytest
 
 from tests.unit.detect.conftest import Service
 from tests.unit.detect.test_bulk import job, rows_of, run
-from tests.unit.detect.test_foreign_keys import HUMAN, Foreign, vllm_text
+from tests.unit.detect.test_foreign_keys import HUMAN, Foreign, foreign, vllm_text
 from ttmark.detect_service.bulk import Examiner
 from ttmark.detect_service.bulk.job import Tally
 from ttmark.detect_service.options import DetectionOptions
 from ttmark.services.cli.detect import show
-from ttmark.shared.keys.keyring import KeyRing
 from ttmark.shared.manifests.signer import ManifestSigner
 from ttmark.shared.manifests.wrapper import without_wrappers
 from ttmark.shared.schemas.detection_combined import CombinedResult
-from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
+__all__ = ["foreign"]  # a fixture
 KEYS = ("a-one", "a-two", "partner")
 BEFORE = HUMAN * 6
-
-
-@pytest.fixture
-async def foreign(service: Service, tmp_path: Path) -> AsyncIterator[Foreign]:
-    store = open_store(f"sqlite:///{tmp_path / 'keys.db'}")
-    added = Foreign(service, KeyRing(store, KeyEncryptionKey(bytes(32))))
-    await added.add("partner", "vllm-gumbel")
-    yield added
-    await store.close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from typing import Any
 
 import httpx
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.detect.conftest import Service
-from ttmark.detect_service.api.app import create_detection_app
+from tests.unit.detect.served import served
 from ttmark.detect_service.backend import DetectionBackend
 from ttmark.detect_service.cost import request_cost
 from ttmark.detect_service.detection import Detection, detect
@@ -19,8 +19,6 @@ from ttmark.detect_service.fair_work.fair_queue import WorkLimits
 from ttmark.detect_service.questions import KeySelection
 from ttmark.detect_service.results import response_json
 from ttmark.shared.access.scopes import Principal, Scope
-from ttmark.shared.http.app import AppOptions
-from ttmark.shared.http.health import Readiness
 from ttmark.shared.limits.allowances import WorkBudget
 from ttmark.shared.limits.counters import LocalCounters
 from ttmark.shared.schemas.detection import (
@@ -117,18 +115,10 @@ def test_the_cost_counts_documents_versions_and_decoys(service: Service) -> None
 
 def client_of(
     service: Service, *, blocks: int = 0, budget: WorkBudget | None = None, jobs: int = 64
-) -> httpx.AsyncClient:
+) -> AbstractAsyncContextManager[httpx.AsyncClient]:
     backend = DetectionBackend(service.backend.keys, service.backend.tokenizers, 100_000, blocks)
-    app = create_detection_app(
-        backend,
-        AppOptions(authenticate=service.authenticate),
-        readiness=lambda: Readiness({}),
-        work=WorkLimits(workers=1, queued_requests=jobs),
-        budget=budget,
-    )
-    return httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://detect", headers=service.headers()
-    )
+    work = WorkLimits(workers=1, queued_requests=jobs)
+    return served(backend, service.authenticate, headers=service.headers(), work=work, budget=budget)
 
 
 async def test_a_request_of_too_much_work_says_how_much_the_limit_and_what_to_reduce(
@@ -209,7 +199,8 @@ async def test_work_ends_when_its_client_leaves(service: Service, monkeypatch: p
             pause()
 
     monkeypatch.setattr(Detection, "look", endless)
-    app = client_of(service)._transport.app  # type: ignore[attr-defined]
+    async with client_of(service) as client:
+        app = client._transport.app  # type: ignore[attr-defined]
     body = b'{"inputs": [{"token_ids": [%s]}], "beta": 4.0}' % b",".join(b"%d" % i for i in TOKENS)
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
     messages.put_nowait({"type": "http.request", "body": body, "more_body": False})

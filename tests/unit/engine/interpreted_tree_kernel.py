@@ -128,7 +128,7 @@ class Recorder:
 def test_passes_from_graphs_equal_passes_without() -> None:
     register_attention()
     torch.manual_seed(4)
-    config = MistralConfig(**SHAPE, sliding_window=6)
+    config = MistralConfig(**SHAPE | {"num_hidden_layers": 1}, sliding_window=6)
     model = AutoModelForCausalLM.from_config(config, attn_implementation=ATTENTION_NAME).eval()
     text = np.random.default_rng(6).integers(0, 64, 40).tolist()
     passes: list[list[Append | Probe]] = [

@@ -10,9 +10,6 @@ CURVE = CostCurve((1, 2, 4, 8, 16, 32, 64, 128), (1.0, 1.0, 1.1, 1.2, 1.4, 1.9, 
 
 def test_the_knee_is_where_a_pass_costs_twice_that_of_a_row() -> None:
     assert CURVE.knee == 32
-
-
-def test_a_pass_that_costs_by_the_row_has_its_knee_at_two_rows() -> None:
     assert CostCurve((1, 2, 4), (1.0, 2.0, 4.0)).knee == 2
 
 
@@ -21,12 +18,11 @@ def test_the_budget_shares_the_rows_below_the_knee(sequences: int, budget: int) 
     assert CURVE.branch_budget(sequences) == budget
 
 
-def test_powers_of_two_are_timed_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_powers_of_two_are_timed_up_to_the_limit_and_no_further_than_the_knee(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(autotune, "seconds_of", lambda run, rows: 1.0)
     assert CostCurve.measure(lambda rows: None, 20).rows == (1, 2, 4, 8, 16)
-
-
-def test_no_further_than_the_knee_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(autotune, "seconds_of", lambda run, rows: 1.0 + rows / 4)
     curve = CostCurve.measure(lambda rows: None, 512)
     assert (curve.rows, curve.knee) == ((1, 2, 4, 8), 4)

@@ -28,6 +28,7 @@ def test_the_wait_is_the_time_in_which_half_of_the_requests_leave(clock: Clock) 
     assert rate.seconds_until_free(40) == pytest.approx(10.0)
     assert rate.seconds_until_free(1) == 1.0
     assert rate.seconds_until_free(10_000) == 60.0
+    assert DrainRate().seconds_until_free(100) == 1.0
 
 
 def test_a_time_without_requests_does_not_count(clock: Clock) -> None:
@@ -39,7 +40,3 @@ def test_a_time_without_requests_does_not_count(clock: Clock) -> None:
         rate.rest()
         clock.now += 3600.0
     assert rate.seconds_until_free(40) == pytest.approx(10.0)
-
-
-def test_before_anything_has_left_the_wait_is_short() -> None:
-    assert DrainRate().seconds_until_free(100) == 1.0

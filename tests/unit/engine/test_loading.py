@@ -49,13 +49,12 @@ def test_a_name_that_is_no_folder_and_not_on_the_hub_is_unknown(monkeypatch: pyt
     assert "unknown model 'nobody/nothing'" in refusal("nobody/nothing")
 
 
-def test_a_folder_without_a_tokenizer_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_tokenizer_a_configuration_or_weights_is_refused(
+    tiny_model: Path, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
     (folder / "tokenizer.json").unlink()
     assert "no tokenizer.json" in refusal(folder)
-
-
-def test_a_folder_without_a_configuration_is_refused(tmp_path: Path) -> None:
     byte_tokenizer().save(str(tmp_path / "tokenizer.json"))
     assert "config.json" in refusal(tmp_path)
 
@@ -109,8 +108,10 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     assert "not finite" in refusal(tmp_path)
 
 
-def test_an_unknown_dtype_is_refused(tiny_model: Path) -> None:
+def test_an_unknown_dtype_is_refused_and_bfloat16_runs(tiny_model: Path) -> None:
     assert "float7" in refusal(tiny_model, dtype="float7")
+    engine = Engine.load(str(tiny_model), EngineSettings(dtype="bfloat16"))
+    assert next(engine._runner.model.parameters()).dtype == torch.bfloat16
 
 
 def test_what_requests_need_to_know_is_read_from_the_model(tiny_model: Path) -> None:
@@ -132,11 +133,6 @@ def test_the_cache_is_sized_from_the_free_memory_and_from_what_can_be_used(tiny_
 def test_settings_out_of_range_name_the_field(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=name):
         EngineSettings(**{name: value})
-
-
-def test_bfloat16_runs(tiny_model: Path) -> None:
-    engine = Engine.load(str(tiny_model), EngineSettings(dtype="bfloat16"))
-    assert next(engine._runner.model.parameters()).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("faster", [1, 2])

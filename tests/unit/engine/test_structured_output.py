@@ -88,7 +88,7 @@ async def test_every_completion_is_valid_and_ends_by_itself(
     engine: Engine, grammars: JsonGrammars, schema: dict[str, Any], block_size: int | None
 ) -> None:
     for options in ({}, {"temperature": 2.0, "top_k": 0}, {"temperature": 0.0}, {"presence_penalty": 2.0}):
-        requests = [ask(engine, grammars, schema, block_size, seed=seed, **options) for seed in range(4)]
+        requests = [ask(engine, grammars, schema, block_size, seed=seed, **options) for seed in range(2)]
         for deltas in await asyncio.gather(*(collect(engine, request) for request in requests)):
             assert deltas[-1].finish_reason == "stop"
             assert tokens(deltas)[-1] == 0

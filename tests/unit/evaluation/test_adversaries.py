@@ -42,7 +42,7 @@ def test_an_edit_touches_no_more_words_than_its_share_and_nothing_at_none(name: 
     assert 0 < changed <= at_most
 
 
-def test_visible_edits_do_what_they_are_called() -> None:
+def test_visible_edits_do_what_they_are_called_and_what_is_left_of_a_text() -> None:
     def all_of(name: str, text: str) -> str:
         return VISIBLE[name](text, 1.0, MATERIAL, generator())
 
@@ -50,8 +50,5 @@ def test_visible_edits_do_what_they_are_called() -> None:
     assert all_of("quotation marks", "One two") == '"One" "two"'
     assert all_of("typing errors", "Garden is") == "Graden iss"
     assert all_of("punctuation", "One, two ...") == "One two, ...,"
-
-
-def test_what_is_left_of_a_text() -> None:
     assert words_kept("a b c d", "a x c d e") == 0.75
     assert words_kept("", "a") == 1.0

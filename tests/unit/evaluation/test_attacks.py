@@ -146,13 +146,26 @@ def test_a_command_is_a_detector() -> None:
     assert by_command(f'{sys.executable} -c "print(0.0)"')(None, [""]) == [-300.0]
 
 
-def test_a_token_that_does_not_see_evidence_is_refused() -> None:
+def test_who_does_not_see_evidence_is_refused_and_a_limit_of_questions_is_no_verdict(tmp_path: Path) -> None:
     limits = {"documents": 1, "document_tokens": 1, "body_bytes": 1}
     known = {"keys": [], "scopes": ["detect"], "limits": limits}
     transport = httpx.MockTransport(lambda _: httpx.Response(200, json=known))
     client = Client("http://service", "ttm_a", transport=transport)
     with client, pytest.raises(NoAnswer, match="lacks the scope detect:evidence"):
         by_service(client, (), (1e-2,))
+    limit = {"error": {"message": "ask later", "type": "rate_limit_error", "code": "rate_limited"}}
+    late = httpx.Response(429, json=limit, headers={"Retry-After": "43200"})
+    with service_client(["detect"], [late]) as client:
+        verdict = told_once(told_by_service(client, (), 1e-5), tmp_path)
+        assert verdict("text") is None
+        assert verdict("text") is None, "asked again"
+    kept = told_once(lambda _: True, tmp_path)
+    assert (kept("text"), kept("other")) == (None, True)
+    with (
+        service_client(["detect", "detect:evidence"], []) as client,
+        pytest.raises(NoAnswer, match="would not"),
+    ):
+        told_by_service(client, (), 1e-5)
 
 
 @pytest.mark.parametrize("needed", [1, 5, 24, 70])
@@ -201,22 +214,6 @@ def service_client(scopes: Sequence[str], answers: list[httpx.Response]) -> Clie
         return httpx.Response(200, json=known) if request.method == "GET" else answers.pop(0)
 
     return Client("http://service", "ttm_a", transport=httpx.MockTransport(answer))
-
-
-def test_a_limit_of_questions_is_no_verdict(tmp_path: Path) -> None:
-    limit = {"error": {"message": "ask later", "type": "rate_limit_error", "code": "rate_limited"}}
-    late = httpx.Response(429, json=limit, headers={"Retry-After": "43200"})
-    with service_client(["detect"], [late]) as client:
-        verdict = told_once(told_by_service(client, (), 1e-5), tmp_path)
-        assert verdict("text") is None
-        assert verdict("text") is None, "asked again"
-    kept = told_once(lambda _: True, tmp_path)
-    assert (kept("text"), kept("other")) == (None, True)
-    with (
-        service_client(["detect", "detect:evidence"], []) as client,
-        pytest.raises(NoAnswer, match="would not"),
-    ):
-        told_by_service(client, (), 1e-5)
 
 
 def gone(text: str, _: float, __: Material, ___: np.random.Generator) -> str:

@@ -16,12 +16,9 @@ def test_the_crossing_of_a_falling_curve_is_found(target: float) -> None:
     assert -(found**3) - found == pytest.approx(target, abs=0.3)
 
 
-def test_a_target_out_of_reach_gives_the_nearer_end() -> None:
+def test_a_target_out_of_reach_gives_the_nearer_end_and_few_values_are_asked_for() -> None:
     assert solve_falling(lambda x: -x, -5.0) == 2.0
     assert solve_falling(lambda x: -x, 0.0) == 0.2
-
-
-def test_few_values_are_asked_for() -> None:
     asked = []
 
     def steep(temperature: float) -> float:

@@ -113,16 +113,13 @@ def test_a_result_that_says_no_machine_gets_the_runs(new_run: NewRun, tmp_path: 
     assert new.markdown().endswith(" GiB.\n")
 
 
-def test_a_run_on_other_prompts_is_refused(new_run: NewRun, tmp_path: Path) -> None:
+def test_a_run_on_other_prompts_or_without_results_is_refused(new_run: NewRun, tmp_path: Path) -> None:
     first, other, target = new_run("first", "a"), new_run("other", "b"), tmp_path / "pages"
     save(first, "strict")
     save(other, "strict")
     write_pages(first, target)
     with pytest.raises(ManifestMismatch, match="prompts_sha256"):
         write_pages(other, target)
-
-
-def test_a_run_without_results_is_refused(new_run: NewRun, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no result"):
         write_pages(new_run("run", "a"), tmp_path / "pages")
 

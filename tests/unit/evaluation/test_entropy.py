@@ -11,15 +11,9 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 PROMPT, COMPLETION = (5, 9, 300), (77, 12, 400, 31)
 
 
-def test_entropy_of_equal_chances_is_the_logarithm() -> None:
+def test_bounds_of_equal_chances_of_a_certain_token_and_of_pairs() -> None:
     assert entropy_bits(np.full(8, 1 / 8)) == pytest.approx(3.0)
-
-
-def test_a_certain_token_leaves_nothing_to_watermark() -> None:
     assert strength_bound(np.array([1.0])) == 0.0
-
-
-def test_the_bound_of_pairs_is_at_least_what_theorem_2_promises() -> None:
     generator = np.random.default_rng(9)
     for _ in range(50):
         first = generator.dirichlet(np.full(6, 0.3))

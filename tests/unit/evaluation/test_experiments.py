@@ -14,16 +14,15 @@ from ttmark.evaluation.run import Run
 SETTING = SamplingSetting(50, 0.95, 1.0)
 
 
-def test_spans_of_pairs_are_found_in_a_document_by_people(open_run: Callable[[], Run]) -> None:
+def test_spans_of_pairs_are_found_in_a_document_by_people_and_each_counts(
+    open_run: Callable[[], Run],
+) -> None:
     human = [np.random.default_rng(10).integers(0, 12, size=2_000)]
     plan = LocalizedPlan(("synthid",), (2,), SETTING, 4, 600, methods=("scan",))
     rows = measure_localized(open_run(), plan, human)
     assert rows[0].fnr.estimate == 0.0
     assert rows[0].iou.estimate > 0.6
     assert len(localized_table(rows, SETTING).rows) == 1
-
-
-def test_every_span_of_a_document_counts(open_run: Callable[[], Run]) -> None:
     human = [np.random.default_rng(10).integers(0, 12, size=2_000)]
     plan = LocalizedPlan(("synthid",), (2,), SETTING, 4, 800, spans=3, methods=("scan",))
     row = measure_localized(open_run(), plan, human)[0]

@@ -38,19 +38,13 @@ def test_intervals_of_a_ratio_cover_it_about_as_often_as_promised() -> None:
     assert covered >= 86  # fewer than 86 of 100 has p < 1e-3 at 95 %
 
 
-def test_equal_samples_differ_by_nothing_and_have_an_auroc_of_one_half() -> None:
+def test_aurocs_equal_the_share_of_pairs_in_order_and_equal_samples_differ_by_nothing() -> None:
     sample = np.random.default_rng(3).normal(size=200)
     assert difference_of_means(sample, sample).estimate == 0.0
     assert auroc(sample, sample).estimate == pytest.approx(0.5)
-
-
-def test_auroc_equals_the_share_of_pairs_in_order() -> None:
     generator = np.random.default_rng(4)
     positives, negatives = generator.integers(0, 6, size=30) + 1.0, generator.integers(0, 6, size=40) * 1.0
     above = (positives[:, None] > negatives).mean() + (positives[:, None] == negatives).mean() / 2
     assert auroc(positives, negatives).estimate == pytest.approx(above)
-
-
-def test_an_empty_sample_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         mean(np.array([]))

@@ -26,13 +26,10 @@ def generator() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
-def test_substitution_keeps_the_number_of_words_and_changes_the_share() -> None:
+def test_edits_change_the_number_of_words_by_their_share() -> None:
     words = substitute(TEXT, 0.3, MATERIAL, generator()).split()
     assert len(words) == 100
     assert sum(word.startswith("other") for word in words) == 30
-
-
-def test_deletion_and_insertion_change_the_length_by_the_share() -> None:
     assert len(delete(TEXT, 0.3, MATERIAL, generator()).split()) == 70
     inserted = insert(TEXT, 0.3, MATERIAL, generator()).split()
     assert len(inserted) == 130
@@ -69,16 +66,13 @@ def test_dilution_leaves_the_text_whole_inside_other_text() -> None:
     assert TEXT in diluted
     added = sum(word.startswith("other") for word in diluted.split())
     assert added / len(diluted.split()) == pytest.approx(0.3, abs=0.01)
+    with pytest.raises(ValueError, match="needs 43 words"):
+        dilute(TEXT, 0.3, Material((" one",)), generator())
 
 
 @pytest.mark.parametrize("name", EDITS)
 def test_a_share_of_nothing_changes_nothing(name: str) -> None:
     assert EDITS[name]("A b.  C d!\nE f?", 0.0, MATERIAL, generator()) == "A b.  C d!\nE f?"
-
-
-def test_too_little_other_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs 43 words"):
-        dilute(TEXT, 0.3, Material((" one",)), generator())
 
 
 def test_the_intact_share_counts_runs_of_tokens_that_are_still_there() -> None:

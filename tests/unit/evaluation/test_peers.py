@@ -32,13 +32,10 @@ def documents(count: int, tokens: int) -> list[Document]:
     return [(rng.bytes(16), rng.integers(0, 500, tokens)) for _ in range(count)]
 
 
-def test_rates_are_counts() -> None:
+def test_rates_are_counts_and_copies_of_a_text_are_one_observation() -> None:
     power = power_of(Fixed([-1.0, -2.5, -4.0, -6.0]), documents(4, 3), 1, edited=False)
     assert [rate.estimate for rate in power.tpr] == [0.75, 0.5, 0.25]
     assert power.median_log10_p.estimate == -3.25
-
-
-def test_copies_of_a_text_are_one_observation() -> None:
     copies = power_of(Fixed([-9.0, -9.0, 0.0] * 8), documents(24, 3), 3, edited=True)
     rate = copies.tpr[FPRS.index(1e-2)]
     assert (rate.estimate, rate.low, rate.high) == pytest.approx((2 / 3, 2 / 3, 2 / 3))

@@ -13,29 +13,20 @@ from ttmark.evaluation.quality import (
 )
 
 
-def test_a_text_stops_at_its_first_end_and_keeps_it() -> None:
+def test_a_text_stops_at_its_first_end_and_a_loop_is_a_run_that_comes_three_times() -> None:
     assert until_end([5, 6, 0, 7, 1], {0, 1}) == (5, 6, 0)
     assert until_end([5, 6], {0}) == (5, 6)
     assert until_end([0], {0}) == (0,)
-
-
-def test_distinct_n_counts_the_first_of_each_kind() -> None:
-    assert distinct_n([1, 2, 1, 2, 1], 2) == pytest.approx(2 / 4)
-    assert distinct_n([1], 2) == 1.0
-
-
-def test_a_loop_is_a_run_that_comes_three_times() -> None:
     run = list(range(8))
     assert has_loop([*run, 99, *run, 98, *run])
     assert not has_loop([*run, 99, *run])
     assert not has_loop([])
 
 
-def test_counts_keep_rare_tokens_together() -> None:
+def test_counts_of_tokens_their_kinds_and_their_distance() -> None:
+    assert distinct_n([1, 2, 1, 2, 1], 2) == pytest.approx(2 / 4)
+    assert distinct_n([1], 2) == 1.0
     assert count_matrix([[5, 5, 7], [9]], [5, 7]).tolist() == [[2, 1, 0], [0, 0, 1]]
-
-
-def test_total_variation_compares_shapes_and_not_sizes() -> None:
     assert total_variation(np.array([1.0, 1.0]), np.array([10.0, 10.0])) == 0.0
     assert total_variation(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == 1.0
 

@@ -40,15 +40,10 @@ async def test_a_request_is_one_line_with_route_status_and_id(
 ) -> None:
     await client.post("/v1/greet?q=hidden", json={"name": "Ada Lovelace"}, headers={"X-Request-ID": "r-1"})
     (event,) = [event for event in _events(stream) if event["event"] == "request"]
-    assert event["route"] == "/v1/greet"
-    assert event["status"] == 200
-    assert event["request_id"] == "r-1"
-    assert event["token_id"] == "tok-1"
-    assert event["tenant"] == "acme"
+    said = {"route": "/v1/greet", "status": 200, "request_id": "r-1", "token_id": "tok-1", "tenant": "acme"}
+    assert said.items() <= event.items()
     assert event["duration_ms"] >= 0
-    assert "hidden" not in stream.getvalue()
-    assert "Ada" not in stream.getvalue()
-    assert "Bearer generator" not in stream.getvalue()
+    assert not [words for words in ("hidden", "Ada", "Bearer generator") if words in stream.getvalue()]
 
 
 def test_a_line_of_the_audit_has_what_its_event_has_and_no_empty_fields(stream: io.StringIO) -> None:
@@ -107,17 +102,10 @@ def test_what_looks_like_a_key_is_redacted_in_any_value(stream: io.StringIO, can
     assert _events(stream)[0]["value"] in (REDACTED, "[32 bytes]")
 
 
-def test_a_bearer_token_in_a_text_is_redacted() -> None:
-    assert redact("sent Authorization: Bearer abc.def-123 twice") == (
-        f"sent Authorization: Bearer {REDACTED} twice"
-    )
-
-
-def test_a_key_in_base64_is_redacted() -> None:
+def test_tokens_and_keys_in_texts_are_redacted_and_ordinary_values_left_alone() -> None:
+    sent = redact("sent Authorization: Bearer abc.def-123 twice")
+    assert sent == f"sent Authorization: Bearer {REDACTED} twice"
     assert redact("key=xGq1cW5vQmFzZTY0S2V5T2ZUaGlydHlUd29CeXRlczE=") == f"key={REDACTED}"
-
-
-def test_ordinary_values_are_left_alone() -> None:
     event = {"route": "/v1/completions", "n": 3, "share": 0.5, "ok": True, "none": None}
     assert redact(event) == event
 

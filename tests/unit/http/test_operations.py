@@ -13,21 +13,18 @@ from ttmark.shared.http.health import Readiness, health_router
 from ttmark.shared.http.telemetry import REFUSED_ROUTE, UNMATCHED_ROUTE
 
 
-async def test_a_harmless_request_id_is_kept(client: httpx.AsyncClient) -> None:
-    response = await client.get("/healthz", headers={"X-Request-ID": "abc-1.2:3_4"})
-    assert response.headers["x-request-id"] == "abc-1.2:3_4"
+async def test_a_harmless_request_id_is_kept_by_errors_before_the_routes_too(
+    client: httpx.AsyncClient,
+) -> None:
+    for path, given in (("/healthz", {}), ("/v1/greet", {"Authorization": ""})):
+        response = await client.get(path, headers={"X-Request-ID": "abc-1.2:3_4", **given})
+        assert response.headers["x-request-id"] == "abc-1.2:3_4"
 
 
 @pytest.mark.parametrize("offered", ["", "a b", "a" * 129, 'a"b', "é"])
 async def test_any_other_request_id_is_replaced(client: httpx.AsyncClient, offered: str) -> None:
     response = await client.get("/healthz", headers={"X-Request-ID": offered.encode()})
     assert response.headers["x-request-id"].startswith("req-")
-
-
-async def test_errors_before_the_routes_carry_the_request_id_too(client: httpx.AsyncClient) -> None:
-    headers = {"X-Request-ID": "mine", "Authorization": ""}
-    response = await client.post("/v1/greet", headers=headers)
-    assert response.headers["x-request-id"] == "mine"
 
 
 async def test_health_routes_ask_for_no_token(client: httpx.AsyncClient) -> None:
@@ -72,12 +69,14 @@ async def test_head_is_answered_without_a_body() -> None:
 
 
 async def test_a_failed_check_makes_the_service_not_ready(
-    client: httpx.AsyncClient, settable: object
+    client: httpx.AsyncClient, registry: CollectorRegistry, settable: object
 ) -> None:
+    assert registry.get_sample_value("ttmark_ready", {"check": "keys"}) == 1
     settable.ready = False
     response = await client.get("/readyz")
     assert response.status_code == 503
     assert response.json() == {"status": "not_ready", "checks": {"keys": False, "model": True}}
+    assert registry.get_sample_value("ttmark_ready", {"check": "keys"}) == 0
     assert (await client.get("/healthz")).status_code == 200
 
 
@@ -103,24 +102,11 @@ async def test_requests_are_counted_by_route_template_and_never_by_path(
     assert "process_start_time_seconds" in text
 
 
-async def test_readiness_is_a_metric_too(
-    client: httpx.AsyncClient, registry: CollectorRegistry, settable: object
-) -> None:
-    assert registry.get_sample_value("ttmark_ready", {"check": "keys"}) == 1
-    settable.ready = False
-    assert registry.get_sample_value("ttmark_ready", {"check": "keys"}) == 0
-
-
-async def test_an_invented_method_is_counted_as_other(
+async def test_an_invented_method_is_counted_as_other_and_a_broken_request_is_not_in_flight(
     client: httpx.AsyncClient, registry: CollectorRegistry
 ) -> None:
     await client.request("BREW", "/v1/greet")
     labels = {"route": "/v1/greet", "method": "other", "status": "405"}
     assert registry.get_sample_value("ttmark_http_requests_total", labels) == 1
-
-
-async def test_nothing_is_in_flight_after_a_broken_request(
-    client: httpx.AsyncClient, registry: CollectorRegistry
-) -> None:
     await client.get("/v1/broken")
     assert registry.get_sample_value("ttmark_http_requests_in_flight") == 0

@@ -61,9 +61,16 @@ async def test_a_cold_start_without_the_store_is_not_ready_and_recovers_by_itsel
     assert not cache.ready
 
 
-async def test_a_cache_without_any_key_is_not_ready(cache: KeyCache) -> None:
+async def test_a_cache_without_any_key_is_not_ready_and_keys_are_told_apart_by_tenant(
+    cache: KeyCache, flaky: FlakyRing, profile: Profile
+) -> None:
     await cache.refresh()
     assert not cache.ready
+    for key_id, tenant in (("b", "x"), ("a", "x"), ("c", "y")):
+        await flaky.create(key_id, tenant=tenant, profile=profile)
+    await cache.refresh()
+    assert [key.key_id for key in cache.for_tenant("x")] == ["a", "b"]
+    assert cache.for_tenant("z") == []
 
 
 async def test_a_change_is_seen_after_a_refresh(cache: KeyCache, flaky: FlakyRing, profile: Profile) -> None:
@@ -87,14 +94,6 @@ async def test_known_keys_are_served_until_they_are_too_old(
     assert not cache.ready
     assert cache.get("k") is None
     assert cache.for_tenant("t") == []
-
-
-async def test_keys_are_told_apart_by_tenant(cache: KeyCache, flaky: FlakyRing, profile: Profile) -> None:
-    for key_id, tenant in (("b", "x"), ("a", "x"), ("c", "y")):
-        await flaky.create(key_id, tenant=tenant, profile=profile)
-    await cache.refresh()
-    assert [key.key_id for key in cache.for_tenant("x")] == ["a", "b"]
-    assert cache.for_tenant("z") == []
 
 
 async def test_a_damaged_record_neither_replaces_a_known_key_nor_hides_the_others(

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
 from ttmark.services.cli import keys, tokens
 from ttmark.shared.keys.replicas import ReplicaReporter
 from ttmark.shared.schemas.profile import PRESETS, Purpose
-from ttmark.shared.vault.store import open_store
+from ttmark.shared.vault.store import RecordStore, open_store
 
 KEK = "5e" * 32
 
@@ -264,17 +265,11 @@ def test_verify_exits_with_1_when_a_record_is_damaged(folder: Path) -> None:
 def test_a_promotion_waits_for_replicas_or_is_forced(folder: Path) -> None:
     invoke("keys create k --tokenizer model")
     invoke("keys rotate k")
-    asyncio.run(report_an_old_epoch(folder))
+    report(folder, "gen-1")
     refused = invoke("keys promote k 2 --wait 0.6")
     assert refused.exit_code == 1
     assert "gen-1" in refused.stderr
     assert invoke("keys promote k 2 --force").exit_code == 0
-
-
-async def report_an_old_epoch(folder: Path) -> None:
-    store = open_store(f"sqlite:///{folder / '.ttmark' / 'keys.db'}")
-    await ReplicaReporter(store, "gen-1", max_age_seconds=900).report({"k": 1})
-    await store.close()
 
 
 def test_a_ledger_and_an_audit_trail_are_kept_when_asked_for(
@@ -305,15 +300,23 @@ def test_the_commands_start_without_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def mark(folder: Path, name: str, tokens: int) -> None:
-    """Marks tokens as a generation replica does."""
-
-    async def add() -> None:
+def with_store(folder: Path, does: Callable[[RecordStore], Awaitable[object]]) -> None:
+    async def done() -> None:
         store = open_store(f"sqlite:///{folder / '.ttmark' / 'keys.db'}")
-        await store.add({name: tokens})
+        await does(store)
         await store.close()
 
-    asyncio.run(add())
+    asyncio.run(done())
+
+
+def mark(folder: Path, name: str, tokens: int) -> None:
+    """Marks tokens as a generation replica does."""
+    with_store(folder, lambda store: store.add({name: tokens}))
+
+
+def report(folder: Path, replica: str) -> None:
+    """A replica says that it knows the first epoch of `k`."""
+    with_store(folder, lambda store: ReplicaReporter(store, replica, max_age_seconds=900).report({"k": 1}))
 
 
 def states(output: str) -> list[str]:
@@ -349,13 +352,7 @@ def test_a_limit_that_is_exceeded_already_rotates_at_once_and_zero_ends_it(folde
 
 def test_upkeep_names_the_replica_that_it_waits_for(folder: Path) -> None:
     invoke("keys create k --tokenizer model")
-
-    async def report() -> None:
-        store = open_store(f"sqlite:///{folder / '.ttmark' / 'keys.db'}")
-        await ReplicaReporter(store, "detect-1", max_age_seconds=3_600).report({"k": 1})
-        await store.close()
-
-    asyncio.run(report())
+    report(folder, "detect-1")
     mark(folder, "k/1", 10)
     assert states(invoke("keys rotate k --after-tokens 10 --json").stdout) == ["primary", "pending"]
     waiting = invoke("keys upkeep --wait 0.1")

@@ -89,11 +89,20 @@ async def late(tmp_path: Path) -> AsyncIterator[Meanwhile]:
     await store.close()
 
 
-async def test_an_answer_that_a_change_overtakes_is_no_rollback(
-    late: Meanwhile, store: RecordStore, kek: KeyEncryptionKey, profile: Profile
-) -> None:
+Rings = tuple[KeyRing, KeyRing]
+
+
+@pytest.fixture
+def rings(late: Meanwhile, store: RecordStore, kek: KeyEncryptionKey) -> Rings:
+    """Of one process: one whose store is overtaken, and one that overtakes."""
     ledger = Ledger()
-    reader, writer = (KeyRing(each, kek, ledger=ledger) for each in (late, store))
+    return KeyRing(late, kek, ledger=ledger), KeyRing(store, kek, ledger=ledger)
+
+
+async def test_an_answer_that_a_change_overtakes_is_no_rollback(
+    late: Meanwhile, rings: Rings, profile: Profile
+) -> None:
+    reader, writer = rings
     await writer.create("k", tenant="t", profile=profile)
     late.happens = "get", partial(writer.rotate, "k")
     assert len((await reader.info("k")).versions) == 1
@@ -101,20 +110,18 @@ async def test_an_answer_that_a_change_overtakes_is_no_rollback(
 
 
 async def test_a_change_that_the_next_one_overtakes_is_done(
-    late: Meanwhile, store: RecordStore, kek: KeyEncryptionKey, profile: Profile
+    late: Meanwhile, rings: Rings, profile: Profile
 ) -> None:
-    ledger = Ledger()
-    first, second = (KeyRing(each, kek, ledger=ledger) for each in (late, store))
+    first, second = rings
     late.happens = "put", partial(second.rotate, "k")
     await first.create("k", tenant="t", profile=profile)
     assert len((await first.info("k")).versions) == 2
 
 
 async def test_a_record_that_is_made_while_others_are_listed_is_not_gone(
-    late: Meanwhile, store: RecordStore, kek: KeyEncryptionKey, profile: Profile
+    late: Meanwhile, rings: Rings, profile: Profile
 ) -> None:
-    ledger = Ledger()
-    reader, writer = (KeyRing(each, kek, ledger=ledger) for each in (late, store))
+    reader, writer = rings
     await writer.create("a", tenant="t", profile=profile)
     late.happens = "scan", partial(writer.create, "b", tenant="t", profile=profile)
     keys, problems = await reader.open_all()
@@ -122,19 +129,15 @@ async def test_a_record_that_is_made_while_others_are_listed_is_not_gone(
 
 
 async def test_an_answer_from_before_what_was_seen_before_is_a_rollback(
-    late: Meanwhile, store: RecordStore, kek: KeyEncryptionKey, profile: Profile
+    late: Meanwhile, rings: Rings, store: RecordStore, profile: Profile
 ) -> None:
     """Also while somebody changes the record: that others write excuses only what was the latest then."""
-    ledger = Ledger()
-    reader, writer = (KeyRing(each, kek, ledger=ledger) for each in (late, store))
+    reader, writer = rings
     await writer.create("k", tenant="t", profile=profile)
     old = await store.get("key", "k")
     assert old is not None
     await writer.rotate("k")
     await store.put("key", "k", old.payload, expected_revision=2)
-    late.happens = (
-        "get",
-        partial(KeyRing(store, kek, ledger=ledger).create, "other", tenant="t", profile=profile),
-    )
+    late.happens = "get", partial(writer.create, "other", tenant="t", profile=profile)
     with pytest.raises(RecordRolledBack, match="epoch 1 in the store, 2 seen before"):
         await reader.info("k")

@@ -5,13 +5,10 @@ import random
 import orjson
 import pytest
 
-from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.vault.envelope import TRAIL_LENGTH, Envelope, open_envelope, seal_envelope
 from ttmark.shared.vault.kek import DataKey, KeyEncryptionKey
 from ttmark.shared.vault.key_store_errors import RecordRolledBack, RecordTampered, UnknownKek
 from ttmark.shared.vault.ledger import Ledger
-from ttmark.shared.vault.store import RecordStore
 
 
 async def sealed(kek: KeyEncryptionKey, count: int) -> list[Envelope]:
@@ -104,21 +101,6 @@ async def test_any_descendant_is_accepted_however_far(kek: KeyEncryptionKey) -> 
         check(ledger, envelopes[0])
         check(ledger, later)
     assert len(envelopes[-1].trail) == TRAIL_LENGTH
-
-
-async def test_a_replayed_row_is_refused_by_the_ring_that_changed_it(
-    store: RecordStore, ring: KeyRing, profile: Profile
-) -> None:
-    await ring.create("k", tenant="t", profile=profile)
-    before = await store.get("key", "k")
-    assert before is not None
-    await ring.rotate("k")
-    await store.put("key", "k", before.payload, expected_revision=2)
-    with pytest.raises(RecordRolledBack):
-        await ring.open("k")
-    keys, problems = await ring.open_all()
-    assert keys == {}
-    assert isinstance(problems["k"], RecordRolledBack)
 
 
 async def test_a_secret_copied_into_another_version_is_refused(kek: KeyEncryptionKey) -> None:

@@ -23,20 +23,24 @@ def states(info: KeyInfo) -> list[str]:
     return [version.state.value for version in info.versions]
 
 
-async def test_a_new_key_has_one_version_and_it_is_primary(ring: KeyRing, profile: Profile) -> None:
+async def test_a_new_key_has_one_version_and_its_id_is_taken_once(ring: KeyRing, profile: Profile) -> None:
     info = await ring.create("k", tenant="t", profile=profile)
     assert (info.key_id, info.tenant, info.profile, info.epoch) == ("k", "t", profile, 1)
     assert states(info) == ["primary"]
     assert await ring.list() == [info]
+    with pytest.raises(KeyExists, match="k"):
+        await ring.create("k", tenant="other", profile=profile)
 
 
-async def test_rotation_adds_a_pending_version_and_promotion_makes_it_primary(
+async def test_rotation_adds_a_pending_version_promotion_makes_it_primary_and_the_primary_is_not_retired(
     ring: KeyRing, profile: Profile
 ) -> None:
     await ring.create("k", tenant="t", profile=profile)
     assert states(await ring.rotate("k")) == ["primary", "pending"]
     assert states(await ring.promote("k", 2)) == ["active", "primary"]
     assert states(await ring.retire("k", 1)) == ["retired", "primary"]
+    with pytest.raises(InvalidTransition, match="promote another version first"):
+        await ring.retire("k", 2)
 
 
 async def test_every_version_keeps_its_own_prf_key_through_all_changes(
@@ -83,12 +87,6 @@ async def test_repeating_a_change_changes_nothing(ring: KeyRing, profile: Profil
     assert await getattr(ring, change)("k", 2) == once
 
 
-async def test_the_primary_version_is_not_retired(ring: KeyRing, profile: Profile) -> None:
-    await ring.create("k", tenant="t", profile=profile)
-    with pytest.raises(InvalidTransition, match="promote another version first"):
-        await ring.retire("k", 1)
-
-
 async def test_disabling_the_primary_leaves_none_until_another_is_promoted(
     ring: KeyRing, profile: Profile
 ) -> None:
@@ -112,12 +110,6 @@ async def test_only_a_pending_version_is_promoted(ring: KeyRing, profile: Profil
         await ring.disable("k", 1)
     with pytest.raises(InvalidTransition, match=state):
         await ring.promote("k", 1)
-
-
-async def test_a_key_id_is_taken_once(ring: KeyRing, profile: Profile) -> None:
-    await ring.create("k", tenant="t", profile=profile)
-    with pytest.raises(KeyExists, match="k"):
-        await ring.create("k", tenant="other", profile=profile)
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "a\n", "-a", "a/b", "a" * 64, "ä", "a\0"])

@@ -44,15 +44,12 @@ def test_golden_keys_follow_from_the_specification_alone(record: dict[str, objec
         assert hkdf(secret, info).hex() == key
 
 
-def test_a_profile_without_a_pool_is_what_it_was() -> None:
+def test_a_profile_without_a_pool_is_what_it_was_and_all_keys_of_all_pools_differ() -> None:
     assert with_pool(1) == Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": "ab" * 32})
     assert with_pool(1).canonical() == (
         b'{"block_size":2,"context_width":4,"parameters":{"blend":1.0,"depth":30,"weighted":false},'
         b'"scheme":"synthid","spec_version":1,"tokenizer_fingerprint":"' + b"ab" * 32 + b'"}'
     )
-
-
-def test_all_keys_of_all_pools_differ() -> None:
     keys = [key for pool in (1, 2, 16, 4096) for key in derive_prf_keys(bytes(32), with_pool(pool))]
     assert len(set(keys)) == len(keys) == 1 + 2 + 16 + 4096
 

@@ -69,12 +69,16 @@ def test_an_object_with_a_secret_is_not_copied_and_has_no_dict(holder: object) -
         vars(holder)
 
 
-async def test_an_unlocked_key_shows_no_prf_key(ring: KeyRing, profile: Profile) -> None:
+async def test_an_unlocked_key_shows_no_prf_key_and_what_is_shown_has_no_field_for_a_secret(
+    ring: KeyRing, profile: Profile
+) -> None:
     await ring.create("k", tenant="t", profile=profile)
     key = await ring.open("k")
     assert_absent(key.versions[0].prf_key, repr(key))
     with pytest.raises(TypeError):
         pickle.dumps(key)
+    info: BaseModel = await ring.create("l", tenant="t", profile=profile)
+    assert "secret" not in info.model_dump_json()
 
 
 async def test_the_store_holds_no_secret_in_the_clear(
@@ -121,8 +125,3 @@ def test_an_address_shows_no_password() -> None:
     with pytest.raises(ValueError, match="not a Redis URL") as caught:
         RedisAddress.parse("redis://user:hunter2@example.org:port")
     assert "hunter2" not in str(caught.value)
-
-
-async def test_nothing_that_is_shown_has_a_field_for_a_secret(ring: KeyRing, profile: Profile) -> None:
-    info: BaseModel = await ring.create("k", tenant="t", profile=profile)
-    assert "secret" not in info.model_dump_json()

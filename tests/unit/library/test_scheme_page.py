@@ -58,7 +58,8 @@ def test_the_evaluation_measures_the_pages_scheme(place: Path) -> None:
 def test_library_and_detection_service_find_what_the_pages_scheme_marked(place: Path) -> None:
     # One secret: under a random one the text is now and then a loop, in which little counts.
     fixed = "import os\nos.urandom = lambda count: bytes(range(count))\n"
-    code = f"{fixed}{block('python', 1)}" + (
+    shorter = block("python", 1).replace("=200", "=120")
+    code = f"{fixed}{shorter}" + (
         "key.save('key.json')\n"
         "import json\n"
         "print(json.dumps({'id': '1', 'text': text}), file=open('documents.jsonl', 'w'))\n"

@@ -1,6 +1,7 @@
 """What the mutation tool says of changes in a small project, with real runs of pytest."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -64,7 +65,7 @@ from pathlib import Path
 from tests.harness.mutation import run, worker
 from tests.harness.mutation.changes import changes_of
 from tests.harness.mutation.covered import Covered
-run._LIBRARIES, worker._SPARE = ('schemathesis',), 3.0
+run._LIBRARIES, worker._SPARE = ('_hypothesis_pytestplugin',), 3.0
 run.begin()
 folder = Path(sys.argv[1])
 covered = Covered()
@@ -100,7 +101,10 @@ def said(folder: Path, changes: list[str]) -> dict[str, list[str]]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     command = [sys.executable, "-c", RUN, str(folder), *changes]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "_hypothesis_pytestplugin"}
+    answer = subprocess.run(
+        command, cwd=ROOT, env=os.environ | plugins, capture_output=True, text=True, check=False
+    )
     assert answer.returncode == 0, answer.stderr
     found: dict[str, list[str]] = json.loads(answer.stdout.splitlines()[-1])
     return found

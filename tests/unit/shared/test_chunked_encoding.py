@@ -1,6 +1,8 @@
 """Texts put together from remembered chunks have the tokens that the tokenizer gives to the whole."""
 
+import pickle
 import random
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -43,13 +45,18 @@ TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4)), max_si
 
 
 def trained(pre_tokenizer: pre_tokenizers.PreTokenizer) -> Tokenizer:
+    return Tokenizer.from_str(_trained(pickle.dumps(pre_tokenizer)))
+
+
+@cache
+def _trained(pre_tokenizer: bytes) -> str:
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.pre_tokenizer = pickle.loads(pre_tokenizer)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=600, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(read_human_texts(HUMAN_TEXTS_PATH)[:30], trainer)
     tokenizer.add_special_tokens(["<|end|>"])
-    return tokenizer
+    return str(tokenizer.to_str())
 
 
 def split_by(pattern: str) -> pre_tokenizers.PreTokenizer:

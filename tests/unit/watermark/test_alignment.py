@@ -96,16 +96,13 @@ def test_strong_spans_far_apart_are_not_joined_and_near_ones_are():
         assert len([p for p in scan_peaks(scores, 2, lambda x: x > 10.0) if p.score > 10.0]) == 2 - joined
 
 
-def test_spans_are_found_apart_at_either_parity():
+def test_spans_are_found_apart_at_either_parity_and_noise_has_one_unreported_peak():
     scores = np.full(2000, -0.1)
     scores[300:500:2] = 1.0
     scores[1101:1401:2] = 1.0
     peaks = scan_peaks(scores, 2, lambda score: score > 10.0)
     found = [(peak.start, peak.end) for peak in peaks if peak.score > 10.0]
     assert found == [(1101, 1401), (300, 500)]
-
-
-def test_noise_has_one_unreported_peak():
     peaks = scan_peaks(np.random.default_rng(0).normal(size=500), 2, lambda score: score > 100.0)
     assert len(peaks) == 1
 

@@ -42,7 +42,7 @@ def test_positions_equal_the_slow_reference_in_every_phase(phase):
         assert scored_positions(tokens, 3, context_width, phase).tolist() == expected
 
 
-def test_tracker_says_why_a_block_stays_unmarked():
+def test_the_tracker_says_why_a_block_stays_unmarked_and_takes_no_question_inside_one():
     tracker = ContextTracker(2, 2)
     assert tracker.next_context([]) is None
     assert tracker.reason == "warm_up"
@@ -50,6 +50,9 @@ def test_tracker_says_why_a_block_stays_unmarked():
     assert tracker.reason is None
     assert tracker.next_context([5, 5, 5, 5]) is None
     assert tracker.reason == "repeated_context"
+    with pytest.raises(ValueError, match="boundary"):
+        ContextTracker(2, 4).next_context([1, 2, 3])
+    assert scored_positions([7] * 100, 2, 4).tolist() == [4]
 
 
 def test_asking_again_after_a_preemption_gives_the_same_answer():
@@ -58,15 +61,6 @@ def test_asking_again_after_a_preemption_gives_the_same_answer():
     first = [tracker.next_context(tokens[:length]) for length in (0, 2, 4, 6)]
     again = [tracker.next_context(tokens[:length]) for length in (0, 2, 4, 6)]
     assert first == again == [None, (1, 2), (3, 4), None]
-
-
-def test_tracker_refuses_a_question_inside_a_block():
-    with pytest.raises(ValueError, match="boundary"):
-        ContextTracker(2, 4).next_context([1, 2, 3])
-
-
-def test_repeated_token_text_has_one_scored_block():
-    assert scored_positions([7] * 100, 2, 4).tolist() == [4]
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 6])

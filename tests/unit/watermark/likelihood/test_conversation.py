@@ -38,14 +38,11 @@ def test_messages_with_other_keys_of_a_pool_add_up(generate: Write) -> None:
     assert [int(row.argmax()) for row in found.of_keys] == [0, 1, 2, 3, 0]
 
 
-def test_a_message_that_is_quoted_adds_nothing(generate: Write) -> None:
+def test_short_empty_and_quoted_messages_add_nothing(generate: Write) -> None:
     message = generate(PAIRS, POOL[0], 40, 1)
     found = detect_conversation(PAIRS, POOL, [message, message, message])
     assert found.of_messages[0] > 1
     assert found.of_messages[1:] == pytest.approx([0.0, 0.0], abs=1e-12)
-
-
-def test_short_and_empty_messages_are_neither_for_nor_against(generate: Write) -> None:
     message = generate(PAIRS, POOL[0], 40, 1)
     found = detect_conversation(PAIRS, POOL, [[], message, [3]])
     assert found.of_messages[[0, 2]].tolist() == [0.0, 0.0]

@@ -110,15 +110,12 @@ def test_other_text_other_reading_other_name_are_other_draws() -> None:
     assert len(seeds) == 4
 
 
-def test_more_evidence_never_has_a_larger_p_value() -> None:
+def test_more_evidence_never_has_a_larger_p_value_and_beyond_the_draws_it_falls_as_one_over_e() -> None:
     tail = NullTail.draw(PASSES, chain(), -3.0, seed=1)
     e = np.linspace(-2.0, 30.0, 400)
     found = tail.log10_p_of(e, e)
     assert np.all(np.diff(found) <= 1e-12)
     assert found[-1] < -29
-
-
-def test_beyond_the_draws_a_p_value_falls_as_one_over_e() -> None:
     tail = NullTail.draw(PASSES, chain(), -3.0, seed=1)
     e = tail.log10_e[0] + np.array([1.0, 5.0])
     found = tail.log10_p_of(e, e + 20)

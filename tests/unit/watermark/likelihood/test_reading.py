@@ -18,11 +18,8 @@ def surprise(*bits: float) -> list[float]:
     return Reading(-np.array(bits) * math.log(2)).surprise(2, 2).tolist()
 
 
-def test_surprise_is_that_of_the_most_surprising_token_of_context_and_block() -> None:
+def test_surprise_is_that_of_the_most_surprising_token_and_half_of_the_next_one_counts() -> None:
     assert surprise(30, 1, 1, 1, 1, 16, 0) == pytest.approx([0.97, 0.0, 0.6, 0.6], abs=2e-4)
-
-
-def test_half_the_surprise_of_the_token_after_it_counts() -> None:
     assert surprise(1, 1, 1, 11, 6) == pytest.approx([0.36, 0.36], abs=2e-4)
     assert surprise(1, 1, 1, 6, 9) == [0.0, 0.0]
     assert surprise(1, 1, 1, 10.9) == [0.0]

@@ -26,14 +26,13 @@ def test_every_position_with_a_context_and_a_whole_block_counts(ratios: Ratios) 
     assert rows.blocks[-1].tolist() == [8, 9]
 
 
-def test_a_block_that_was_there_after_the_same_context_says_nothing(ratios: Ratios) -> None:
+def test_a_block_that_was_there_after_the_same_context_says_nothing_and_a_loop_is_read_once(
+    ratios: Ratios,
+) -> None:
     rows = Rows.of(PAIRS, ratios, [[1, 2, 3, 4, 9, 1, 2, 3, 4, 5]])
     assert kinds(rows)[5] == NEUTRAL
     assert kinds(rows).count(NEUTRAL) == 1
     assert rows.scored.tolist() == [0, 1, 2, 3, 4, 6]
-
-
-def test_looped_text_is_read_once(ratios: Ratios) -> None:
     rows = Rows.of(PAIRS, ratios, [[1, 2, 3] * 500])
     assert rows.scored.size == 3
 
@@ -51,9 +50,6 @@ def test_messages_are_numbered_together_and_contexts_cross_none(ratios: Ratios) 
     assert [chain.positions for chain in rows.chains] == [2, 0, 0, 2]
     assert kinds(rows, 3) == [NEUTRAL, PLAIN]
     assert rows.contexts.tolist() == [[1, 2], [2, 3], [2, 3]]
-
-
-def test_a_context_of_an_earlier_message_is_not_spent(ratios: Ratios) -> None:
     rows = Rows.of(PAIRS, ratios, [[1, 2, 3, 4], [1, 2, 5, 6]])
     assert kinds(rows, 1) == [PLAIN]
 
