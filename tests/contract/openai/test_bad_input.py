@@ -17,19 +17,16 @@ GOOD_CHAT = {"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "
 INVALID = "invalid_request"
 BAD_COMPLETIONS: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"prompt": ""}, (400, INVALID, "prompt")),
-    ({"prompt": []}, (400, INVALID, "prompt")),
     ({"prompt": ["a", ""]}, (400, INVALID, "prompt")),
     ({"prompt": [[]]}, (400, INVALID, "prompt")),
     ({"prompt": [-1]}, (400, INVALID, "prompt")),
     ({"prompt": [999_999]}, (400, INVALID, "prompt")),
     ({"prompt": [[1], [2**40]]}, (400, INVALID, "prompt")),
     ({"prompt": ["a", 1]}, (400, INVALID, "prompt")),
-    ({"prompt": None}, (400, INVALID, "prompt")),
     ({"prompt": {"text": "a"}}, (400, INVALID, "prompt")),
     ({"prompt": ["a"] * 9}, (400, INVALID, "prompt")),
     ({"prompt": ["a"] * 5, "n": 2}, (400, INVALID, "prompt")),
     ({"max_tokens": 0}, (400, INVALID, "max_tokens")),
-    ({"max_tokens": -5}, (400, INVALID, "max_tokens")),
     ({"max_tokens": "4"}, (400, INVALID, "max_tokens")),
     ({"max_tokens": 4.5}, (400, INVALID, "max_tokens")),
     ({"max_tokens": 10**30}, (400, "context_length_exceeded", "max_tokens")),
@@ -170,18 +167,6 @@ BAD_RESPONSES: list[tuple[dict[str, Any], tuple[int, str, str | None]]] = [
     ({"watermark": {"key_id": "nobody's"}}, (404, "key_not_found", "watermark.key_id")),
     ({"watermark": {"enabled": False}}, (403, "insufficient_scope", None)),
 ]
-MALFORMED = {
-    "nothing": b"",
-    "not JSON": b'{"model": ',
-    "a list": b"[]",
-    "a string": b'"hello"',
-    "null": b"null",
-    "a lone surrogate": b'{"model": "tiny", "prompt": "\\ud800"}',
-    "NaN": b'{"model": "tiny", "prompt": "a", "temperature": NaN}',
-    "duplicate keys": b'{"model": "tiny", "prompt": "a", "prompt": "b"}',
-    "invalid UTF-8": b'{"model": "tiny", "prompt": "\xff"}',
-    "deep nesting": b'{"model": "tiny", "prompt": ' + b"[" * 9000 + b"]" * 9000 + b"}",
-}
 
 
 def _check(response: Any, expected: tuple[int, str, str | None]) -> None:
@@ -220,14 +205,6 @@ def test_an_unknown_field_of_no_characters_is_a_400(service: Any) -> None:
     body = b'{"model": "tiny", "prompt": "a", "watermark": {"\\ud800": 1}}'
     headers = {"Content-Type": "application/json"}
     assert service.http().post("/v1/completions", content=body, headers=headers).status_code == 400
-
-
-@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
-@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/v1/responses"])
-def test_a_malformed_body_is_a_400(fake: Any, path: str, body: bytes) -> None:
-    response = fake.http().post(path, content=body, headers={"Content-Type": "application/json"})
-    assert response.status_code == 400
-    assert set(response.json()["error"]) == {"message", "type", "param", "code"}
 
 
 def test_numbers_appear_in_the_message_about_the_context_length(fake: Any) -> None:
@@ -295,17 +272,6 @@ def test_null_means_unset(service: Any) -> None:
 def test_unusual_characters_are_text_like_any_other(service: Any, text: str) -> None:
     response = service.http().post("/v1/completions", json=GOOD_COMPLETION | {"prompt": text, "echo": True})
     assert response.json()["choices"][0]["text"].startswith(text)
-
-
-@pytest.mark.parametrize(
-    "path", ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/models", "/v1/models/tiny"]
-)
-@pytest.mark.parametrize("token", ["", "wrong", "Bearer", "é"])
-def test_no_route_opens_without_a_good_token(fake: Any, path: str, token: str) -> None:
-    headers = {"Authorization": f"Bearer {token}".strip().encode()}
-    response = fake.http().request("GET" if "models" in path else "POST", path, headers=headers)
-    assert response.status_code == 401
-    assert response.headers["www-authenticate"].startswith("Bearer")
 
 
 def test_the_guide_lists_every_error_code_that_a_route_can_answer_with() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import openai
@@ -290,22 +289,6 @@ async def test_the_asynchronous_client_runs_streams_side_by_side(service: Any) -
         seeds = range(6)
         together = await asyncio.gather(*(text(seed, stream=True) for seed in seeds))
         assert list(together) == [await text(seed, stream=False) for seed in seeds]
-
-
-def test_a_client_that_leaves_a_stream_frees_its_place(service: Any) -> None:
-    stream = service.client().completions.create(
-        model=MODEL, prompt="Once", max_tokens=250, stream=True, extra_body=NARROW | {"ignore_eos": True}
-    )
-    next(iter(stream))
-    stream.close()
-    _wait_until(lambda: service.running == 0)
-
-
-def _wait_until(condition: Any, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_errors_arrive_as_the_exceptions_of_the_client(service: Any) -> None:

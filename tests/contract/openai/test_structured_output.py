@@ -29,14 +29,6 @@ class Pet(BaseModel):
 
 
 @pytest.fixture
-def real(engine_service: Any) -> Any:
-    """The service over the real engine."""
-    yield engine_service
-    while engine_service.clients:
-        engine_service.clients.pop().close()
-
-
-@pytest.fixture
 def langchain(real: Any) -> ChatOpenAI:
     return ChatOpenAI(
         model="tiny", base_url=real.url + "/v1", api_key="author", max_retries=0, max_tokens=200, seed=3

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import httpx
 import numpy as np
@@ -22,10 +21,9 @@ import psutil
 import pytest
 
 from tests.harness.hostile_files import HOSTILE_FILES, SIZE
-from tests.integration.detect.service_figures import free_port, is_ready, provision
+from tests.harness.job_tenants import provision
+from tests.integration.detect.service_figures import serving
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers, UnreadableFile
-from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.shared.tokenization import TextTokenizer
 
 CPU_SECONDS = 5
 MEMORY = 512 * 2**20
@@ -106,25 +104,11 @@ class Service:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("service")
-    token = asyncio.run(provision(folder, TextTokenizer.load(DEMO_MODEL_PATH)))
-    port = free_port()
-    environment = os.environ | {
-        "TTMARK_HOST": "127.0.0.1",
-        "TTMARK_DETECT_PORT": str(port),
-        "TTMARK_TOKENIZERS": str(DEMO_MODEL_PATH),
-        "TTMARK_STORE_URL": f"sqlite:///{folder / 'keys.db'}",
-        "TTMARK_KEK_FILE": str(folder / "kek"),
-        "TTMARK_MAX_BODY_BYTES": str(12 * 2**20),
-        "TTMARK_EXTRACT_SECONDS": "280",  # other work shares the cores; CPU time is what counts here
-    }
-    command = [sys.executable, "-m", "ttmark.services", "serve", "detect"]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, cwd=Path.cwd())
-    try:
-        until(lambda: is_ready(port))
+    token = asyncio.run(provision(folder))["small"]
+    # Other work shares the cores; CPU time is what counts here.
+    settings = {"TTMARK_MAX_BODY_BYTES": str(12 * 2**20), "TTMARK_EXTRACT_SECONDS": "280"}
+    with serving(folder, settings) as (port, process):
         yield Service(port, token, process)
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 def until(condition: Callable[[], bool]) -> None:

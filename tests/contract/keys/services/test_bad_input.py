@@ -42,6 +42,9 @@ def malformed(body: dict[str, Any]) -> dict[str, tuple[bytes, dict[str, str], in
     first = json.dumps(next(iter(body)))
     return {
         "nothing": (b"", {}, 422),
+        "a list": (b"[]", {}, 422),
+        "a string": (b'"hello"', {}, 422),
+        "null": (b"null", {}, 422),
         "lone surrogate": (good[:-1] + b', "x": "\\ud800"}', {}, 400),
         "NaN": (good[:-1] + b', "x": NaN}', {}, 400),
         "infinite": (good[:-1] + b', "x": 1e999}', {}, 400),
