@@ -120,15 +120,9 @@ def build(podman: Podman) -> None:
         if not podman.has_image(tag):
             dockerfile = ROOT / f"deploy/docker/{file}.Dockerfile"
             command = [
-                "build",
-                "--quiet",
-                "--format",
-                "docker",
-                "--layers=false",
-                "--ulimit",
-                "nofile=4096:4096",
+                "build", "--quiet", "--format", "docker", "--layers=false", "--ulimit", "nofile=4096:4096",
                 *options,
-            ]
+            ]  # fmt: skip
             podman(*command, "-t", tag, "-f", dockerfile, ROOT, timeout=3600)
 
 

@@ -279,17 +279,9 @@ def test_the_guide_lists_every_error_code_that_a_route_can_answer_with() -> None
     codes = set(re.findall(r"`([a-z_]+)`", guide[guide.index("## Errors") :]))
     # Not of these routes: paths and methods that do not exist, problem documents, and idempotency keys.
     others = {
-        "conflict",
-        "request_in_progress",
-        "already_gone",
-        "idempotency_key_reused",
-        "not_found",
-        "method_not_allowed",
-        "invalid_field",
-        "unavailable",
-        "internal_error",
-        "too_much_work",
-    }
+        "conflict", "request_in_progress", "already_gone", "idempotency_key_reused", "not_found",
+        "method_not_allowed", "invalid_field", "unavailable", "internal_error", "too_much_work",
+    }  # fmt: skip
     assert {error.code for error in _tree(ServiceError)} - others <= codes
 
 

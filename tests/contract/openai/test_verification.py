@@ -96,17 +96,8 @@ def test_both_clients_and_the_command_verify(real: Any, written: list[int], tmp_
     file = tmp_path / "text.txt"
     file.write_text(text)
     options = [
-        "--prompt",
-        "Once",
-        "--top-k",
-        "4",
-        "--model",
-        "tiny",
-        "--token",
-        "detector",
-        "--url",
-        real.url,
-    ]
+        "--prompt", "Once", "--top-k", "4", "--model", "tiny", "--token", "detector", "--url", real.url,
+    ]  # fmt: skip
     said = CliRunner().invoke(app, ["verify", str(file), *options])
     assert said.exit_code == 0, said.output
     assert said.output.startswith("not_detected: p-value ")

@@ -28,14 +28,9 @@ class Traffic:
         self._detection = self._client("detect", bed.setup.token)
         self._strangers = {name: self._client(name, "ttm_nobody_nothing") for name in ("gen", "detect")}
         roles: tuple[Callable[[], None], ...] = (
-            self._complete,
-            self._detect,
-            self._detect,
-            self._read_along,
-            self._read_files,
-            self._err,
+            self._complete, self._detect, self._detect, self._read_along, self._read_files, self._err,
             self._burst,
-        )
+        )  # fmt: skip
         self._threads = [threading.Thread(target=self._repeat, args=(role,), daemon=True) for role in roles]
 
     def __enter__(self) -> Self:

@@ -146,13 +146,8 @@ async def test_what_outlasts_the_drain_is_told_to_come_again(
     service = start(tiny_setup, drain_seconds=0.1, max_concurrency=1)
     service.wait_until_ready()
     body = {
-        "model": "tiny",
-        "prompt": "The",
-        "max_tokens": 500,
-        "ignore_eos": True,
-        "stream": stream,
-        "n": 16,
-    }
+        "model": "tiny", "prompt": "The", "max_tokens": 500, "ignore_eos": True, "stream": stream, "n": 16,
+    }  # fmt: skip
     headers = {"Authorization": f"Bearer {tiny_setup.token}"}
     async with httpx.AsyncClient(base_url=service.url, headers=headers, timeout=60) as http:
         asked = asyncio.create_task(http.post("/v1/completions", json=body))

@@ -28,15 +28,9 @@ from ttmark.shared.tokenization import TextTokenizer
 
 VERDICTS = ["watermarked", "not_detected", "not_detected"]
 SHAPE = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 1024,
-    "bos_token_id": 0,
-    "eos_token_id": 0,
-}
+    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 1024, "bos_token_id": 0, "eos_token_id": 0,
+}  # fmt: skip
 
 
 CHAT = shutil.ignore_patterns("tokenizer_config.json")  # which holds the chat template

@@ -171,17 +171,12 @@ class Cluster:
         self.log = io.StringIO()
         self._patch = patch
         self._environment = {
-            "TTMARK_STORE_URL": store_url,
-            "TTMARK_KEK": KEK_TEXT,
-            "TTMARK_MODEL": str(model),
-            "TTMARK_TOKENIZERS": str(model),
-            "TTMARK_THREADS": "1",
-            "TTMARK_DTYPE": "float32",
+            "TTMARK_STORE_URL": store_url, "TTMARK_KEK": KEK_TEXT, "TTMARK_MODEL": str(model),
+            "TTMARK_TOKENIZERS": str(model), "TTMARK_THREADS": "1", "TTMARK_DTYPE": "float32",
             "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
-            "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS),
-            "TTMARK_LOG_LEVEL": "DEBUG",
+            "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS), "TTMARK_LOG_LEVEL": "DEBUG",
             "TTMARK_PUBLIC": "true",
-        }
+        }  # fmt: skip
         patch.setattr(key_access, "KeyCache", HeldCache)
         patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
 

@@ -11,18 +11,9 @@ from ttmark.shared.access.scopes import Scope
 
 # Open to all on purpose; whatever else an application has needs a token.
 OPEN = {
-    "/healthz",
-    "/readyz",
-    "/metrics",
-    "/openapi.json",
-    "/",
-    "/console/{name}",
-    "/console/sign-in.json",
-    "/.well-known/ttmark-case-key",
-    "/.well-known/text-provenance.json",
-    "/check",
-    "/check/{name}",
-}
+    "/healthz", "/readyz", "/metrics", "/openapi.json", "/", "/console/{name}", "/console/sign-in.json",
+    "/.well-known/ttmark-case-key", "/.well-known/text-provenance.json", "/check", "/check/{name}",
+}  # fmt: skip
 BODIES = {
     "/v1/completions": {"model": "tiny-model", "prompt": "a", "max_tokens": 2},
     "/v1/chat/completions": {"model": "tiny-model", "messages": [{"role": "user", "content": "a"}]},
@@ -147,14 +138,9 @@ def headers_of(tokens: dict[str, str]) -> dict[str, dict[str, bytes]]:
         if name != "good"
     }
     schemes = {
-        "no scheme": good,
-        "Basic": f"Basic {good}",
-        "Token": f"Token {good}",
-        "no space": f"Bearer{good}",
-        "scheme only": "Bearer",
-        "empty": "",
-        "quoted": f'Bearer "{good}"',
-    }
+        "no scheme": good, "Basic": f"Basic {good}", "Token": f"Token {good}", "no space": f"Bearer{good}",
+        "scheme only": "Bearer", "empty": "", "quoted": f'Bearer "{good}"',
+    }  # fmt: skip
     cases |= {name: {"Authorization": value.encode()} for name, value in schemes.items()}
     return cases | {
         "missing": {},

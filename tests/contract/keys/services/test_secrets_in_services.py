@@ -124,14 +124,9 @@ def everybody(traced: Any, tokens: dict[str, str]) -> bytes:
     good = tokens["good"]
     changes = ({}, {"evidence": "blocks"}, {"inputs": 1, "prompt": {"a": 1}}, {"keys": ["none"]})
     paths = (
-        "/v1/models",
-        "/v1/keys",
-        "/metrics",
-        "/readyz",
-        "/openapi.json",
-        "/v1/x",
+        "/v1/models", "/v1/keys", "/metrics", "/readyz", "/openapi.json", "/v1/x",
         f"/v1/keys?token={good}",
-    )
+    )  # fmt: skip
     answers = []
     for replica in (traced.replicas["gen-7"], traced.replicas["detect-7"]):
         senders = (*tokens.values(), "ttm_nonsense")
