@@ -154,9 +154,7 @@ def redis_server(shared_redis: RedisServer) -> RedisServer:
 
 @pytest.fixture(scope="module")
 def secured(
-    start_redis: Callable[..., RedisServer],
-    shared_redis: RedisServer,
-    tmp_path_factory: pytest.TempPathFactory,
+    start_redis: Any, shared_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory
 ) -> SecuredRedis:
     """A server with the files of `deploy/redis`: TLS and the three roles."""
     if shutil.which("openssl") is None:

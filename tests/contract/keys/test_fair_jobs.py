@@ -5,8 +5,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -30,7 +30,7 @@ ROUNDS = 2
 )
 @pytest.mark.timeout(900)
 def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(
-    tmp_path: Path, store_url: str, record_result: Callable[[str, str, str], None]
+    tmp_path: Path, store_url: str, record_result: Any
 ) -> None:
     tokens = asyncio.run(provision(tmp_path, store_url))
     human = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))

@@ -21,7 +21,7 @@ def own_redis(start_redis: Callable[..., Any]) -> Any:
 
 
 async def test_no_acknowledged_change_is_lost_while_redis_and_the_network_fail(
-    own_redis: Any, fault_proxy: Callable[..., Any]
+    own_redis: Any, fault_proxy: Any
 ) -> None:
     workload, recoveries = await faulty_history(own_redis, fault_proxy, 600, seed=1)
     assert workload.violations == []
@@ -33,7 +33,7 @@ async def test_no_acknowledged_change_is_lost_while_redis_and_the_network_fail(
 
 @pytest.mark.slow
 async def test_none_of_very_many_acknowledged_changes_is_lost_while_redis_and_the_network_fail(
-    own_redis: Any, fault_proxy: Callable[..., Any], record_result: Callable[..., None]
+    own_redis: Any, fault_proxy: Any, record_result: Any
 ) -> None:
     workload, recoveries = await faulty_history(own_redis, fault_proxy, 20_000, seed=2)
     assert workload.violations == []

@@ -110,7 +110,7 @@ def test_every_document_is_answered_once_whoever_is_killed(
     documents: int,
     part_documents: int,
     kills: int,
-    record_result: Callable[[str, str, str], None],
+    record_result: Any,
 ) -> None:
     environment = {
         "TTMARK_STORE_URL": store_url,

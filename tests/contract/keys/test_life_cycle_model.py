@@ -209,7 +209,7 @@ def test_the_life_cycle_agrees_with_its_model(urls: Callable[[], str]) -> None:
 
 @pytest.mark.slow
 def test_the_life_cycle_agrees_with_its_model_in_very_many_histories(
-    urls: Callable[[], str], request: pytest.FixtureRequest, record_result: Callable[..., None]
+    urls: Callable[[], str], request: pytest.FixtureRequest, record_result: Any
 ) -> None:
     explore(urls, examples=2_000, steps=50)
     store = request.node.callspec.params["urls"]

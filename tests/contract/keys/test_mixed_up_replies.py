@@ -55,9 +55,7 @@ async def cancelled_lookups(server: Any, proxy_class: Callable[..., Any], count:
     return mixed_up, cancelled
 
 
-async def test_no_reply_is_mixed_up_when_lookups_are_cancelled(
-    redis_server: Any, fault_proxy: Callable[..., Any]
-) -> None:
+async def test_no_reply_is_mixed_up_when_lookups_are_cancelled(redis_server: Any, fault_proxy: Any) -> None:
     mixed_up, cancelled = await cancelled_lookups(redis_server, fault_proxy, 1_000)
     assert mixed_up == 0
     assert cancelled > 400
@@ -65,7 +63,7 @@ async def test_no_reply_is_mixed_up_when_lookups_are_cancelled(
 
 @pytest.mark.slow
 async def test_no_reply_of_very_many_is_mixed_up_when_lookups_are_cancelled(
-    redis_server: Any, fault_proxy: Callable[..., Any], record_result: Callable[..., None]
+    redis_server: Any, fault_proxy: Any, record_result: Any
 ) -> None:
     mixed_up, cancelled = await cancelled_lookups(redis_server, fault_proxy, 200_000)
     assert mixed_up == 0

@@ -5,7 +5,7 @@ import base64
 import gc
 import io
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -190,7 +190,7 @@ def test_no_secret_is_answered_logged_measured_or_traced(
     tokens: dict[str, str],
     secrets: dict[str, bytes],
     spans: InMemorySpanExporter,
-    record_result: Callable[[str, str, str], None],
+    record_result: Any,
 ) -> None:
     answered = everybody(traced, tokens) + break_services(traced, tokens, secrets)
     assert hits(secrets, answered) == []
@@ -213,10 +213,7 @@ def test_no_secret_is_answered_logged_measured_or_traced(
 
 
 def test_no_living_object_shows_or_pickles_a_secret(
-    traced: Any,
-    tokens: dict[str, str],
-    secrets: dict[str, bytes],
-    record_result: Callable[[str, str, str], None],
+    traced: Any, tokens: dict[str, str], secrets: dict[str, bytes], record_result: Any
 ) -> None:
     replica = traced.replicas["gen-7"]
     body = {"model": "tiny-model", "prompt": "a", "max_tokens": 240, "ignore_eos": True, "stream": True}
