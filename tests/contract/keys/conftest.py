@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -174,10 +174,21 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def store(store_url: str) -> AsyncIterator[RecordStore]:
-    store = open_store(store_url)
-    yield store
-    await store.close()
+async def opened(store_url: str) -> AsyncIterator[Callable[..., Any]]:
+    """Opens stores of any kind there, as replicas do: each over connections of its own."""
+    async with AsyncExitStack() as stack:
+
+        def open_one(opener: Callable[..., Any], **options: Any) -> Any:
+            store = opener(store_url, **options)
+            stack.push_async_callback(store.close)
+            return store
+
+        yield open_one
+
+
+@pytest.fixture
+async def store(opened: Callable[..., Any]) -> RecordStore:
+    return opened(open_store)
 
 
 class FaultProxy:
