@@ -51,10 +51,6 @@ DEEPSEEK = DeepseekV3Config(
 )
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--repeat", type=int, default=1, help="Multiplies disconnects and faults.")
-
-
 @dataclass(frozen=True)
 class Answer:
     """A completion as its caller got it."""
