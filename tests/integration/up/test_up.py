@@ -112,10 +112,10 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., st
     """`ttmark up` in this process, as it ends before it starts a service: its last line."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str, model: str | Path = "demo", gen_port: int | None = None) -> str:
+    def run(*arguments: str, model: str | Path = "demo", gen_port: int | None = None, code: int = 1) -> str:
         ports = ["--gen-port", str(gen_port or free_port()), "--detect-port", str(free_port())]
         result = CliRunner().invoke(app, ["up", "--model", str(model), *ports, *arguments])
-        assert result.exit_code == 1, result.output
+        assert result.exit_code == code, result.output
         assert "Traceback" not in result.output
         return result.output.strip().splitlines()[-1]
 
@@ -149,16 +149,17 @@ def test_any_causal_model_saved_in_a_folder_works(run_up, tmp_path: Path, config
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (["--model", "no/such/folder"], r"^ttmark: unknown model 'no/such/folder'"),
-        (["--store-url", "redis://127.0.0.1:1/0"], r"^ttmark: .*127\.0\.0\.1:1"),
+        (["--model", "no/such/folder"], 1, r"^ttmark: unknown model 'no/such/folder'"),
+        (["--store-url", "redis://127.0.0.1:1/0"], 1, r"^ttmark: .*127\.0\.0\.1:1"),
+        (["--store-url", "ftp://x"], 2, "^ttmark: Invalid value for '--store-url': the key store is a URL"),
     ],
 )
 def test_what_cannot_work_ends_with_one_clear_line(
-    refused: Callable[..., str], arguments: list[str], message: str
+    refused: Callable[..., str], arguments: list[str], code: int, message: str
 ) -> None:
-    assert re.search(message, refused(*arguments))  # the last --model counts
+    assert re.search(message, refused(*arguments, code=code))  # the last --model counts
 
 
 def test_both_services_are_given_what_is_not_read_before(tmp_path: Path) -> None:
