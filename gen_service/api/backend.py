@@ -204,5 +204,9 @@ class GenerationBackend:
             return self.models[model_id]
         except KeyError:
             near = next((name for name in self.models if name.lower() == model_id.lower()), None)
-            hint = f"did you mean {near!r}?" if near else "GET /v1/models lists them."
+            hint = "GET /v1/models lists them."
+            if near:
+                hint = f"did you mean {near!r}?"
+            elif len(self.models) == 1:
+                hint = f"this service has {next(iter(self.models))!r} alone."
             raise ModelNotFound(f"There is no such model; {hint}", param="model") from None

@@ -53,6 +53,8 @@ def up(
         console.print(f"[bold]ttmark[/] model [cyan]{model}[/], state in [cyan]{state}[/]")
         setup = provision(model, store_url, state)
         with LocalServices(setup, gen_port, detect_port) as services:
+            if not console.is_terminal:  # nobody would see the status
+                console.print(f"starting both services; their logs are in {state} ...", soft_wrap=True)
             with console.status("starting both services ..."):
                 services.wait_until_ready()
             demonstrate(services, console)

@@ -143,7 +143,9 @@ class BearerMiddleware:
     async def _bearer(self, authorization: str) -> Principal:
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
-        if scheme.lower() != "bearer" or not token:
+        if scheme.lower() == "bearer" and not token:
+            raise _unauthorized("The access token is empty: Authorization: Bearer TOKEN.", "Bearer")
+        if scheme.lower() != "bearer":
             raise _unauthorized("Send an access token: Authorization: Bearer TOKEN.", "Bearer")
         challenge = 'Bearer error="invalid_token"'
         if len(token) > _LONGEST_TOKEN:

@@ -115,7 +115,7 @@ def test_a_text_that_failed_in_the_service_has_no_verdict(connected: Page, site)
 def test_too_many_and_too_large_files_are_refused_in_words(connected: Page) -> None:
     connected.locator("#file").set_input_files([file(f"{n}.txt", "x") for n in range(1_001)])  # type: ignore[arg-type]
     expect(connected.locator("#text-problem")).to_have_text(
-        "1,001 files were not read. Up to 1,000 are checked at once."
+        "Files not read: 1,001. Up to 1,000 are checked at once."
     )
     expect(connected.locator("#batch")).to_be_hidden()
     large = [file("large.txt", b"a" * 6_000_000), file("small.txt", "bade bor")]

@@ -9,7 +9,7 @@ ANSWERS = {
     "de": ("Wasserzeichen", "unserem Schlüssel press-room, Version 1", "1 von 100.000 Texten"),
     "es": ("Marca de agua", "nuestra clave press-room, versión 1", "1 de cada 100.000 textos"),
     "fr": ("Filigrane", "notre clé press-room, version 1", "1 sur 100\u202f000 textes"),
-    "pt": ("Marca d’água", "nossa chave press-room, versão 1", "1 em cada 100.000 textos"),
+    "pt": ("Marca-d’água", "nossa chave press-room, versão 1", "1 em cada 100.000 textos"),
 }
 
 BEYOND = """() => document.documentElement.scrollWidth <= innerWidth ? [] :

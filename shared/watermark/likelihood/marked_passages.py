@@ -144,6 +144,8 @@ def _passages(
     outer = _runs(carried >= _POSSIBLY)
     passages = []
     for start, end in _runs(carried >= _LIKELY):
+        if end - start < chain.tokens:  # no block fits: a repeated context, such as a blank line, copied its value
+            continue
         surely = start + np.flatnonzero(carried[start:end] >= _SURELY)
         inner = (int(surely[0]), int(surely[-1]) + 1) if surely.size else (end, start)
         around = next((low, high) for low, high in outer if low <= start and end <= high)

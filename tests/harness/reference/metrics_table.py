@@ -3,18 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from ttmark.detect_service.api.extract import ExtractionMetrics
 from ttmark.detect_service.api.journal import MODES, DetectionMetrics
+from ttmark.detect_service.extraction.formats import Format
 from ttmark.detect_service.fair_work.work_metrics import REFUSALS, WorkMetrics
 from ttmark.detect_service.jobs.job_metrics import EVENTS, JobMetrics
 from ttmark.detect_service.model_reader.reads_along import ReadsAlong
 from ttmark.gen_service.api.generation_metrics import DECISIONS, DETECTABILITIES, LENGTHS, GenerationMetrics
-from ttmark.gen_service.engine.engine_metrics import EngineMetrics
+from ttmark.gen_service.engine.engine_metrics import ROW_KINDS, STEP_PARTS, EngineMetrics
 from ttmark.services.canary import CanaryMetrics
 from ttmark.shared.audit.trail import watch_trail
 from ttmark.shared.http.health import ReadinessCollector
@@ -41,15 +42,15 @@ LABELS = {
     "decision": ", ".join(f"`{decision}`" for decision in DECISIONS),
     "detectability": ", ".join(f"`{word}`" for word in DETECTABILITIES),
     "event": "of jobs " + ", ".join(f"`{event}`" for event in EVENTS),
-    "format": "`text`, `html`, `docx`, `odt`, `rtf`, `pdf`, `epub`, `eml`; anything else is `other`",
-    "kind": "`prefill`, `probe`, `commit`; of tokens `prompt`, `completion`",
+    "format": ", ".join(f"`{kind}`" for kind in get_args(Format)) + "; anything else is `other`",
+    "kind": ", ".join(f"`{kind}`" for kind in ROW_KINDS) + "; of tokens `prompt`, `completion`",
     "length": "tokens: " + ", ".join(f"`{length}`" for length in LENGTHS),
     "limit": ", ".join(f"`{limit}`" for limit in LIMITS),
     "method": "HTTP methods; anything else is `other`",
-    "mode": "`direct`, `aligned`, `localized`",
+    "mode": ", ".join(f"`{mode}`" for mode in MODES),
     "model": "names of the served models, set by the operator",
     "outcome": "how something ended, a fixed list in the code; anything else is `other`",
-    "part": "`forward`, `reweight`, `other`",
+    "part": ", ".join(f"`{part}`" for part in STEP_PARTS),
     "python": "one",
     "reason": "codes of errors, a fixed list in the code; of work "
     + ", ".join(f"`{one}`" for one in REFUSALS),

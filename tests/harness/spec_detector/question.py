@@ -284,6 +284,8 @@ def _with_passages(found: Found, reading: Reading, step: _Step) -> Found:
         most = math.log10(max(1, n * (n + 1) // 2) * step.hypotheses)
         name = (one.export["key_id"], one.version["version"], k)
         for start, end in _runs(carried >= 0.5):
+            if end - start < scheme.size:
+                continue
             at = np.arange(text.positions) + scheme.width
             rest = text.with_neutral((at < end) & (at + scheme.size > start))
             gain = log10_evidence(text, cells[None])[0] - log10_evidence(rest, cells[None])[0]

@@ -60,7 +60,7 @@ def test_each_arrow_of_the_picture_is_an_import_or_a_call_that_is_documented() -
 
 
 def test_the_page_tells_the_arrows_that_the_picture_shows() -> None:
-    rows = re.findall(r"^\| \d* ?\| `([\w/]+)` → `([\w/]+)` \| (.*) \|$", PAGE, re.M)
+    rows = re.findall(r"^(?:-|\d\.|10\.) `([\w/]+)` → `([\w/]+)`: (.*)$", PAGE, re.M)
     assert {(source, target) for source, target, _ in rows} == drawn().keys()
     calls = {call for call in drawn().values() if call}
     assert {call for call in calls if any(call in what for _, _, what in rows)} == calls

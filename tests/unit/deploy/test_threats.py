@@ -9,10 +9,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def rows() -> list[tuple[str, str]]:
-    """Of each row: the attack, and the cell that names its tests."""
+    """Of each entry: the attack, and what is said of it, its tests last."""
     text = (ROOT / "docs/red-list.md").read_text()
-    cells = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    return [(row[0].strip(), row[4]) for row in cells if row[0].strip() != "attack"]
+    return re.findall(r"^- \*\*(.+?)\.\*\* (.+)$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("attack", "tests"), rows(), ids=[attack for attack, _ in rows()])

@@ -24,7 +24,7 @@ HEADLINES = {
     "de": "Wasserzeichen gefunden",
     "es": "Marca de agua encontrada",
     "fr": "Filigrane trouvé",
-    "pt": "Marca d’água encontrada",
+    "pt": "Marca-d’água encontrada",
 }
 Sentence = str | dict[str, str]
 

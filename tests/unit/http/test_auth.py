@@ -21,6 +21,7 @@ async def test_a_request_without_a_bearer_token_is_a_401_with_a_challenge(
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == "Bearer"
     assert code_of(response) == "invalid_api_key"
+    assert ("is empty" in response.text) == (authorization in ("Bearer", "Bearer "))
 
 
 @pytest.mark.parametrize("token", ["wrong", "expired", "generator2", "a" * 5000, "é"])

@@ -71,3 +71,13 @@ def test_without_a_compiler_the_map_is_the_same(generate: Write) -> None:
     fast, slow = find_carried(PAIRS, KEY, tokens), find_carried(PAIRS, KEY, tokens, passes=NumpyPasses())
     assert np.array_equal(fast.carried, slow.carried)
     assert fast.passages == slow.passages
+
+
+def test_a_place_too_short_for_a_block_is_no_passage(generate: Write) -> None:
+    """A context and block that stood in the passage, as a blank line may: its first token alone is as there."""
+    marked = generate(PAIRS, KEY, 150, 3)
+    repeated = marked[80 : 80 + PAIRS.context_width + PAIRS.block_size]
+    found = find_carried(PAIRS, KEY, [*other(100, 1), *marked, *other(100, 2), *repeated, *other(100, 4)])
+    again = 350 + PAIRS.context_width
+    assert found.carried[again] > 0.9 > 0.5 > found.carried[again + 1]
+    assert len(found.passages) == 1
