@@ -68,7 +68,7 @@ frameworks: $(VENV)/.dev ## Install the frameworks of docs/frameworks.md beside 
 	$(BIN)/pytest -n0 -m slow tests/integration/up/test_frameworks_page.py $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## The full tier of the statistical, fault and load tests (hours)
-	@deploy/system_packages.sh $(SYSTEM_PACKAGES)
+	@deploy/system_packages.sh $(SYSTEM_PACKAGES) haproxy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m slow --timeout=0 $(PYTEST_ARGS)
 
 mutate: $(VENV)/.dev ## Change sampled lines, one at a time, and see whether a test notices (about an hour; MUTATE_ARGS=--help)

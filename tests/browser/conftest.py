@@ -47,14 +47,9 @@ SEED = 1
 PARTNERS_KEY = 0xFEEDFACECAFEBEEF
 SYLLABLES = [first + second for first in "bcdfglmnprst" for second in ("a", "e", "in", "or", "u")]
 CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
 
 
 def word_tokenizer() -> TextTokenizer:

@@ -85,9 +85,11 @@ def test_the_history_survives_a_reload_and_ends_with_signing_out(connected: Page
     expect(entries).to_have_count(2)
     entries.nth(1).click()
     expect(connected.locator("#headline")).to_have_text("Watermark found")
+    expect(entries.nth(1)).to_have_attribute("aria-current", "true")
     expect(connected.locator("#document")).to_contain_text(site.marked("press-room", 120)[:40])
     connected.get_by_role("button", name="Sign out").click()
     expect(entries).to_have_count(0)
+    expect(connected.locator("#result")).to_be_hidden()
     assert connected.evaluate("sessionStorage.length") == 0
     assert connected.evaluate("Object.keys(localStorage)") == []
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers import AutoModelForCausalLM
 
-from tests.harness.random_model import save_random_model
+from tests.harness.random_model import save_random_model, small_llama
 from tests.unit.engine.architectures import SERVED, SlowRunner
 from ttmark.gen_service.engine import Engine, EngineSettings, GenerationRequest, Marking, SamplingParams
 from ttmark.gen_service.engine.attention import KvCache
@@ -27,18 +27,8 @@ KEY = bytes(range(16))
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "llama"
-    config = LlamaConfig(
-        vocab_size=300,
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=256,
-        initializer_range=0.2,
-        bos_token_id=None,
-        eos_token_id=0,
-    )
+    wide = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 3}
+    config = small_llama(**wide, initializer_range=0.2)
     save_random_model(path, config)
     return path
 

@@ -56,11 +56,7 @@ class Finding:
 
 
 def locked_on(path: Path) -> date:
-    """The day on which the versions were locked, from the file's first line.
-
-    Raises:
-        BadInput: the first line does not say so, or another one is not `name==version`.
-    """
+    """The day on which the versions were locked, from the file's first line."""
     first, *rest = path.read_text().splitlines() or [""]
     match = LOCKED.fullmatch(first)
     if match is None:
@@ -72,11 +68,7 @@ def locked_on(path: Path) -> date:
 
 
 def read_accepted(path: Path) -> list[Accepted]:
-    """The accepted vulnerabilities.
-
-    Raises:
-        BadInput: an entry lacks a field, or has one of another type.
-    """
+    """The accepted vulnerabilities."""
     entries = tomllib.loads(path.read_text()).get("accepted", [])
     for number, entry in enumerate(entries, start=1):
         types = {name: type(value) for name, value in entry.items()}
@@ -87,12 +79,7 @@ def read_accepted(path: Path) -> list[Accepted]:
 
 
 def pip_audit(constraints: Path, arguments: Sequence[str] = (), seconds: float = SECONDS) -> dict[str, Any]:
-    """The report of pip-audit.
-
-    Raises:
-        BadInput: it does not know an argument.
-        NoData: it gave none in time, or no package is known where it asked.
-    """
+    """The report of pip-audit."""
     options = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
     command = [sys.executable, "-m", "pip_audit", "--requirement", str(constraints), *options, *arguments]
     try:

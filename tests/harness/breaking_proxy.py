@@ -4,7 +4,6 @@ import socket
 import struct
 import threading
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 _RESET = struct.pack("ii", 1, 0)
@@ -32,9 +31,7 @@ class BreakingProxy:
         self._threads[0].start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -26,11 +26,7 @@ _KEYS = {"names", "action", "args", "errnoRet", "comment"}
 
 
 def read_profile(path: Path) -> dict[str, Any]:
-    """A profile in Docker's format.
-
-    Raises:
-        ValueError: a rule has a condition that `build` would leave out.
-    """
+    """A profile in Docker's format."""
     profile: dict[str, Any] = json.loads(path.read_text())
     for rule in profile["syscalls"]:
         if rule.keys() - _KEYS:

@@ -14,11 +14,7 @@ _PROMPT = {"prompt": "The command reads the file and", "max_tokens": 64, "seed":
 
 
 def ask_everything(bed: Bed) -> dict[str, int]:
-    """Sends the requests; gives how many of each service were answered.
-
-    Raises:
-        httpx.HTTPStatusError: a request was not answered as it should be.
-    """
+    """Sends the requests; gives how many of each service were answered."""
     headers = {"Authorization": f"Bearer {bed.setup.token}"}
     answered = {}
     for name, ask in (("gen", _ask_generation), ("detect", _ask_detection)):

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoModelForCausalLM, PreTrainedConfig
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig
 
 END_OF_TEXT = "<|end|>"
 _TEXT = "The quick brown fox jumps over the lazy dog, naïve café owners sigh: 日本語 and 🦊 too. "
@@ -24,6 +24,15 @@ def byte_tokenizer() -> Tokenizer:
     )
     tokenizer.train_from_iterator([_TEXT], trainer)
     return tokenizer
+
+
+def small_llama(**changes: Any) -> LlamaConfig:
+    """The shape of a Llama of some ten thousand parameters, but for what is given."""
+    size = {"vocab_size": 300, "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256}
+    layers = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    return LlamaConfig(
+        **size | layers | {"bos_token_id": None, "eos_token_id": 0, "pad_token_id": None} | changes
+    )
 
 
 def save_random_model(folder: Path, config: PreTrainedConfig, seed: int = 0) -> None:

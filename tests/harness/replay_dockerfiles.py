@@ -58,12 +58,7 @@ def instructions(dockerfile: Path) -> Iterator[tuple[str, str]]:
 
 
 def replay(dockerfile: Path, root: Path, arguments: dict[str, str]) -> Image:
-    """Runs every step.
-
-    Raises:
-        subprocess.CalledProcessError: a RUN failed.
-        ValueError: an instruction that this script does not know.
-    """
+    """Runs every step."""
     image = Image(root)
     for name, rest in instructions(dockerfile):
         print(f"{name} {rest}", flush=True)
@@ -132,11 +127,7 @@ def _run(image: Image, command: str) -> None:
 
 
 def check(image: Image, absent: tuple[str, ...]) -> None:
-    """Imports the service that CMD starts, with the image's interpreter and nothing of the repository.
-
-    Raises:
-        subprocess.CalledProcessError: it cannot be imported, or a package of `absent` is installed.
-    """
+    """Imports the service that CMD starts, with the image's interpreter and nothing of the repository."""
     service = image.entry[-1]
     modules = ", ".join([f"ttmark.services.{service}", *IMPORTED_LATE.get(service, [])])
     code = (

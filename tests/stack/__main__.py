@@ -70,11 +70,7 @@ def main() -> int:
 
 
 def run(podman: Podman, model: Path | None, override: str, *, keep: bool) -> None:
-    """All parts, one after the other.
-
-    Raises:
-        StackFailed: one did not do what it is there for.
-    """
+    """All parts, one after the other."""
     parts = Parts()
     with parts.part("base images"):
         base_images.make(podman)
@@ -124,15 +120,9 @@ def build(podman: Podman) -> None:
         if not podman.has_image(tag):
             dockerfile = ROOT / f"deploy/docker/{file}.Dockerfile"
             command = [
-                "build",
-                "--quiet",
-                "--format",
-                "docker",
-                "--layers=false",
-                "--ulimit",
-                "nofile=4096:4096",
+                "build", "--quiet", "--format", "docker", "--layers=false", "--ulimit", "nofile=4096:4096",
                 *options,
-            ]
+            ]  # fmt: skip
             podman(*command, "-t", tag, "-f", dockerfile, ROOT, timeout=3600)
 
 
@@ -202,11 +192,7 @@ def use(checkout: Checkout, client: Client) -> str:
 
 
 def break_things(podman: Podman, disks: SmallDisks, client: Client, known: str) -> None:
-    """Each fault, and what it cost.
-
-    Raises:
-        StackFailed: something was lost, or came unmarked.
-    """
+    """Each fault, and what it cost."""
     killed = ["gen", "detect", "prometheus", "alertmanager", "canary", "redis"]
     outcomes = [faults.kill(podman, client, f"ttmark-{name}-1", known) for name in killed]
     outcomes.append(faults.store_away(podman, client, "ttmark-redis-1", known))

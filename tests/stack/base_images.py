@@ -40,11 +40,7 @@ RECIPES = {
 
 
 def make(podman: Podman) -> None:
-    """Makes those that are not in the storage yet.
-
-    Raises:
-        StackFailed: packages cannot be had.
-    """
+    """Makes those that are not in the storage yet."""
     for kind, (suite, packages) in SYSTEMS.items():
         if podman.has_image(f"localhost/base-{kind}"):
             continue

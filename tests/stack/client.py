@@ -38,11 +38,7 @@ class Client:
         return document
 
     def stream(self, tokens: int) -> None:
-        """A completion as a stream, which has to come to its end.
-
-        Raises:
-            StackFailed: it did not, or an error came in it.
-        """
+        """A completion as a stream, which has to come to its end."""
         body = {"model": self.model, "prompt": PROMPT, "max_tokens": tokens, "top_k": 50, "stream": True}
         answer = self._http.post(f"{self.gen}/v1/completions", json=body)
         answer.raise_for_status()
@@ -76,11 +72,7 @@ class Client:
         return str(answer.json()["id"])
 
     def finished(self, job: str, seconds: float = 120) -> int:
-        """How many documents of a job were answered; waits for its end.
-
-        Raises:
-            StackFailed: it does not end.
-        """
+        """How many documents of a job were answered; waits for its end."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:

@@ -75,9 +75,6 @@ def disk_full(client: Client, name: str, folder: Path, known: str) -> Outcome:
 
     Args:
         folder: where the host sees the disk, which is a file system of its own.
-
-    Raises:
-        StackFailed: the folder lies on the host's own disk.
     """
     if not folder.is_mount():
         raise StackFailed(f"{folder} is no disk of its own")

@@ -24,11 +24,7 @@ SECRETS = {
 
 
 def run(podman: Podman, checkout: Checkout) -> str:
-    """Both services, the operator's pod and the live check from their manifests; what was seen.
-
-    Raises:
-        StackFailed: one does not do what it is there for.
-    """
+    """Both services, the operator's pod and the live check from their manifests; what was seen."""
     folder = checkout.folder / "deploy/kubernetes"
     objects = _objects(folder / "base") + _objects(folder / "operator")
     typed = checkout.block("Start on Kubernetes", 1).split("kubectl apply")[0]

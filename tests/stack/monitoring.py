@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -41,11 +40,7 @@ def scraped() -> dict[str, int]:
 
 
 def live_check_passes() -> None:
-    """Waits for a run of the live check in which all was well.
-
-    Raises:
-        StackFailed: there is none.
-    """
+    """Waits for a run of the live check in which all was well."""
     _wait(lambda: _query('ttmark_canary_runs_total{outcome="ok"} > 0') or None, "a live check that passes")
 
 
@@ -68,9 +63,7 @@ class ContactPoint:
         )
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._podman("rm", "--force", "--time", "0", "contact", check=False)
 
     def told(self) -> str:

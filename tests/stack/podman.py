@@ -6,7 +6,6 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 NEEDED = ("podman", "runc", "mmdebstrap", "netavark", "haproxy")
@@ -78,9 +77,7 @@ class Podman:
             time.sleep(0.1)
         raise StackFailed("podman system service did not start: " + (self.folder / "service.log").read_text())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._service is not None:
             self._service.terminate()
             self._service.wait(30)
@@ -93,9 +90,6 @@ class Podman:
         Args:
             check: a failure is raised.
             text: its standard input.
-
-        Raises:
-            StackFailed: it failed; with the end of what it said.
         """
         command = ["podman", *map(str, arguments)]
         done = subprocess.run(

@@ -21,19 +21,10 @@ for _name, _value in (VLLM_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": "1"}).items(
 
 CONTEXT = 260
 SHAPE: dict[str, Any] = {
-    "vocab_size": 300,
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 32,
-    "max_position_embeddings": CONTEXT,
-    "initializer_range": 0.3,
-    "bos_token_id": None,
-    "eos_token_id": 0,
-    "pad_token_id": None,
-}
+    "vocab_size": 300, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": CONTEXT,
+    "initializer_range": 0.3, "bos_token_id": None, "eos_token_id": 0, "pad_token_id": None,
+}  # fmt: skip
 LLAMA = LlamaConfig(**SHAPE)
 GEMMA = Gemma3TextConfig(
     **SHAPE | {"num_hidden_layers": 4, "initializer_range": 0.1},
@@ -58,10 +49,6 @@ DEEPSEEK = DeepseekV3Config(
     topk_method="noaux_tc",  # as in its own configuration; vLLM asks for it
     scoring_func="sigmoid",
 )
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--repeat", type=int, default=1, help="Multiplies disconnects and faults.")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Texts of both engines are found alike, and not found under other keys alike (demo model)."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -97,9 +97,7 @@ def words(short: Interval, whole: Interval, false: Interval) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_texts_of_both_engines_are_found_alike(
-    dtype: str, record_result: Callable[[str, str, str], None]
-) -> None:
+def test_texts_of_both_engines_are_found_alike(dtype: str, record_result: Any) -> None:
     asked = requests()
     ours, theirs = by_embedded(dtype, asked), by_vllm(dtype, asked)
     same = sum(one.tokens == other.tokens for one, other in zip(ours, theirs, strict=True))

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -251,9 +251,7 @@ def test_readings_that_are_left_leave_nothing_behind(fragile: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_a_thousand_disconnects_leave_nothing_behind(
-    fragile: Any, maker: Maker, record_result: Callable[[str, str, str], None]
-) -> None:
+def test_a_thousand_disconnects_leave_nothing_behind(fragile: Any, maker: Maker, record_result: Any) -> None:
     asyncio.run(disconnect(fragile, maker, ALL_DISCONNECTS // 10))
     assert clean(fragile) == {}
     before, preempted = usage(fragile), fragile.preemptions
@@ -272,7 +270,7 @@ def test_a_thousand_disconnects_leave_nothing_behind(
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_two_hundred_faults_change_nothing_for_their_neighbours(
-    fragile: Any, maker: Maker, record_result: Callable[[str, str, str], None]
+    fragile: Any, maker: Maker, record_result: Any
 ) -> None:
     asyncio.run(inject(fragile, maker, FAULTS))
     assert clean(fragile) == {}

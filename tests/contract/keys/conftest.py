@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -154,9 +154,7 @@ def redis_server(shared_redis: RedisServer) -> RedisServer:
 
 @pytest.fixture(scope="module")
 def secured(
-    start_redis: Callable[..., RedisServer],
-    shared_redis: RedisServer,
-    tmp_path_factory: pytest.TempPathFactory,
+    start_redis: Any, shared_redis: RedisServer, tmp_path_factory: pytest.TempPathFactory
 ) -> SecuredRedis:
     """A server with the files of `deploy/redis`: TLS and the three roles."""
     if shutil.which("openssl") is None:
@@ -176,10 +174,21 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def store(store_url: str) -> AsyncIterator[RecordStore]:
-    store = open_store(store_url)
-    yield store
-    await store.close()
+async def opened(store_url: str) -> AsyncIterator[Callable[..., Any]]:
+    """Opens stores of any kind there, as replicas do: each over connections of its own."""
+    async with AsyncExitStack() as stack:
+
+        def open_one(opener: Callable[..., Any], **options: Any) -> Any:
+            store = opener(store_url, **options)
+            stack.push_async_callback(store.close)
+            return store
+
+        yield open_one
+
+
+@pytest.fixture
+async def store(opened: Callable[..., Any]) -> RecordStore:
+    return opened(open_store)
 
 
 class FaultProxy:

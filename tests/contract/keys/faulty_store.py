@@ -225,64 +225,34 @@ class Workload:
         return [violation for history in self.histories.values() for violation in history.violations]
 
 
-async def kill(server: Any, proxy: Any) -> None:
-    server.kill()
-    await asyncio.sleep(0.1)
-    server.start()
-
-
-async def stop_the_process(server: Any, proxy: Any) -> None:
-    server.pause()
-    await asyncio.sleep(1.2)
-    server.resume()
-
-
-async def partition(server: Any, proxy: Any) -> None:
-    proxy.swallows = True
-    await asyncio.sleep(1.2)
-    proxy.cut()
-
-
-async def refuse(server: Any, proxy: Any) -> None:
-    proxy.refuses = True
-    proxy.cut()
-    await asyncio.sleep(0.3)
-
-
-async def slow_down(server: Any, proxy: Any) -> None:
-    proxy.delay_seconds = 0.05
-    await asyncio.sleep(0.5)
-
-
-async def answer_too_late(server: Any, proxy: Any) -> None:
-    proxy.delay_seconds = 0.6
-    await asyncio.sleep(1.0)
-
-
-async def slice_up(server: Any, proxy: Any) -> None:
-    proxy.slice_bytes = 3
-    await asyncio.sleep(0.3)
-
-
-async def reset(server: Any, proxy: Any) -> None:
-    proxy.reset_probability = 0.2
-    await asyncio.sleep(0.5)
-
-
-FAULTS = [kill, stop_the_process, partition, refuse, slow_down, answer_too_late, slice_up, reset]
+# For how long, and what the proxy does meanwhile.
+FAULTS: dict[str, tuple[float, dict[str, Any]]] = {
+    "killed": (0.1, {}),
+    "paused": (1.2, {}),
+    "partitioned": (1.2, {"swallows": True}),
+    "refusing": (0.3, {"refuses": True}),
+    "slow": (0.5, {"delay_seconds": 0.05}),
+    "answering too late": (1.0, {"delay_seconds": 0.6}),
+    "sliced": (0.3, {"slice_bytes": 3}),
+    "resetting": (0.5, {"reset_probability": 0.2}),
+}
 
 
 async def break_things(server: Any, proxy: Any, workload: Workload, recoveries: dict[str, float]) -> None:
     """One fault after the other, for ever; how long at most it took until a change succeeded again."""
+    begin = {"killed": server.kill, "paused": server.pause, "refusing": proxy.cut}
+    end = {"killed": server.start, "paused": server.resume, "partitioned": proxy.cut}
     while True:
-        for fault in FAULTS:
+        for fault, (seconds, misbehaviour) in FAULTS.items():
             await asyncio.sleep(0.2)
-            await fault(server, proxy)
+            vars(proxy).update(misbehaviour)
+            begin.get(fault, lambda: None)()
+            await asyncio.sleep(seconds)
+            end.get(fault, lambda: None)()
             proxy.heal()
             healed_at = time.monotonic()
             await workload.succeeded_after(healed_at)
-            recovery = workload.last_success - healed_at
-            recoveries[fault.__name__] = max(recovery, recoveries.get(fault.__name__, 0.0))
+            recoveries[fault] = max(workload.last_success - healed_at, recoveries.get(fault, 0.0))
 
 
 async def faulty_history(

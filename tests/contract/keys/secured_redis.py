@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,9 +37,7 @@ class SecuredRedis:
         )
 
 
-def start_secured(
-    start_redis: Callable[..., Any], folder: Path, port: int, *, confirms_writes: bool
-) -> SecuredRedis:
+def start_secured(start_redis: Any, folder: Path, port: int, *, confirms_writes: bool) -> SecuredRedis:
     """Provisions and starts it.
 
     Args:

@@ -1,7 +1,7 @@
 """What every store of cases has to do, run against each of them on the real thing."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -18,18 +18,13 @@ ROOM = CaseRoom(of_tenant=1_000, of_all=1_500)
 
 
 @pytest.fixture
-async def cases(store_url: str) -> AsyncIterator[CaseStore]:
-    store = open_case_store(store_url)
-    yield store
-    await store.close()
+async def cases(opened: Any) -> CaseStore:
+    return opened(open_case_store)
 
 
 @pytest.fixture
-async def other(store_url: str) -> AsyncIterator[CaseStore]:
-    """What another replica has: the same cases over connections of its own."""
-    store = open_case_store(store_url)
-    yield store
-    await store.close()
+async def other(opened: Any) -> CaseStore:
+    return opened(open_case_store)
 
 
 def case(case_id: str, tenant: str = "a", size: int = 400, expires_at: float = 9.5) -> KeptCase:

@@ -4,16 +4,15 @@
 """
 
 import asyncio
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.harness.job_tenants import JobAsker, provision
-from tests.integration.detect.service_figures import free_port, running, service_environment
+from tests.integration.detect.service_figures import serving
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 
@@ -31,15 +30,13 @@ ROUNDS = 2
 )
 @pytest.mark.timeout(900)
 def test_a_job_is_done_soon_beside_one_with_all_the_work_in_the_world(
-    tmp_path: Path, store_url: str, record_result: Callable[[str, str, str], None]
+    tmp_path: Path, store_url: str, record_result: Any
 ) -> None:
     tokens = asyncio.run(provision(tmp_path, store_url))
     human = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))
     texts = [human[1_500 * number :][:1_500] for number in range(DOCUMENTS)]
-    port = free_port()
-    environment = service_environment(tmp_path, port) | {"TTMARK_STORE_URL": store_url}
     with (
-        running([sys.executable, "-m", "ttmark.services", "serve", "detect"], port, environment),
+        serving(tmp_path, {"TTMARK_STORE_URL": store_url}) as (port, _),
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client,
     ):
         dear, small = (JobAsker(client, tokens[tenant]) for tenant in ("dear", "small"))

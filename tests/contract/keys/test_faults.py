@@ -20,35 +20,27 @@ def own_redis(start_redis: Callable[..., Any]) -> Any:
     return start_redis()
 
 
+@pytest.mark.parametrize(("operations", "seed"), [(600, 1), pytest.param(20_000, 2, marks=pytest.mark.slow)])
 async def test_no_acknowledged_change_is_lost_while_redis_and_the_network_fail(
-    own_redis: Any, fault_proxy: Callable[..., Any]
+    own_redis: Any, fault_proxy: Any, record_result: Any, operations: int, seed: int
 ) -> None:
-    workload, recoveries = await faulty_history(own_redis, fault_proxy, 600, seed=1)
+    workload, recoveries = await faulty_history(own_redis, fault_proxy, operations, seed)
     assert workload.violations == []
     assert workload.counts["noticed"] == 0
     assert workload.wrong_keys() == []
-    assert set(recoveries) == {fault.__name__ for fault in FAULTS}
+    assert recoveries.keys() == FAULTS.keys()
     assert workload.counts["unanswered"] > 0
-
-
-@pytest.mark.slow
-async def test_none_of_very_many_acknowledged_changes_is_lost_while_redis_and_the_network_fail(
-    own_redis: Any, fault_proxy: Callable[..., Any], record_result: Callable[..., None]
-) -> None:
-    workload, recoveries = await faulty_history(own_redis, fault_proxy, 20_000, seed=2)
-    assert workload.violations == []
-    assert workload.counts["noticed"] == 0
-    assert workload.wrong_keys() == []
     worst = max(recoveries.values())
     counts = workload.counts
+    faults = "redis killed, paused, partitioned, slow, answering late, resetting"
     record_result(
-        "redis killed, paused, partitioned, slow, answering late, resetting, during 20,000 operations",
+        f"{faults}, during {operations:,} operations",
         "0 acknowledged changes lost, 0 wrong keys served, recovery <= 5 s",
         f"{counts['acknowledged']:,} acknowledged, {counts['refused']:,} refused, {counts['unanswered']:,}"
         f" unanswered; {len(workload.violations)} lost, {len(workload.wrong_keys())} wrong keys;"
         f" slowest recovery {worst:.1f} s",
     )
-    assert worst <= 5
+    assert operations == 600 or worst <= 5
 
 
 @pytest.fixture(params=["empty", "stale"])

@@ -1,8 +1,9 @@
 """What every store of detection jobs has to do, run against each of them on the real thing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,18 +27,14 @@ NEVER = 4e9
 
 
 @pytest.fixture
-async def jobs(store_url: str) -> AsyncIterator[JobStore]:
-    store = open_job_store(store_url, lease_seconds=LEASE_SECONDS)
-    yield store
-    await store.close()
+async def jobs(opened: Any) -> JobStore:
+    return opened(open_job_store, lease_seconds=LEASE_SECONDS)
 
 
 @pytest.fixture
-async def other(store_url: str) -> AsyncIterator[JobStore]:
-    """What another replica has: the same jobs over connections of its own, and leases that never run out."""
-    store = open_job_store(store_url, lease_seconds=1_000)
-    yield store
-    await store.close()
+async def other(opened: Any) -> JobStore:
+    """Leases of it never run out."""
+    return opened(open_job_store, lease_seconds=1_000)
 
 
 def job(job_id: str = "j1", tenant: str = "a", parts: int = 3) -> JobRecord:

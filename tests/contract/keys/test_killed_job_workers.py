@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.contract.openai.fake_generator import byte_tokenizer
 from tests.harness.job_worker import work
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.jobs.desk import JobDesk
@@ -38,12 +38,8 @@ MOMENTS = ("claimed", "examined", "answered")
 
 @pytest.fixture
 def tokenizer_folder(tmp_path: Path) -> Path:
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(alphabet)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
     (tmp_path / "tokenizer").mkdir()
-    tokenizer.save(str(tmp_path / "tokenizer/tokenizer.json"))
+    byte_tokenizer().backend.save(str(tmp_path / "tokenizer/tokenizer.json"))
     return tmp_path / "tokenizer"
 
 
@@ -113,7 +109,7 @@ def test_every_document_is_answered_once_whoever_is_killed(
     documents: int,
     part_documents: int,
     kills: int,
-    record_result: Callable[[str, str, str], None],
+    record_result: Any,
 ) -> None:
     environment = {
         "TTMARK_STORE_URL": store_url,

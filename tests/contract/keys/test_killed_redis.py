@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -12,7 +11,7 @@ import redis
 
 from tests.contract.keys.secured_redis import SecuredRedis
 from tests.harness.job_tenants import JobAsker, provision
-from tests.integration.detect.service_figures import free_port, running, service_environment
+from tests.integration.detect.service_figures import serving
 from ttmark.detect_service.cases.case_store import CaseRoom, KeptCase
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
@@ -55,14 +54,13 @@ def asker(secured: SecuredRedis, tmp_path_factory: pytest.TempPathFactory) -> It
     """Makes jobs at a detection service over that Redis."""
     folder = tmp_path_factory.mktemp("service")
     tokens = asyncio.run(provision(folder, secured.url("operator")))
-    port = free_port()
-    environment = service_environment(folder, port) | {
+    settings = {
         "TTMARK_STORE_URL": secured.url("detect"),
         "TTMARK_STATE": str(folder),
         "TTMARK_JOB_LEASE_SECONDS": str(LEASE_SECONDS),
     }
     with (
-        running([sys.executable, "-m", "ttmark.services", "serve", "detect"], port, environment),
+        serving(folder, settings) as (port, _),
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
     ):
         yield JobAsker(client, tokens["dear"])

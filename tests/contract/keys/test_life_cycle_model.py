@@ -203,18 +203,13 @@ def urls(request: pytest.FixtureRequest) -> Any:
     shutil.rmtree(folder)
 
 
-def test_the_life_cycle_agrees_with_its_model(urls: Callable[[], str]) -> None:
-    explore(urls, examples=25, steps=20)
-
-
-@pytest.mark.slow
-def test_the_life_cycle_agrees_with_its_model_in_very_many_histories(
-    urls: Callable[[], str], request: pytest.FixtureRequest, record_result: Callable[..., None]
+@pytest.mark.parametrize(("examples", "steps"), [(25, 20), pytest.param(2_000, 50, marks=pytest.mark.slow)])
+def test_the_life_cycle_agrees_with_its_model(
+    urls: Callable[[], str], request: pytest.FixtureRequest, record_result: Any, examples: int, steps: int
 ) -> None:
-    explore(urls, examples=2_000, steps=50)
-    store = request.node.callspec.params["urls"]
+    explore(urls, examples, steps)
     record_result(
-        f"stateful test of the life cycle, {store}",
+        f"stateful test of the life cycle, {request.node.callspec.params['urls']}",
         "agrees with its model",
-        "2,000 histories of up to 50 steps agree",
+        f"{examples:,} histories of up to {steps} steps agree",
     )

@@ -55,23 +55,15 @@ async def cancelled_lookups(server: Any, proxy_class: Callable[..., Any], count:
     return mixed_up, cancelled
 
 
+@pytest.mark.parametrize("count", [1_000, pytest.param(200_000, marks=pytest.mark.slow)])
 async def test_no_reply_is_mixed_up_when_lookups_are_cancelled(
-    redis_server: Any, fault_proxy: Callable[..., Any]
+    redis_server: Any, fault_proxy: Any, record_result: Any, count: int
 ) -> None:
-    mixed_up, cancelled = await cancelled_lookups(redis_server, fault_proxy, 1_000)
+    mixed_up, cancelled = await cancelled_lookups(redis_server, fault_proxy, count)
     assert mixed_up == 0
-    assert cancelled > 400
-
-
-@pytest.mark.slow
-async def test_no_reply_of_very_many_is_mixed_up_when_lookups_are_cancelled(
-    redis_server: Any, fault_proxy: Callable[..., Any], record_result: Callable[..., None]
-) -> None:
-    mixed_up, cancelled = await cancelled_lookups(redis_server, fault_proxy, 200_000)
-    assert mixed_up == 0
-    assert cancelled >= 95_000
+    assert cancelled > 0.45 * count
     record_result(
-        "100,000 cancelled lookups through a slow proxy",
+        f"{count // 2:,} cancelled lookups through a slow proxy",
         "0 replies mixed up",
-        f"{mixed_up} of 200,000 lookups, {cancelled:,} of them with a deadline of at most 20 ms",
+        f"{mixed_up} of {count:,} lookups, {cancelled:,} of them with a deadline of at most 20 ms",
     )

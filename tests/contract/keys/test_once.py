@@ -1,8 +1,9 @@
 """Idempotency keys over both stores of jobs: whatever comes between its steps, a request is done once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -74,33 +75,19 @@ class Replica:
 
 
 def status(job_id: str, now: float) -> JobStatus:
-    return JobStatus.model_validate(
-        {
-            "id": job_id,
-            "status": "queued",
-            "mode": "direct",
-            "documents": 2,
-            "answered": 0,
-            "failed": 0,
-            "created_at": now,
-            "expires_at": now + 60,
-        }
-    )
+    counts = {"documents": 2, "answered": 0, "failed": 0}
+    times = {"created_at": now, "expires_at": now + 60}
+    return JobStatus.model_validate({"id": job_id, "status": "queued", "mode": "direct"} | counts | times)
 
 
 @pytest.fixture
-async def replica(store_url: str) -> AsyncIterator[Replica]:
-    store = open_job_store(store_url, lease_seconds=30)
-    yield Replica(store)
-    await store.close()
+async def replica(opened: Any) -> Replica:
+    return Replica(opened(open_job_store, lease_seconds=30))
 
 
 @pytest.fixture
-async def other(store_url: str) -> AsyncIterator[Replica]:
-    """Another replica, over connections of its own."""
-    store = open_job_store(store_url, lease_seconds=30)
-    yield Replica(store)
-    await store.close()
+async def other(opened: Any) -> Replica:
+    return Replica(opened(open_job_store, lease_seconds=30))
 
 
 async def jobs_in(replica: Replica) -> set[str]:

@@ -1,8 +1,8 @@
 """What every store of a queue has to do, run against each of them on the real thing."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,18 +11,13 @@ from ttmark.services.stores_beside_keys import open_queue_store
 
 
 @pytest.fixture
-async def queue(store_url: str) -> AsyncIterator[QueueStore]:
-    store = open_queue_store(store_url)
-    yield store
-    await store.close()
+async def queue(opened: Any) -> QueueStore:
+    return opened(open_queue_store)
 
 
 @pytest.fixture
-async def other(store_url: str) -> AsyncIterator[QueueStore]:
-    """What another replica has: the same queue over connections of its own."""
-    store = open_queue_store(store_url)
-    yield store
-    await store.close()
+async def other(opened: Any) -> QueueStore:
+    return opened(open_queue_store)
 
 
 def item(item_id: str, tenant: str = "a", added_at: float = 1.5, expires_at: float = 9.5) -> KeptItem:

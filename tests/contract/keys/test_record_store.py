@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from typing import Any
 
 import pytest
 
@@ -61,15 +62,10 @@ async def test_a_scan_gives_all_records_of_a_kind_ordered_by_id(store: RecordSto
     assert await store.scan("key") == [(name, Stored(1, name.encode())) for name in ("a", "b", "c")]
 
 
-async def test_of_many_changes_at_once_exactly_one_wins(store: RecordStore, store_url: str) -> None:
-    other = open_store(store_url)
-    try:
-        results = await asyncio.gather(
-            *((store, other)[i % 2].put("key", "a", b"%d" % i, expected_revision=0) for i in range(20)),
-            return_exceptions=True,
-        )
-    finally:
-        await other.close()
+async def test_of_many_changes_at_once_exactly_one_wins(store: RecordStore, opened: Any) -> None:
+    other = opened(open_store)
+    puts = [(store, other)[i % 2].put("key", "a", b"%d" % i, expected_revision=0) for i in range(20)]
+    results = await asyncio.gather(*puts, return_exceptions=True)
     winners = [i for i, result in enumerate(results) if result == 1]
     assert len(winners) == 1
     assert all(isinstance(result, RevisionConflict) for result in results if result != 1)
@@ -83,21 +79,17 @@ async def test_changes_of_different_records_at_once_all_succeed(store: RecordSto
     assert revisions == [1] * 20
 
 
-async def test_another_client_sees_a_change_at_once(store: RecordStore, store_url: str) -> None:
+async def test_another_client_sees_a_change_at_once(store: RecordStore, opened: Any) -> None:
     await store.put("key", "a", b"x", expected_revision=0)
-    other = open_store(store_url)
-    try:
-        assert await other.get("key", "a") == Stored(1, b"x")
-    finally:
-        await other.close()
+    assert await opened(open_store).get("key", "a") == Stored(1, b"x")
 
 
 async def test_a_store_that_is_there_answers_a_ping(store: RecordStore) -> None:
     await store.ping()
 
 
-async def test_a_change_is_announced_to_every_client(store: RecordStore, store_url: str) -> None:
-    other = open_store(store_url)
+async def test_a_change_is_announced_to_every_client(store: RecordStore, opened: Any) -> None:
+    other = opened(open_store)
     heard: list[asyncio.Queue[str]] = [asyncio.Queue(), asyncio.Queue()]
     watchers = [
         asyncio.create_task(client.watch(queue.put_nowait))
@@ -116,4 +108,3 @@ async def test_a_change_is_announced_to_every_client(store: RecordStore, store_u
         for watcher in watchers:
             watcher.cancel()
         await asyncio.gather(*watchers, return_exceptions=True)
-        await other.close()

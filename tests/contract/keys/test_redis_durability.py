@@ -38,16 +38,14 @@ async def test_a_demanded_confirmation_by_a_replica_that_is_not_there_never_come
         await put_once(f"{newer_redis.url}?durability=aof&replicas=1")
 
 
-async def test_a_server_that_cannot_confirm_is_refused_when_the_url_demands_it(
-    start_redis: Callable[..., Any],
-) -> None:
+async def test_a_server_that_cannot_confirm_is_refused_when_the_url_demands_it(start_redis: Any) -> None:
     server = start_redis(*IN_MEMORY)
     with pytest.raises(StoreUnavailable, match=r"needs Redis 7\.2 and appendonly yes"):
         await put_once(f"{server.url}?durability=aof")
 
 
 async def test_without_the_demand_the_operator_is_warned_once(
-    start_redis: Callable[..., Any], caplog: pytest.LogCaptureFixture
+    start_redis: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = start_redis(*IN_MEMORY)
     store = open_store(server.url)

@@ -97,24 +97,12 @@ def test_a_role_runs_its_own_commands_and_no_other_of_command_list(
     assert permitted == ALLOWED[role] | (NEWER if secured.confirms_writes else set())
 
 
+NAMES = ["key", "token", "replica", "audit", "volume", "count:x", "job:x", "jobs:x", "case:x", "cases:x"]
+NAMES += ["queue:x", "other"]
+
+
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "key",
-        "token",
-        "replica",
-        "audit",
-        "volume",
-        "count:x",
-        "job:x",
-        "jobs:x",
-        "case:x",
-        "cases:x",
-        "queue:x",
-        "other",
-    ],
-)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_role_reaches_only_its_own_records(
     secured: SecuredRedis, role: str, name: str, access: str

@@ -24,9 +24,7 @@ def until(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 
 @pytest.fixture(scope="module")
-def sentinel_setup(
-    start_redis: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Any, Any, Any]:
+def sentinel_setup(start_redis: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Any]:
     """A primary, its replica, and a Sentinel that watches them."""
     primary = start_redis(*DATA)
     replica = start_redis(*DATA, "--replicaof", f"127.0.0.1 {primary.port}")
@@ -61,7 +59,7 @@ async def test_an_unknown_service_and_absent_sentinels_are_one_clear_line(
 
 
 async def test_a_replica_that_sentinels_name_by_mistake_is_not_used(
-    sentinel_setup: tuple[Any, Any, Any], start_redis: Callable[..., Any], tmp_path_factory: Any
+    sentinel_setup: tuple[Any, Any, Any], start_redis: Any, tmp_path_factory: Any
 ) -> None:
     _, replica, _ = sentinel_setup
     folder = tmp_path_factory.mktemp("stale")

@@ -1,7 +1,7 @@
 """Rotation by volume over both stores: two generation replicas count, one command rotates, detectors lead."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ LIMIT = 1_000
 class Replica:
     """A service's keys over a connection of its own, refreshed by hand."""
 
-    def __init__(self, url: str, name: str) -> None:
-        self.store = open_store(url)
+    def __init__(self, store: RecordStore, name: str) -> None:
+        self.store = store
         reporter = ReplicaReporter(self.store, name, max_age_seconds=3_600)
         self.cache = KeyCache(KeyRing(self.store, KEK), refresh_seconds=3_600, reporter=reporter)
         self.volume = VolumeCounter(self.store, lambda: self.cache.keys)
@@ -48,31 +48,26 @@ class Replica:
 
 
 @pytest.fixture
-async def replicas(store_url: str) -> AsyncIterator[Mapping[str, Replica]]:
+async def replicas(opened: Any) -> Mapping[str, Replica]:
     """Two replicas of generation and one of detection that know key `k`."""
-    made = {name: Replica(store_url, name) for name in ("gen-1", "gen-2", "detect-1")}
+    made = {name: Replica(opened(open_store), name) for name in ("gen-1", "gen-2", "detect-1")}
     await KeyRing(made["gen-1"].store, KEK).create("k", tenant="t", profile=PROFILE)
     for replica in made.values():
         await replica.cache.refresh()
-    yield made
-    for replica in made.values():
-        await replica.store.close()
+    return made
 
 
-async def test_counters_begin_at_zero_and_last(store: RecordStore, store_url: str) -> None:
+async def test_counters_begin_at_zero_and_last(store: RecordStore, opened: Any) -> None:
     assert await store.counts() == {}
     assert await store.add({}) == {}
     assert await store.add({"a/1": 5, "b/2": 0}) == {"a/1": 5, "b/2": 0}
-    other = open_store(store_url)
-    assert await other.add({"a/1": 7}) == {"a/1": 12}
-    await other.close()
+    assert await opened(open_store).add({"a/1": 7}) == {"a/1": 12}
     assert await store.counts() == {"a/1": 12, "b/2": 0}
 
 
-async def test_what_two_replicas_add_at_once_is_added_up(store: RecordStore, store_url: str) -> None:
-    other = open_store(store_url)
+async def test_what_two_replicas_add_at_once_is_added_up(store: RecordStore, opened: Any) -> None:
+    other = opened(open_store)
     await asyncio.gather(*(each.add({"k/1": 3, "k/2": 1}) for each in [store, other] * 50))
-    await other.close()
     assert await store.counts() == {"k/1": 300, "k/2": 100}
 
 
@@ -116,8 +111,8 @@ async def test_a_full_version_is_followed_only_after_every_replica_knows_the_nex
     assert replicas["detect-1"].detects() == {1, 2}
 
 
-async def test_many_commands_at_once_rotate_once(replicas: Mapping[str, Replica], store_url: str) -> None:
-    operators = [open_store(store_url) for _ in range(4)]
+async def test_many_commands_at_once_rotate_once(replicas: Mapping[str, Replica], opened: Any) -> None:
+    operators = [opened(open_store) for _ in range(4)]
     await KeyRing(operators[0], KEK).rotate_after("k", LIMIT)
     replicas["gen-1"].generate(LIMIT)
     await replicas["gen-1"].volume.report()
@@ -132,13 +127,11 @@ async def test_many_commands_at_once_rotate_once(replicas: Mapping[str, Replica]
     assert [version.state.value for version in info.versions] == ["active", "primary"]
     with pytest.raises(InvalidTransition, match="no longer the primary one"):
         await KeyRing(operators[1], KEK).rotate("k", primary=1)  # one that looked before the promotion
-    for each in operators:
-        await each.close()
 
 
 async def test_tokens_marked_while_the_store_is_away_are_added_later(start_redis: Callable[..., Any]) -> None:
     server = start_redis()
-    replica = Replica(server.url, "gen-1")
+    replica = Replica(open_store(server.url), "gen-1")
     await KeyRing(replica.store, KEK).create("k", tenant="t", profile=PROFILE)
     await replica.cache.refresh()
     server.kill()
@@ -213,7 +206,7 @@ class Rotations(RuleBasedStateMachine):
     def start_or_stop(self, name: str) -> None:
         replica = self.running.pop(name, None)
         if replica is None:
-            self.running[name] = Replica(self.url, name)
+            self.running[name] = Replica(open_store(self.url), name)
             self.run(self.running[name].cache.refresh())
         else:
             self.run(replica.volume.report())

@@ -5,8 +5,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -36,7 +36,7 @@ def is_claimed(folder: Path, store_url: str) -> bool:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("restarts", [1, pytest.param(RESTARTS, marks=pytest.mark.slow)])
 def test_a_part_survives_more_rolling_restarts_than_it_may_have_attempts(
-    tmp_path: Path, store_url: str, restarts: int, record_result: Callable[[str, str, str], None]
+    tmp_path: Path, store_url: str, restarts: int, record_result: Any
 ) -> None:
     tokens = asyncio.run(provision(tmp_path, store_url))
     human = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))

@@ -74,25 +74,20 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def engine(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """The real engine, embedded or vLLM's, over a tiny model with random weights."""
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaForCausalLM
+
+    from tests.harness.random_model import small_llama
 
     folder = tmp_path_factory.mktemp("tiny-model")
     byte_tokenizer().backend.save(str(Path(folder) / "tokenizer.json"))
     torch.set_num_threads(1)
     torch.manual_seed(0)
     vllm = _over_vllm(pytestconfig)
-    config = LlamaConfig(
+    config = small_llama(
         vocab_size=257,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
+        eos_token_id=256,
         head_dim=32 if vllm else None,  # vLLM's kernels take no smaller one
         max_position_embeddings=CONTEXT_LENGTH + (_VLLM_SPARE if vllm else 0),
-        bos_token_id=None,
-        eos_token_id=256,
-        pad_token_id=None,
     )
     model = LlamaForCausalLM(config)
     with torch.no_grad():  # the likeliest tokens are whole characters, so that a text with top-k reads back
@@ -207,28 +202,30 @@ def _as_new(service: Service) -> None:
     service.audit.clear()
 
 
-def _clean(service: Service) -> Iterator[Service]:
+def clean(service: Service, *others: Service) -> Iterator[Service]:
     """As new before a test, and after it: modules take the services of the session without cleaning."""
-    _as_new(service)
+    for each in (service, *others):
+        _as_new(each)
     yield service
-    _as_new(service)
-    while service.clients:
-        service.clients.pop().close()
+    for each in (service, *others):
+        _as_new(each)
+        while each.clients:
+            each.clients.pop().close()
 
 
 @pytest.fixture(params=["fake", "engine", pytest.param("smollm2", marks=pytest.mark.slow)])
 def service(request: pytest.FixtureRequest) -> Iterator[Service]:
     """The same contract holds for all; `test_real_model.py` has the small tier of the last."""
-    yield from _clean(request.getfixturevalue(f"{request.param}_service"))
+    yield from clean(request.getfixturevalue(f"{request.param}_service"))
 
 
 @pytest.fixture
 def fake(fake_service: Service) -> Iterator[Service]:
     """For what only a fake does on demand."""
-    yield from _clean(fake_service)
+    yield from clean(fake_service)
 
 
 @pytest.fixture
 def real(engine_service: Service) -> Iterator[Service]:
     """For what only an engine does: it marks its text."""
-    yield from _clean(engine_service)
+    yield from clean(engine_service)

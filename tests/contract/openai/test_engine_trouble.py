@@ -19,16 +19,22 @@ CHAT = [{"role": "user", "content": "Once"}]
 REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 16}
 
 
+# What an engine refuses with, and what a client hears, on every route.
+TROUBLE = [
+    (Overloaded(2.5), 429, "rate_limit_exceeded"),
+    (Draining("stopping"), 503, "shutting_down"),
+    (OutOfTime("late"), 503, "deadline_exceeded"),
+    (SequenceFailed("NaN"), 500, "generation_failed"),
+]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("refusal", "status", "code"),
     [
-        (Overloaded(2.5), 429, "rate_limit_exceeded"),
-        (Draining("stopping"), 503, "shutting_down"),
-        (OutOfTime("late"), 503, "deadline_exceeded"),
+        *TROUBLE,
         (EngineDied("dead"), 503, "unavailable"),
         (ContextTooLong("the cache holds 9 tokens"), 400, "context_length_exceeded"),
-        (SequenceFailed("NaN"), 500, "generation_failed"),
     ],
 )
 def test_a_refusal_is_an_http_error_even_of_a_stream(
@@ -46,12 +52,6 @@ def test_liveness_fails_once_only_a_restart_helps(fake: Any) -> None:
     fake.generator.alive = False
     answer = fake.http().get("/healthz")
     assert (answer.status_code, answer.json()) == (503, {"status": "dead"})
-
-
-def test_the_client_sees_a_full_queue_as_a_rate_limit(fake: Any) -> None:
-    fake.generator.refusal = Overloaded(1)
-    with pytest.raises(openai.RateLimitError):
-        fake.client().completions.create(**REQUEST)
 
 
 def refused(fake: Any) -> float:

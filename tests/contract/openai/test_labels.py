@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.openai.conftest import clean
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.contract.openai.test_manifests import BODIES, NOT_ASKED, assert_signed, post, streamed, texts
 from tests.harness.certificates import Credential, credential
@@ -39,13 +40,8 @@ def services(
 
 
 @pytest.fixture(autouse=True)
-def _clean(services: dict[str | None, Any]) -> Iterator[None]:
-    for service in services.values():
-        service.generator.reset()
-    yield
-    for service in services.values():
-        while service.clients:
-            service.clients.pop().close()
+def _clean(services: dict[str | None, Any]) -> Iterator[Any]:
+    yield from clean(*services.values())
 
 
 @pytest.mark.parametrize("place", ADDED)

@@ -43,17 +43,6 @@ def test_a_chat_model_streams_the_same_answer(chat: ChatOpenAI) -> None:
     assert "".join(str(chunk.content) for chunk in chunks) == chat.invoke(MESSAGES).content
 
 
-async def test_a_chat_model_works_asynchronously(chat: ChatOpenAI) -> None:
-    answer = await chat.ainvoke(MESSAGES)
-    assert "".join([str(chunk.content) async for chunk in chat.astream(MESSAGES)]) == answer.content
-
-
-def test_a_chat_model_takes_a_batch(chat: ChatOpenAI) -> None:
-    answers = chat.batch([MESSAGES, [HumanMessage("Bye")]])
-    assert len(answers) == 2
-    assert all(answer.content for answer in answers)
-
-
 def test_log_probabilities_reach_the_metadata(service: Any) -> None:
     answer = ChatOpenAI(**_options(service, logprobs=True, top_logprobs=2)).invoke(MESSAGES)
     assert len(answer.response_metadata["logprobs"]["content"]) == 12

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.openai.conftest import clean
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import credential
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
@@ -67,13 +68,8 @@ def services(serve: Callable[..., Any], build: Callable[..., Any]) -> dict[bool,
 
 
 @pytest.fixture(autouse=True)
-def _clean(services: dict[bool, Any]) -> Iterator[None]:
-    for service in services.values():
-        service.generator.reset()
-    yield
-    for service in services.values():
-        while service.clients:
-            service.clients.pop().close()
+def _clean(services: dict[bool, Any]) -> Iterator[Any]:
+    yield from clean(*services.values())
 
 
 def test_the_table_is_whole() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.openai.conftest import clean
 from tests.contract.openai.fake_generator import FakeGenerator
 from tests.harness.certificates import Credential, credential
 from ttmark.detect_service.manifests.content import signed_span
@@ -45,13 +46,8 @@ def always(serve: Callable[..., Any], build: Callable[..., Any], signer: Manifes
 
 
 @pytest.fixture(autouse=True)
-def _clean(signing: Any, always: Any) -> Iterator[None]:
-    for service in (signing, always):
-        service.generator.reset()
-    yield
-    for service in (signing, always):
-        while service.clients:
-            service.clients.pop().close()
+def _clean(signing: Any, always: Any) -> Iterator[Any]:
+    yield from clean(signing, always)
 
 
 def post(service: Any, route: str, **change: Any) -> Any:

@@ -19,14 +19,10 @@ async def test_64_streams_at_once_all_end_well(service: Any) -> None:
     async with service.async_client() as client:
 
         async def tokens(seed: int) -> int:
+            counted: Any = {"stream": True, "stream_options": {"include_usage": True}}
+            extra = {"top_k": 4, "ignore_eos": True}
             stream = await client.completions.create(
-                model="tiny",
-                prompt="Once",
-                max_tokens=12,
-                seed=seed,
-                stream=True,
-                stream_options={"include_usage": True},
-                extra_body={"top_k": 4, "ignore_eos": True},
+                model="tiny", prompt="Once", max_tokens=12, seed=seed, extra_body=extra, **counted
             )
             return int([chunk async for chunk in stream][-1].usage.completion_tokens)
 

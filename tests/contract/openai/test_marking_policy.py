@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.openai.composed import Service, build_service
-from tests.contract.openai.conftest import _clean
+from tests.contract.openai.conftest import clean
 from tests.contract.openai.fake_generator import FakeGenerator
 from ttmark.gen_service.api.marking_policy import MarkingPolicy
 
@@ -68,12 +68,12 @@ def with_rules(serve: Serve) -> Service:
 
 @pytest.fixture
 def acting(three_actions: Service) -> Iterator[Service]:
-    yield from _clean(three_actions)
+    yield from clean(three_actions)
 
 
 @pytest.fixture
 def ruled(with_rules: Service) -> Iterator[Service]:
-    yield from _clean(with_rules)
+    yield from clean(with_rules)
 
 
 def post(service: Service, token: str = "author", **change: Any) -> Any:
@@ -196,7 +196,7 @@ def test_a_rule_that_cannot_be_evaluated_lets_nothing_out(
 @pytest.fixture
 def on_engine(serve: Serve, engine: Any) -> Iterator[Service]:
     rules = policy({"when": {"tenants": ["acme"]}, "then": "leave_unmarked"})
-    yield from _clean(serve(build_service(engine, policy=rules)))
+    yield from clean(serve(build_service(engine, policy=rules)))
 
 
 def test_an_engine_leaves_a_text_unmarked_by_policy(on_engine: Service) -> None:

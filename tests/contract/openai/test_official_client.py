@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import openai
@@ -11,13 +10,23 @@ import pytest
 MODEL = "tiny"
 # Few candidates: the random model of the tests has a flat distribution.
 NARROW = {"top_k": 4}
+ENDLESS = NARROW | {"ignore_eos": True}
 MESSAGES: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
 
 
+def complete(service: Any, **more: Any) -> Any:
+    """A completion, or the chunks of a stream."""
+    asked = {"model": MODEL, "prompt": "Once", "extra_body": NARROW}
+    return service.client().completions.create(**asked | more)
+
+
+def chat(service: Any, **more: Any) -> Any:
+    asked = {"model": MODEL, "messages": MESSAGES, "extra_body": NARROW}
+    return service.client().chat.completions.create(**asked | more)
+
+
 def test_a_completion_has_text_usage_and_a_watermark(service: Any) -> None:
-    completion = service.client().completions.create(
-        model=MODEL, prompt="Once", max_tokens=20, extra_body=NARROW | {"ignore_eos": True}
-    )
+    completion = complete(service, max_tokens=20, extra_body=ENDLESS)
     assert completion.object == "text_completion"
     assert completion.model == MODEL
     assert completion.choices[0].text
@@ -35,10 +44,8 @@ def test_a_completion_has_text_usage_and_a_watermark(service: Any) -> None:
 
 
 def test_a_stream_adds_up_to_the_completion_with_the_same_seed(service: Any) -> None:
-    client = service.client()
-    request = {"model": MODEL, "prompt": "Once", "max_tokens": 21, "seed": 7, "extra_body": NARROW}
-    whole = client.completions.create(**request)
-    chunks = list(client.completions.create(**request, stream=True))
+    whole = complete(service, max_tokens=21, seed=7)
+    chunks = list(complete(service, max_tokens=21, seed=7, stream=True))
     assert "".join(chunk.choices[0].text for chunk in chunks) == whole.choices[0].text
     assert chunks[-1].choices[0].finish_reason == whole.choices[0].finish_reason
     assert all(chunk.choices[0].finish_reason is None for chunk in chunks[:-1])
@@ -48,16 +55,8 @@ def test_a_stream_adds_up_to_the_completion_with_the_same_seed(service: Any) -> 
 
 
 def test_usage_comes_in_a_last_chunk_of_its_own_when_asked_for(service: Any) -> None:
-    chunks = list(
-        service.client().completions.create(
-            model=MODEL,
-            prompt="Once",
-            max_tokens=6,
-            stream=True,
-            stream_options={"include_usage": True},
-            extra_body=NARROW | {"ignore_eos": True},
-        )
-    )
+    counted = {"stream": True, "stream_options": {"include_usage": True}}
+    chunks = list(complete(service, max_tokens=6, extra_body=ENDLESS, **counted))
     assert chunks[-1].choices == []
     assert chunks[-1].usage.completion_tokens == 6
     assert chunks[-1].model_extra["watermark"]["blocks"] == 3
@@ -77,12 +76,8 @@ def test_usage_says_how_much_of_a_prompt_was_in_the_cache(service: Any) -> None:
     assert reused[0] == 0
     assert 32 <= reused[1] == reused[2] < prompt_tokens
     assert again.usage.prompt_tokens == prompt_tokens
-    answer = service.client().responses.create(
-        model=MODEL, input="A dog and a cat went home. " * 6, max_output_tokens=16
-    )
-    twice = service.client().responses.create(
-        model=MODEL, input="A dog and a cat went home. " * 6, max_output_tokens=16
-    )
+    responses = {"model": MODEL, "input": asked["prompt"], "max_output_tokens": 16}
+    answer, twice = (service.client().responses.create(**responses) for _ in range(2))
     assert answer.usage.input_tokens_details.cached_tokens < 32
     assert twice.usage.input_tokens_details.cached_tokens >= 32
 
@@ -107,27 +102,17 @@ def test_chunks_before_the_token_counts_say_that_there_are_none_yet(
 
 
 def test_the_same_seed_gives_the_same_text_and_another_seed_another(service: Any) -> None:
-    client = service.client()
-
     def text(seed: int) -> str:
-        completion = client.completions.create(
-            model=MODEL, prompt="Once", max_tokens=24, seed=seed, extra_body={"top_k": 8, "ignore_eos": True}
-        )
-        return str(completion.choices[0].text)
+        extra = {"top_k": 8, "ignore_eos": True}
+        return str(complete(service, max_tokens=24, seed=seed, extra_body=extra).choices[0].text)
 
     assert text(11) == text(11)
     assert text(11) != text(-11)
 
 
 def test_several_prompts_and_choices_come_in_order_and_differ(service: Any) -> None:
-    completion = service.client().completions.create(
-        model=MODEL,
-        prompt=["ab", "cde"],
-        n=2,
-        max_tokens=16,
-        seed=1,
-        extra_body={"return_token_ids": True, "top_k": 8},
-    )
+    extra = {"return_token_ids": True, "top_k": 8}
+    completion = complete(service, prompt=["ab", "cde"], n=2, max_tokens=16, seed=1, extra_body=extra)
     choices = completion.choices
     assert [choice.index for choice in choices] == [0, 1, 2, 3]
     assert choices[0].text != choices[1].text
@@ -138,65 +123,48 @@ def test_several_prompts_and_choices_come_in_order_and_differ(service: Any) -> N
 
 
 def test_the_first_of_several_choices_is_the_completion_that_comes_alone(service: Any) -> None:
-    client = service.client()
-    request = {"model": MODEL, "prompt": "Once", "max_tokens": 16, "seed": 5, "extra_body": NARROW}
-    alone = client.completions.create(**request).choices[0].text
-    assert client.completions.create(**request, n=2).choices[0].text == alone
+    alone = complete(service, max_tokens=16, seed=5).choices[0].text
+    assert complete(service, max_tokens=16, seed=5, n=2).choices[0].text == alone
 
 
 def test_choices_are_told_apart_in_a_stream(service: Any) -> None:
-    client = service.client()
-    request: Any = {
-        "model": MODEL, "prompt": ["ab", "cd"], "n": 2, "max_tokens": 9, "seed": 3, "extra_body": NARROW,
-    }  # fmt: skip
+    request: Any = {"prompt": ["ab", "cd"], "n": 2, "max_tokens": 9, "seed": 3}
     texts = [""] * 4
-    for chunk in client.completions.create(**request, stream=True):
+    for chunk in complete(service, **request, stream=True):
         for choice in chunk.choices:
             texts[choice.index] += choice.text
-    assert texts == [choice.text for choice in client.completions.create(**request).choices]
+    assert texts == [choice.text for choice in complete(service, **request).choices]
 
 
 def test_a_prompt_of_token_ids_is_the_prompt_of_their_text(service: Any) -> None:
-    client = service.client()
-    token_ids = service.generator.tokenizer.encode("Once")
-    request = {"model": MODEL, "max_tokens": 12, "seed": 2, "extra_body": NARROW}
-    as_text = client.completions.create(prompt="Once", **request).choices[0].text
-    assert client.completions.create(prompt=token_ids, **request).choices[0].text == as_text
-    assert client.completions.create(prompt=[token_ids], **request).choices[0].text == as_text
+    ids = service.generator.tokenizer.encode("Once")
+    texts = [
+        complete(service, prompt=prompt, max_tokens=12, seed=2).choices[0].text
+        for prompt in ("Once", ids, [ids])
+    ]
+    assert texts == [texts[0]] * 3
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_echo_puts_the_prompt_in_front(service: Any, stream: bool) -> None:
-    client = service.client()
-    request = {"model": MODEL, "prompt": "Once", "max_tokens": 8, "seed": 2, "extra_body": NARROW}
-    plain = client.completions.create(**request).choices[0].text
-    answer = client.completions.create(**request, echo=True, stream=stream)
+    plain = complete(service, max_tokens=8, seed=2).choices[0].text
+    answer = complete(service, max_tokens=8, seed=2, echo=True, stream=stream)
     echoed = "".join(chunk.choices[0].text for chunk in answer) if stream else answer.choices[0].text
     assert echoed == "Once" + plain
 
 
 def test_a_stop_string_ends_the_text_in_front_of_it(service: Any) -> None:
-    client = service.client()
-    extra = {"top_k": 8, "ignore_eos": True}
-    request = {"model": MODEL, "prompt": "Once", "max_tokens": 40, "seed": 4, "extra_body": extra}
-    free = client.completions.create(**request).choices[0].text
+    request: Any = {"max_tokens": 40, "seed": 4, "extra_body": {"top_k": 8, "ignore_eos": True}}
+    free = complete(service, **request).choices[0].text
     stop = next(letter for letter in free[4:] if letter != "\ufffd")
-    stopped = client.completions.create(**request, stop=[stop, "never there"]).choices[0]
+    stopped = complete(service, **request, stop=[stop, "never there"]).choices[0]
     assert stopped.text == free[: free.index(stop)]
     assert stopped.finish_reason == "stop"
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_completion_log_probabilities_are_parallel_lists(service: Any, stream: bool) -> None:
-    answer = service.client().completions.create(
-        model=MODEL,
-        prompt="Once",
-        max_tokens=8,
-        logprobs=2,
-        seed=6,
-        stream=stream,
-        extra_body=NARROW | {"ignore_eos": True},
-    )
+    answer = complete(service, max_tokens=8, logprobs=2, seed=6, stream=stream, extra_body=ENDLESS)
     pieces = [chunk.choices[0].logprobs for chunk in answer] if stream else [answer.choices[0].logprobs]
     tokens = [token for piece in pieces for token in piece.tokens]
     assert len(tokens) == 8
@@ -207,9 +175,7 @@ def test_completion_log_probabilities_are_parallel_lists(service: Any, stream: b
 
 
 def test_a_chat_answer_is_a_message_of_the_assistant(service: Any) -> None:
-    completion = service.client().chat.completions.create(
-        model=MODEL, messages=MESSAGES, max_tokens=10, extra_body=NARROW | {"ignore_eos": True}
-    )
+    completion = chat(service, max_tokens=10, extra_body=ENDLESS)
     assert completion.object == "chat.completion"
     assert completion.choices[0].message.role == "assistant"
     assert completion.choices[0].message.content
@@ -219,12 +185,8 @@ def test_a_chat_answer_is_a_message_of_the_assistant(service: Any) -> None:
 
 
 def test_a_chat_stream_adds_up_to_the_message(service: Any) -> None:
-    client = service.client()
-    request: Any = {
-        "model": MODEL, "messages": MESSAGES, "max_completion_tokens": 15, "seed": 9, "extra_body": NARROW,
-    }  # fmt: skip
-    whole = client.chat.completions.create(**request)
-    chunks = list(client.chat.completions.create(**request, stream=True))
+    whole = chat(service, max_completion_tokens=15, seed=9)
+    chunks = list(chat(service, max_completion_tokens=15, seed=9, stream=True))
     assert chunks[0].choices[0].delta.role == "assistant"
     assert all(chunk.choices[0].delta.role is None for chunk in chunks[1:])
     assert "".join(c.choices[0].delta.content or "" for c in chunks) == whole.choices[0].message.content
@@ -232,14 +194,7 @@ def test_a_chat_stream_adds_up_to_the_message(service: Any) -> None:
 
 
 def test_chat_log_probabilities_list_alternatives(service: Any) -> None:
-    completion = service.client().chat.completions.create(
-        model=MODEL,
-        messages=MESSAGES,
-        max_tokens=4,
-        logprobs=True,
-        top_logprobs=3,
-        extra_body=NARROW | {"ignore_eos": True},
-    )
+    completion = chat(service, max_tokens=4, logprobs=True, top_logprobs=3, extra_body=ENDLESS)
     entries = completion.choices[0].logprobs.content
     assert len(entries) == 4
     assert all(len(entry.top_logprobs) == 3 and entry.logprob <= 0 for entry in entries)
@@ -247,18 +202,16 @@ def test_chat_log_probabilities_list_alternatives(service: Any) -> None:
 
 
 def test_content_in_parts_is_the_same_as_one_string(service: Any) -> None:
-    client = service.client()
-    parts: Any = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]
-    request = {"model": MODEL, "max_tokens": 8, "seed": 1, "extra_body": NARROW}
-    joined = client.chat.completions.create(messages=[{"role": "user", "content": "ab"}], **request)
-    assert client.chat.completions.create(messages=parts, **request).choices == joined.choices
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    one, other = (
+        chat(service, messages=[{"role": "user", "content": content}], max_tokens=8, seed=1).choices
+        for content in ("ab", parts)
+    )
+    assert one == other
 
 
 def test_without_max_tokens_a_message_may_fill_the_context(service: Any) -> None:
-    content = "x" * 180
-    completion = service.client().chat.completions.create(
-        model=MODEL, messages=[{"role": "user", "content": content}], extra_body=NARROW | {"ignore_eos": True}
-    )
+    completion = chat(service, messages=[{"role": "user", "content": "x" * 180}], extra_body=ENDLESS)
     assert completion.usage.total_tokens == service.generator.context_length
     assert completion.choices[0].finish_reason == "length"
 
@@ -290,22 +243,6 @@ async def test_the_asynchronous_client_runs_streams_side_by_side(service: Any) -
         seeds = range(6)
         together = await asyncio.gather(*(text(seed, stream=True) for seed in seeds))
         assert list(together) == [await text(seed, stream=False) for seed in seeds]
-
-
-def test_a_client_that_leaves_a_stream_frees_its_place(service: Any) -> None:
-    stream = service.client().completions.create(
-        model=MODEL, prompt="Once", max_tokens=250, stream=True, extra_body=NARROW | {"ignore_eos": True}
-    )
-    next(iter(stream))
-    stream.close()
-    _wait_until(lambda: service.running == 0)
-
-
-def _wait_until(condition: Any, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_errors_arrive_as_the_exceptions_of_the_client(service: Any) -> None:

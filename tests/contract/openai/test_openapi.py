@@ -26,11 +26,7 @@ STREAMS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize(("examples", "cases"), [(20, 1), pytest.param(300, 50_000, marks=pytest.mark.slow)])
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
-    fake: Any,
-    generate_cases: Callable[..., int],
-    record_result: Callable[[str, str, str], None],
-    examples: int,
-    cases: int,
+    fake: Any, generate_cases: Any, record_result: Any, examples: int, cases: int
 ) -> None:
     done = 0
     # Short runs under many seeds: what a case costs to generate grows with the length of its run.
@@ -48,7 +44,7 @@ def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
 @pytest.mark.parametrize(("examples", "runs"), [(20, 1), pytest.param(300, 30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/v1/responses"])
 def test_valid_requests_to_a_real_model_are_answered_as_documented(
-    fake: Any, record_result: Callable[[str, str, str], None], path: str, examples: int, runs: int
+    fake: Any, record_result: Any, path: str, examples: int, runs: int
 ) -> None:
     operation = schemathesis.openapi.from_url(fake.url + "/openapi.json")[path]["POST"]
     done = 0

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.contract.openai.conftest import clean
+
 REQUEST = {"model": "tiny", "prompt": "Once", "max_tokens": 60, "top_k": 4, "seed": 1, "ignore_eos": True}
 
 
@@ -15,9 +17,7 @@ def opening_service(serve: Callable[..., Any], build: Callable[..., Any], engine
 
 @pytest.fixture
 def opened(opening_service: Any) -> Iterator[Any]:
-    yield opening_service
-    while opening_service.clients:
-        opening_service.clients.pop().close()
+    yield from clean(opening_service)
 
 
 def _block(service: Any, **change: Any) -> dict[str, Any]:

@@ -11,10 +11,11 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.contract.openai.test_engine_trouble import TROUBLE
 from ttmark.detect_service.model_reader.client import ReaderClient
 from ttmark.detect_service.model_reader.dialect import ReaderDown, TtmarkDialect
 from ttmark.gen_service.decoding.support import FilterParams
-from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, ReadingRequest, SequenceFailed
+from ttmark.gen_service.engine import ReadingRequest, SequenceFailed
 from ttmark.shared.byte_reading import ByteReading
 from ttmark.shared.http.service_errors import TooManyRequests
 
@@ -143,15 +144,7 @@ def test_more_tokens_than_a_request_may_have_read_are_refused(
     assert "101 tokens together; the limit is 100" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("trouble", "status", "code"),
-    [
-        (Overloaded(2.5), 429, "rate_limit_exceeded"),
-        (Draining("stopping"), 503, "shutting_down"),
-        (OutOfTime("late"), 503, "deadline_exceeded"),
-        (SequenceFailed("NaN"), 500, "generation_failed"),
-    ],
-)
+@pytest.mark.parametrize(("trouble", "status", "code"), TROUBLE)
 def test_trouble_of_the_engine_is_an_http_error(
     fake: Any, trouble: Exception, status: int, code: str
 ) -> None:

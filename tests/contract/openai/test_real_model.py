@@ -11,6 +11,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, ConfigDict, Field
 from transformers import AutoModelForCausalLM
 
+from tests.contract.openai.conftest import clean
 from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.watermark.detectors.positions import detect_direct
 
@@ -31,9 +32,7 @@ class Animal(BaseModel):
 @pytest.fixture
 def real(smollm2_service: Any) -> Iterator[Any]:
     """The service over SmolLM2."""
-    yield smollm2_service
-    while smollm2_service.clients:
-        smollm2_service.clients.pop().close()
+    yield from clean(smollm2_service)
 
 
 def log10_p(service: Any, token_ids: list[int]) -> float:

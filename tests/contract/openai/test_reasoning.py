@@ -69,14 +69,8 @@ def test_a_response_has_reasoning_as_an_item_in_front_of_the_message(says: Any, 
     assert (message.type, response.output_text) == ("message", "The answer is yes.")
     assert response.usage.output_tokens_details.reasoning_tokens == 30
     events = [line.removeprefix("event: ") for line in raw.splitlines() if line.startswith("event: ")]
-    item = [
-        "output_item.added",
-        "content_part.added",
-        "{}.delta",
-        "{}.done",
-        "content_part.done",
-        "output_item.done",
-    ]
+    item = ["output_item.added", "content_part.added", "{}.delta", "{}.done"]
+    item += ["content_part.done", "output_item.done"]
     kinds = [f"response.{each.format(kind)}" for kind in ("reasoning_text", "output_text") for each in item]
     runs = [kind for number, kind in enumerate(events) if number == 0 or kind != events[number - 1]]
     assert runs[2:-1] == (kinds if stream else [])

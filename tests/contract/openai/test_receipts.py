@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-import openai
 import pytest
 
 from tests.contract.openai.fake_generator import byte_tokenizer
+from tests.contract.openai.test_manifests import texts
 from ttmark.gen_service.api.watermark_block import ReceiptRule
 from ttmark.shared.client import AsyncClient, Client
 from ttmark.shared.watermark import detect_direct
@@ -34,14 +34,6 @@ def _post(service: Any, route: str, token: str, **change: Any) -> dict[str, Any]
     return answer
 
 
-def _texts(answer: dict[str, Any]) -> list[str]:
-    if "output" in answer:
-        return [part["content"][0]["text"] for part in answer["output"]]
-    return [
-        choice["text"] if "text" in choice else choice["message"]["content"] for choice in answer["choices"]
-    ]
-
-
 def _events(service: Any, route: str, token: str, **change: Any) -> list[dict[str, Any]]:
     body = BODIES[route] | change | {"stream": True}
     text = service.http(token).post(f"/v1/{route}", json=body).text
@@ -52,7 +44,7 @@ def _events(service: Any, route: str, token: str, **change: Any) -> list[dict[st
 @pytest.mark.parametrize("route", BODIES)
 def test_an_answer_says_its_exact_p_value_to_those_who_see_evidence(service: Any, route: str) -> None:
     answer = _post(service, route, "auditor", seed=5)
-    (text,) = _texts(answer)
+    (text,) = texts(answer)
     block = answer["watermark"]
     assert block["log10_p"] == _exact(service, text)
     assert block["detectability"] == ReceiptRule().word(block["log10_p"])
@@ -86,7 +78,7 @@ def test_a_stream_says_the_same_in_its_last_event(service: Any, route: str) -> N
 
 def test_several_choices_have_a_receipt_each_and_the_response_that_of_the_hardest(service: Any) -> None:
     answer = _post(service, "completions", "auditor", seed=7, n=3)
-    exact = [_exact(service, text) for text in _texts(answer)]
+    exact = [_exact(service, text) for text in texts(answer)]
     assert [choice["log10_p"] for choice in answer["watermark"]["choices"]] == exact
     assert len(set(exact)) == 3
     assert answer["watermark"]["log10_p"] == max(exact)
@@ -143,14 +135,6 @@ async def test_both_clients_of_ours_read_it(real: Any) -> None:
     assert (block.detectability, last.watermark and last.watermark.detectability) == ("strong", "strong")
     assert block.log10_p is not None
     assert block.log10_p < -8
-
-
-def test_the_official_client_carries_it(real: Any) -> None:
-    client: openai.OpenAI = real.client("auditor")
-    body = {"top_k": 4, "ignore_eos": True}
-    answer = client.completions.create(model="tiny", prompt="Once", max_tokens=150, seed=5, extra_body=body)
-    assert answer.model_extra is not None
-    assert answer.model_extra["watermark"]["detectability"] == "strong"
 
 
 def test_answers_are_counted_by_length_and_word_and_their_evidence_by_model(real: Any) -> None:

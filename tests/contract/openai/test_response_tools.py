@@ -8,17 +8,14 @@ import openai
 import pytest
 from openai.types.responses import Response
 
+from tests.contract.openai.test_responses import TYPES
 from tests.contract.openai.test_tools import KNOWS_TOOLS, PARAMETERS, Scripted
 from ttmark.gen_service.api.chat_template import ChatTemplate
 
 WEATHER: Any = {"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": True}
 NOW: Any = {"type": "function", "name": "now", "parameters": None, "strict": None, "description": "The time."}
-REQUEST: dict[str, Any] = {
-    "model": "own-template",
-    "input": "?",
-    "tools": [WEATHER, NOW],
-    "extra_body": {"seed": 1},
-}
+REQUEST: dict[str, Any] = {"model": "own-template", "input": "?", "tools": [WEATHER, NOW]}
+REQUEST["extra_body"] = {"seed": 1}
 CALLED = [("now", "{}"), ("weather", '{"city": "ab"}')]
 
 
@@ -59,12 +56,9 @@ def test_an_agent_calls_two_tools_one_after_the_other_and_then_answers(tooled: A
 def test_calls_belong_to_the_words_in_front_of_them(scripted: Any) -> None:
     client = scripted.client()
     first = client.responses.create(**REQUEST)
+    output = [{"type": "input_text", "text": "1"}, {"type": "input_text", "text": "2"}]
     results: Any = [
-        {
-            "type": "function_call_output",
-            "call_id": item.call_id,
-            "output": [{"type": "input_text", "text": "1"}, {"type": "input_text", "text": "2"}],
-        }
+        {"type": "function_call_output", "call_id": item.call_id, "output": output}
         for item in first.output[1:]
     ]
     history = [{"role": "user", "content": "?"}, *first.output, *results]
@@ -91,25 +85,10 @@ def test_a_stream_has_each_item_s_events_in_order(scripted: Any) -> None:
     assert [event.sequence_number for event in events] == list(range(len(events)))
     kinds = [event.type.removeprefix("response.") for event in events]
     runs = [kind for number, kind in enumerate(kinds) if kind != kinds[number - 1]]
-    call = [
-        "output_item.added",
-        "function_call_arguments.delta",
-        "function_call_arguments.done",
-        "output_item.done",
-    ]
-    assert runs == [
-        "created",
-        "in_progress",
-        "output_item.added",
-        "content_part.added",
-        "output_text.delta",
-        "output_text.done",
-        "content_part.done",
-        "output_item.done",
-        *call,
-        *call,
-        "completed",
-    ]
+    words = [kind.removeprefix("response.") for kind in TYPES]
+    arguments_of = ("function_call_arguments.delta", "function_call_arguments.done")
+    call = ["output_item.added", *arguments_of, "output_item.done"]
+    assert runs == [*words, *call, *call, "completed"]
     output = events[-1].response.output
     assert [event.item for event in events if event.type == "response.output_item.done"] == output
     for index, (name, arguments) in enumerate(CALLED, start=1):

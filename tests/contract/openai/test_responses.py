@@ -12,15 +12,10 @@ MODEL = "tiny"
 NARROW = {"top_k": 4, "ignore_eos": True}
 REQUEST: dict[str, Any] = {"model": MODEL, "input": "Hello", "max_output_tokens": 12}
 TYPES = [
-    "response.created",
-    "response.in_progress",
-    "response.output_item.added",
-    "response.content_part.added",
-    "response.output_text.delta",
-    "response.output_text.done",
-    "response.content_part.done",
-    "response.output_item.done",
-]
+    "response.created", "response.in_progress", "response.output_item.added",
+    "response.content_part.added", "response.output_text.delta", "response.output_text.done",
+    "response.content_part.done", "response.output_item.done",
+]  # fmt: skip
 
 
 def test_a_response_has_text_usage_and_a_watermark(service: Any) -> None:

@@ -6,14 +6,9 @@ from typing import Any
 import pytest
 
 REQUEST = {
-    "model": "tiny",
-    "max_tokens": 40,
-    "top_k": 8,
-    "seed": 1,
-    "ignore_eos": True,
-    "return_token_ids": True,
+    "model": "tiny", "max_tokens": 40, "top_k": 8, "seed": 1, "ignore_eos": True, "return_token_ids": True,
     "stream": True,
-}
+}  # fmt: skip
 
 
 def stream(service: Any, route: str, watermark: dict[str, Any]) -> list[dict[str, Any]]:

@@ -67,35 +67,27 @@ def test_a_form_carries_the_mark_where_it_leaves_a_choice(real: Any) -> None:
     assert block["watermarked_blocks"] > 10, block
 
 
+REGEX = {"guided_regex": "a"}
+BESIDE = "not available together with"
+ONE_OF = "structured_outputs: must have one of json, regex, choice, grammar and json_object; it has"
+
+
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        (
-            {"guided_regex": "a", "response_format": {"type": "json_object"}},
-            "guided_regex: not available together with response_format.",
-        ),
-        (
-            {"guided_regex": "a", "guided_choice": ["b"]},
-            "guided_choice: not available together with guided_regex.",
-        ),
+        (REGEX | {"response_format": {"type": "json_object"}}, f"guided_regex: {BESIDE} response_format."),
+        (REGEX | {"guided_choice": ["b"]}, f"guided_choice: {BESIDE} guided_regex."),
         (
             {"guided_json": SCHEMA, "structured_outputs": {"choice": ["b"]}},
-            "guided_json: not available together with structured_outputs.choice.",
+            f"guided_json: {BESIDE} structured_outputs.choice.",
         ),
-        (
-            {"structured_outputs": {"choice": ["b"], "json_object": True}},
-            "structured_outputs: must have one of json, regex, choice, grammar and json_object; it has "
-            "choice, json_object.",
-        ),
-        (
-            {"structured_outputs": {}},
-            "structured_outputs: must have one of json, regex, choice, grammar and json_object; it has none.",
-        ),
+        ({"structured_outputs": {"choice": ["b"], "json_object": True}}, f"{ONE_OF} choice, json_object."),
+        ({"structured_outputs": {}}, f"{ONE_OF} none."),
         ({"guided_json": "[1]"}, "guided_json: must be a JSON schema, as an object or as its text."),
-        ({"guided_regex": "a", "ignore_eos": True}, "ignore_eos: not available together with guided_regex."),
+        (REGEX | {"ignore_eos": True}, f"ignore_eos: {BESIDE} guided_regex."),
         (
-            {"guided_regex": "a", "tools": [{"type": "function", "function": {"name": "f"}}]},
-            "guided_regex: not available together with tools.",
+            REGEX | {"tools": [{"type": "function", "function": {"name": "f"}}]},
+            f"guided_regex: {BESIDE} tools.",
         ),
         (
             {"guided_grammar": 'start: %json {"uniqueItems": true}'},

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.contract.openai.test_engine_trouble import TROUBLE
 from ttmark.gen_service.api.verification import best_finding
-from ttmark.gen_service.engine import Draining, OutOfTime, Overloaded, SequenceFailed
 from ttmark.services.cli.main import app
 from ttmark.services.cli.verify import summary
 from ttmark.shared.client import AsyncClient, Client
@@ -96,17 +96,8 @@ def test_both_clients_and_the_command_verify(real: Any, written: list[int], tmp_
     file = tmp_path / "text.txt"
     file.write_text(text)
     options = [
-        "--prompt",
-        "Once",
-        "--top-k",
-        "4",
-        "--model",
-        "tiny",
-        "--token",
-        "detector",
-        "--url",
-        real.url,
-    ]
+        "--prompt", "Once", "--top-k", "4", "--model", "tiny", "--token", "detector", "--url", real.url,
+    ]  # fmt: skip
     said = CliRunner().invoke(app, ["verify", str(file), *options])
     assert said.exit_code == 0, said.output
     assert said.output.startswith("not_detected: p-value ")
@@ -170,15 +161,7 @@ def test_more_hashing_than_a_request_may_ask_for_is_refused(
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_much_work")
 
 
-@pytest.mark.parametrize(
-    ("trouble", "status", "code"),
-    [
-        (Overloaded(2.5), 429, "rate_limit_exceeded"),
-        (Draining("stopping"), 503, "shutting_down"),
-        (OutOfTime("late"), 503, "deadline_exceeded"),
-        (SequenceFailed("NaN"), 500, "generation_failed"),
-    ],
-)
+@pytest.mark.parametrize(("trouble", "status", "code"), TROUBLE)
 def test_trouble_of_the_engine_is_an_http_error(
     fake: Any, trouble: Exception, status: int, code: str
 ) -> None:

@@ -58,11 +58,7 @@ class Known:
 
 
 def read_book(root: Path) -> Book:
-    """The book of a checkout.
-
-    Raises:
-        ValueError: a part is not as it has to be.
-    """
+    """The book of a checkout."""
     return Book.model_validate(yaml.safe_load((root / BOOK).read_text()))
 
 

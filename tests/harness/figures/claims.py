@@ -39,11 +39,7 @@ def names_of(phrase: str) -> list[str]:
 
 
 def stated(phrase: str, page: str, known: Known) -> Iterator[Stated]:
-    """Every hole of every place in a page that reads as the phrase does but for its numbers.
-
-    Raises:
-        BadFigure: a value is unknown or cannot be written so, or the page has no such place.
-    """
+    """Every hole of every place in a page that reads as the phrase does but for its numbers."""
     pattern, due = _pattern(phrase, known.values)
     found = list(re.finditer(pattern, page, re.DOTALL))
     if not found:

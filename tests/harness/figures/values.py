@@ -56,9 +56,6 @@ def value_at(document: Any, path: Sequence[Step]) -> Measured | str:
     """What stands at a path: names and numbers of entries; a mapping takes the one entry that has its values.
 
     The rows of a table of a result are entries by the names of its columns.
-
-    Raises:
-        BadFigure: nothing is there, more than one entry fits, or it is neither a number nor text.
     """
     place = document
     for step in path:
@@ -92,11 +89,7 @@ def _inside(entry: Any, dotted: str) -> object:
 
 
 def measured(place: Any) -> Measured | str:
-    """A number, an interval, a cell of a table, or text.
-
-    Raises:
-        BadFigure: it is none of these.
-    """
+    """A number, an interval, a cell of a table, or text."""
     if isinstance(place, int | float) and not isinstance(place, bool):
         return Measured(float(place))
     if isinstance(place, dict) and {"estimate", "low", "high"} <= place.keys():
@@ -107,11 +100,7 @@ def measured(place: Any) -> Measured | str:
 
 
 def leading_number(text: str) -> Measured:
-    """The number that a text begins with, with its interval where it has one.
-
-    Raises:
-        BadFigure: it begins with none.
-    """
+    """The number that a text begins with, with its interval where it has one."""
     if (cell := CELL.match(text)) is None:
         raise BadFigure(f"{text!r} does not begin with a number")
     return _of_cell(cell)
@@ -132,11 +121,7 @@ DERIVED: dict[str, Callable[..., float]] = {
 
 
 def derived(how: Mapping[str, Sequence[str]], known: Mapping[str, Measured | str]) -> Measured:
-    """A ratio, a difference, the least or the most of other values; it has no interval.
-
-    Raises:
-        BadFigure: not one known way, or not of numbers.
-    """
+    """A ratio, a difference, the least or the most of other values; it has no interval."""
     ((way, names),) = how.items()
     parts = [known.get(name) for name in names]
     numbers = [part.estimate for part in parts if isinstance(part, Measured)]
@@ -147,11 +132,7 @@ def derived(how: Mapping[str, Sequence[str]], known: Mapping[str, Measured | str
 
 
 def section(page: Path, anchor: str) -> str:
-    """The text below a heading, up to the next one of its rank or above; the whole page without an anchor.
-
-    Raises:
-        BadFigure: no such page or heading.
-    """
+    """The text below a heading, up to the next one of its rank or above; the whole page without an anchor."""
     if not page.is_file():
         raise BadFigure(f"no page {page.name}")
     text = page.read_text()
@@ -176,11 +157,7 @@ def _anchor(heading: str) -> str:
 
 
 def load(path: Path) -> Any:
-    """A results file.
-
-    Raises:
-        BadFigure: there is none.
-    """
+    """A results file."""
     if not path.is_file():
         raise BadFigure(f"no results file {path}")
     return json.loads(path.read_text())

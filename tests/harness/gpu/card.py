@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import threading
-from types import TracebackType
 from typing import Self
 
 
@@ -36,9 +35,7 @@ class MemoryWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 

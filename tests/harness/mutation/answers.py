@@ -25,11 +25,7 @@ class Answer:
 
 
 def read_answers(path: Path) -> list[Answer]:
-    """All answers.
-
-    Raises:
-        ValueError: an entry lacks a field, or has another one.
-    """
+    """All answers."""
     entries = (yaml.safe_load(path.read_text()) if path.exists() else None) or []
     for number, entry in enumerate(entries, start=1):
         if entry.keys() != _FIELDS or not all(isinstance(value, str) and value for value in entry.values()):

@@ -22,30 +22,12 @@ from tests.harness.mutation.reporter import Reporter
 from tests.harness.mutation.tree import ROOT, Tree
 
 _LIBRARIES = (
-    "torch",
-    "torch.distributed.tensor",
-    "transformers.modeling_utils",
-    "transformers.integrations.hub_kernels",
-    "transformers.models.auto.modeling_auto",
-    "numpy",
-    "scipy.stats",
-    "fastapi.testclient",
-    "pydantic_settings",
-    "httpx",
-    "redis",
-    "llguidance.torch",
-    "tokenizers",
-    "structlog",
-    "typer",
-    "uvicorn",
-    "openai",
-    "schemathesis",
-    "prometheus_client",
-    "cryptography.hazmat.primitives.ciphers.aead",
-    "lxml.html",
-    "docx",
-    "pypdf",
-)
+    "torch", "torch.distributed.tensor", "transformers.modeling_utils",
+    "transformers.integrations.hub_kernels", "transformers.models.auto.modeling_auto", "numpy",
+    "scipy.stats", "fastapi.testclient", "pydantic_settings", "httpx", "redis", "llguidance.torch",
+    "tokenizers", "structlog", "typer", "uvicorn", "openai", "schemathesis", "prometheus_client",
+    "cryptography.hazmat.primitives.ciphers.aead", "lxml.html", "docx", "pypdf",
+)  # fmt: skip
 _BYTES = 6 << 30  # of data, a process
 _ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 

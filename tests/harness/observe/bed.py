@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import httpx
@@ -71,9 +70,7 @@ class Bed:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for process in self.processes.values():
             process.send_signal(signal.SIGCONT)
             process.terminate()
@@ -123,11 +120,7 @@ class Bed:
         return code
 
     def wait_until_ready(self, name: str) -> None:
-        """Returns when the service answers /readyz with 200.
-
-        Raises:
-            RuntimeError: it ended, or takes too long; the message is its log.
-        """
+        """Returns when the service answers /readyz with 200."""
         deadline = time.monotonic() + START_SECONDS
         while not answers(f"{self.url(name)}/readyz"):
             if self.processes[name].poll() is not None or time.monotonic() > deadline:

@@ -57,11 +57,7 @@ class ForkedService:
         return self._process.pid or 0
 
     def wait_until_ready(self) -> None:
-        """Returns when /readyz answers 200.
-
-        Raises:
-            RuntimeError: the service ended, or takes too long; the message is its log.
-        """
+        """Returns when /readyz answers 200."""
         deadline = time.monotonic() + self.start_seconds
         while not answers(f"{self.url}/readyz"):
             if not self._process.is_alive() or time.monotonic() > deadline:

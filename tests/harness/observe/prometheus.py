@@ -5,7 +5,6 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -69,19 +68,13 @@ class Prometheus:
             time.sleep(0.1)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
         self._process.terminate()
         self._process.wait(30)
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The instant vector; a scalar as a vector of one.
-
-        Raises:
-            ValueError: Prometheus refuses the expression, in its own words.
-        """
+        """The instant vector; a scalar as a vector of one."""
         answer = self._http.get("/api/v1/query", params={"query": expression}).json()
         if answer["status"] != "success":
             raise ValueError(answer["error"])

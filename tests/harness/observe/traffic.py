@@ -4,7 +4,6 @@ import base64
 import random
 import threading
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -29,14 +28,9 @@ class Traffic:
         self._detection = self._client("detect", bed.setup.token)
         self._strangers = {name: self._client(name, "ttm_nobody_nothing") for name in ("gen", "detect")}
         roles: tuple[Callable[[], None], ...] = (
-            self._complete,
-            self._detect,
-            self._detect,
-            self._read_along,
-            self._read_files,
-            self._err,
+            self._complete, self._detect, self._detect, self._read_along, self._read_files, self._err,
             self._burst,
-        )
+        )  # fmt: skip
         self._threads = [threading.Thread(target=self._repeat, args=(role,), daemon=True) for role in roles]
 
     def __enter__(self) -> Self:
@@ -44,9 +38,7 @@ class Traffic:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
             thread.join(60)

@@ -17,10 +17,7 @@ TOPICS: tuple[tuple[str, str], ...] = (
         r"policy_file|opening_bits|detectability_.*|generation_defaults|control_tokens|unknown_fields|reasoning",
     ),
     ("Labels and manifests", r"label.*|aigc_.*|c2pa_.*"),
-    (
-        "Capacity of generation",
-        r"max_concurrency|max_branches|adaptive_.*|reproducible|prefix_cache",
-    ),
+    ("Capacity of generation", r"max_concurrency|max_branches|adaptive_.*|reproducible|prefix_cache"),
     ("Reading along", r"reader_.*|reading_share"),
     ("Work of detection", r"workers|blocks_.*|max_request_blocks|max_document_tokens"),
     ("Files", r"extract_.*"),

@@ -35,11 +35,7 @@ class Steps:
 
 
 def release(options: argparse.Namespace, work: Path) -> None:
-    """Makes every file; `work` is a folder for what is no part of the release.
-
-    Raises:
-        NoRelease: a step failed.
-    """
+    """Makes every file; `work` is a folder for what is no part of the release."""
     steps, out = Steps(), options.out.resolve()
     source = export(options.source, work / "source", options.url)
     steps.done(f"{source.version} from commit {source.commit[:12]}")

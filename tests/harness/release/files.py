@@ -13,11 +13,7 @@ SUMS = "SHA256SUMS"
 
 
 def build(source: Source, out: Path) -> tuple[Path, Path]:
-    """Makes sdist and, from it, the wheel; the same commit and tools give the same wheel.
-
-    Raises:
-        NoRelease: the build fails, or the files are not what an index takes.
-    """
+    """Makes sdist and, from it, the wheel; the same commit and tools give the same wheel."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": source.time}
     _tool(["build", "--no-isolation", "--outdir", str(out), str(source.folder)], environment)
     wheel, sdist = next(out.glob("*.whl")), next(out.glob("*.tar.gz"))
@@ -53,11 +49,7 @@ def checksums(out: Path) -> Path:
 
 
 def sign(sums: Path, key: Path, comment: str) -> Path:
-    """Signs the sums, and so every file that they name, and checks it; asks for the key's password.
-
-    Raises:
-        NoRelease: no `minisign`, no such key, or another password.
-    """
+    """Signs the sums, and so every file that they name, and checks it; asks for the key's password."""
     minisign = shutil.which("minisign")
     if minisign is None:
         raise NoRelease("minisign is missing: on Debian, apt install minisign")

@@ -30,9 +30,6 @@ def build_images(engine: str, source: Source, target: Path, options: list[str]) 
         source: the Dockerfiles, and what they copy.
         target: file, JSON.
         options: handed on, such as `--network host`.
-
-    Raises:
-        NoRelease: a build fails.
     """
     built = {}
     for name, dockerfile in IMAGES.items():

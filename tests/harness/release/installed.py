@@ -46,11 +46,7 @@ class Wish:
 
 
 def install(wish: Wish, wheel: Path, constraints: Path, folder: Path) -> Path:
-    """The Python of a new environment that has the wheel.
-
-    Raises:
-        NoRelease: there is no such Python, or pip fails.
-    """
+    """The Python of a new environment that has the wheel."""
     version = _run([wish.python, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"], Path.cwd())
     environment = folder / f"python-{version.strip()}"
     _run([wish.python, "-m", "venv", "--clear", str(environment)], Path.cwd())
@@ -65,11 +61,7 @@ def install(wish: Wish, wheel: Path, constraints: Path, folder: Path) -> Path:
 
 
 def try_out(wish: Wish, python: Path, folder: Path) -> str:
-    """What was seen to work; `folder` is empty, and nothing of the repository is on the path.
-
-    Raises:
-        NoRelease: something does not.
-    """
+    """What was seen to work; `folder` is empty, and nothing of the repository is on the path."""
     folder.mkdir()
     _run([str(python), "-P", "-c", SERVED if wish.writes else DETECTION], folder)
     command = str(python.with_name("ttmark"))

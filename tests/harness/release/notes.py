@@ -6,11 +6,7 @@ _SECTION = re.compile(r"^## \[([^\]]+)\].*\n", re.M)
 
 
 def release_notes(changelog: str, version: str) -> tuple[str, bool]:
-    """The version's section of the change log, and whether there is one; else that of what is unreleased.
-
-    Raises:
-        ValueError: there is neither.
-    """
+    """The version's section of the change log, and whether there is one; else that of what is unreleased."""
     pieces = _SECTION.split(changelog)
     sections = dict(zip(pieces[1::2], pieces[2::2], strict=True))
     named = version in sections

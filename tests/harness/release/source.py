@@ -41,9 +41,6 @@ def export(repository: Path, folder: Path, url: str | None) -> Source:
         repository: a work tree.
         folder: is made.
         url: of the repository, as browsers reach it; None: links of the description become words.
-
-    Raises:
-        NoRelease: there are changes that are not committed.
     """
     changed = _git(repository, "status", "--porcelain").decode().splitlines()
     if changed:

@@ -24,7 +24,7 @@ import numpy as np
 import psutil
 
 from tests.harness.job_tenants import provision
-from tests.integration.detect.service_figures import free_port, running, service_environment
+from tests.integration.detect.service_figures import serving
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
 from ttmark.shared.tokenization import TextTokenizer
@@ -93,12 +93,9 @@ def measure(folder: Path, *, connections: int, seconds: float, kind: str) -> Rep
         {"inputs": [{"text": tokenizer.decode(ids[i : i + SMALL_TOKENS])}]}
         for i in range(0, 40 * SMALL_TOKENS, SMALL_TOKENS)
     ]
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "ttmark.services", "serve", "detect"]
     with (
-        running(command, port, service_environment(folder, port) | SETTINGS) as service,
-        httpx.Client(base_url=url, timeout=60) as client,
+        serving(folder, SETTINGS) as (port, service),
+        httpx.Client(base_url=(url := f"http://127.0.0.1:{port}"), timeout=60) as client,
     ):
         process = psutil.Process(service.pid)
         headers = {"Authorization": f"Bearer {tokens['small']}"}

@@ -16,26 +16,21 @@ import asyncio
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 
+from tests.harness.job_tenants import provision
+from tests.harness.observe.bed import free_port
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH, HUMAN_TEXTS_PATH
-from ttmark.shared.access.scopes import Scope
-from ttmark.shared.access.tokens import TokenRegistry
-from ttmark.shared.keys.keyring import KeyRing
-from ttmark.shared.schemas.profile import Profile
 from ttmark.shared.tokenization import TextTokenizer
-from ttmark.shared.vault.kek import KeyEncryptionKey
-from ttmark.shared.vault.store import open_store
 
 HERE = Path(__file__).parent
 LOADS = {
@@ -48,19 +43,6 @@ LOADS = {
 }
 
 
-async def provision(folder: Path, tokenizer: TextTokenizer) -> str:
-    """A key store with one key; gives a token for it."""
-    kek = bytes(32)
-    (folder / "kek").write_text(kek.hex())
-    store = open_store(f"sqlite:///{folder / 'keys.db'}")
-    profile = Profile.model_validate({"scheme": "synthid", "tokenizer_fingerprint": tokenizer.fingerprint})
-    await KeyRing(store, KeyEncryptionKey(kek)).create("bench", tenant="a", profile=profile)
-    scopes = {Scope.DETECT, Scope.DETECT_EVIDENCE}
-    token, _ = await TokenRegistry(store, KeyEncryptionKey(kek)).create(tenant="a", scopes=scopes)
-    await store.close()
-    return token
-
-
 def write_texts(path: Path, tokenizer: TextTokenizer, tokens: int, count: int) -> None:
     """Slices of the human texts, one after the other, that are `tokens` long."""
     text = "\n\n".join(read_human_texts(HUMAN_TEXTS_PATH))
@@ -68,13 +50,6 @@ def write_texts(path: Path, tokenizer: TextTokenizer, tokens: int, count: int) -
     starts = [i * tokens % (len(offsets) - tokens) for i in range(count)]
     slices = [text[offsets[start][0] : offsets[start + tokens - 1][1]] for start in starts]
     path.write_text("".join(json.dumps({"text": part}) + "\n" for part in slices), encoding="utf-8")
-
-
-def free_port() -> int:
-    """A TCP port of loopback that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def is_ready(port: int) -> bool:
@@ -85,10 +60,15 @@ def is_ready(port: int) -> bool:
         return False
 
 
-def replica(folder: Path, port: int, priority: list[str]) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """A detection service as a process of its own, ready."""
-    command = [*priority, sys.executable, "-m", "ttmark.services", "serve", "detect"]
-    return running(command, port, service_environment(folder, port))
+@contextmanager
+def serving(
+    folder: Path, settings: Mapping[str, str] | None = None, prefix: Sequence[str] = ()
+) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """A detection service over the key store in `folder`, ready: its port and its process."""
+    port = free_port()
+    command = [*prefix, sys.executable, "-m", "ttmark.services", "serve", "detect"]
+    with running(command, port, service_environment(folder, port) | (settings or {})) as process:
+        yield port, process
 
 
 def service_environment(folder: Path, port: int) -> dict[str, str]:
@@ -131,7 +111,7 @@ def load(
 ) -> dict[str, object]:
     """What `http_load.py` reports."""
     command = [*prefix, sys.executable, str(HERE / "http_load.py"), "--url", ",".join(urls), "--token", token]
-    command += ["--keys", "bench", "--texts", str(texts), "--pid", *map(str, pids)]
+    command += ["--keys", "small", "--texts", str(texts), "--pid", *map(str, pids)]
     report: dict[str, object] = json.loads(subprocess.check_output([*command, *arguments]))
     return report
 
@@ -164,20 +144,19 @@ def main() -> None:
     tokenizer = TextTokenizer.load(DEMO_MODEL_PATH)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        token = asyncio.run(provision(folder, tokenizer))
+        token = asyncio.run(provision(folder))["small"]
         write_texts(folder / "400.jsonl", tokenizer, 400, 500)
         write_texts(folder / "10000.jsonl", tokenizer, 10_000, 20)
         print(json.dumps({"floor": floor(folder, priority, tokenizer)}), flush=True)
-        ports = [free_port(), free_port()]
-        replicas = [stack.enter_context(replica(folder, port, priority)) for port in ports]
-        urls = [f"http://127.0.0.1:{port}" for port in ports]
+        replicas = [stack.enter_context(serving(folder, prefix=priority)) for _ in range(2)]
+        urls = [f"http://127.0.0.1:{port}" for port, _ in replicas]
         for url in urls:
             httpx.get(f"{url}/v1/keys", headers={"Authorization": f"Bearer {token}"}).raise_for_status()
         for name, arguments in LOADS.items():
             if options.only not in name:
                 continue
             texts = folder / ("10000.jsonl" if "localized" in arguments else "400.jsonl")
-            pids = [process.pid for process in replicas]
+            pids = [process.pid for _, process in replicas]
             print(
                 json.dumps({"load": name, **load(priority, urls, token, texts, pids, arguments)}), flush=True
             )

@@ -1,7 +1,6 @@
 """Mails that share a signature, sent to a service by a plain token, an evidence token and as a job."""
 
 import asyncio
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ import httpx
 import pytest
 
 from tests.harness.job_tenants import provision
-from tests.integration.detect.service_figures import free_port, running, service_environment
+from tests.integration.detect.service_figures import serving
 from ttmark.evaluation.inputs import read_human_texts
 from ttmark.gen_service.demo_model import HUMAN_TEXTS_PATH
 from ttmark.shared.access.scopes import Scope
@@ -38,10 +37,8 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ask]]:
     """How texts are asked about: what is said of them, counted."""
     folder = tmp_path_factory.mktemp("mails")
     tokens = asyncio.run(provision(folder, tenants=SCOPES, **PROFILE))
-    port = free_port()
-    command = [sys.executable, "-m", "ttmark.services", "serve", "detect"]
     with (
-        running(command, port, service_environment(folder, port)),
+        serving(folder) as (port, _),
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as client,
     ):
 
@@ -81,7 +78,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ask]]:
 @pytest.mark.parametrize("way", SCOPES)
 @pytest.mark.parametrize(("count", "length"), SENT)
 def test_every_mail_is_answered(
-    ways: dict[str, Ask], way: str, count: int, length: int, record_result: Callable[[str, str, str], None]
+    ways: dict[str, Ask], way: str, count: int, length: int, record_result: Any
 ) -> None:
     said = ways[way](mails(count, length))
     print(f"{count} mails of {length} words, {way}: {dict(said)}")

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -10,10 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.harness.job_tenants import provision
 from tests.harness.odd_batches import Batch, letter_batches, random_batch
-from tests.integration.detect.service_figures import free_port, provision, running, service_environment
-from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
-from ttmark.shared.tokenization import TextTokenizer
+from tests.integration.detect.service_figures import serving
 
 UNLIMITED = {
     "TTMARK_ANSWERS_PER_PASSAGE": "0",
@@ -30,12 +28,10 @@ def random_batches(count: int) -> Iterator[Batch]:
 
 @pytest.mark.parametrize(("step", "count"), [(1_997, 30), pytest.param(1, 10_000, marks=pytest.mark.slow)])
 def test_every_document_has_a_verdict(tmp_path: Path, step: int, count: int) -> None:
-    token = asyncio.run(provision(tmp_path, TextTokenizer.load(DEMO_MODEL_PATH)))
-    port, complaints = free_port(), []
-    command = [sys.executable, "-m", "ttmark.services", "serve", "detect"]
+    token, complaints = asyncio.run(provision(tmp_path))["small"], []
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     with (
-        running(command, port, service_environment(tmp_path, port) | UNLIMITED),
+        serving(tmp_path, UNLIMITED) as (port, _),
         httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=60) as client,
     ):
         for batch in chain(letter_batches(step), random_batches(count)):

@@ -53,7 +53,7 @@ class Services:
     async def texts(self, payload: int | None, prompts: list[str], **more: Any) -> list[str]:
         """One completion of each prompt, prompt not included."""
         watermark = {} if payload is None else {"payload": payload}
-        body = {"model": "demo", "prompt": prompts, "max_tokens": 200, "ignore_eos": True, "top_k": 50}
+        body = {"model": "demo", "prompt": prompts, "max_tokens": 120, "ignore_eos": True, "top_k": 50}
         response = await self.post("sender", "/v1/completions", {**body, "watermark": watermark, **more})
         assert response.status_code == 200, response.text
         return [choice["text"] for choice in response.json()["choices"]]

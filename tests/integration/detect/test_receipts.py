@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.contract.openai.composed import Keys
 from ttmark.detect_service.api.app import create_detection_app
 from ttmark.detect_service.backend import DetectionBackend, TokenizerSet
 from ttmark.detect_service.extraction import ExtractionLimits, ExtractionWorkers
@@ -26,20 +27,6 @@ from ttmark.shared.watermark import scheme_names
 
 FPR = 1e-5
 PROFILES = [(scheme, block_size) for scheme in sorted(scheme_names()) for block_size in (1, 2, 3)]
-
-
-@dataclass
-class Keys:
-    """One key for each profile, as a cache holds them."""
-
-    keys: dict[str, UnlockedKey]
-    ready: bool = True
-
-    def get(self, key_id: str) -> UnlockedKey | None:
-        return self.keys.get(key_id)
-
-    def for_tenant(self, tenant: str) -> list[UnlockedKey]:
-        return list(self.keys.values())
 
 
 def _keys(fingerprint: str) -> Keys:

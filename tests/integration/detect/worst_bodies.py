@@ -23,13 +23,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import httpx
-import numpy as np
 import psutil
 
 from tests.harness.job_tenants import provision
 from tests.harness.worst_bodies import WORST_BODIES
-from tests.integration.detect.neighbours import cpu
-from tests.integration.detect.service_figures import free_port, running, service_environment
+from tests.integration.detect.neighbours import cpu, p99
+from tests.integration.detect.service_figures import serving
 
 MEMORY = 2 * 2**30  # deploy/kubernetes/base/detection.yaml
 # Asks until its standard input ends; in a process of its own, which nothing here can hold up.
@@ -121,21 +120,12 @@ class Measured:
 def measured_service(folder: Path, priority: Sequence[str] = (), **settings: str) -> Iterator[Measured]:
     """A service that is warm and cannot have more than `MEMORY`."""
     tokens = asyncio.run(provision(folder))
-    port = free_port()
-    environment = service_environment(folder, port) | {"TTMARK_LEDGER_FILE": "none"} | settings
     limited = [*priority, "prlimit", f"--data={MEMORY}"]
-    with running(
-        [*limited, sys.executable, "-m", "ttmark.services", "serve", "detect"], port, environment
-    ) as process:
+    with serving(folder, {"TTMARK_LEDGER_FILE": "none"} | settings, limited) as (port, process):
         service = Measured(port, tokens, psutil.Process(process.pid), priority)
         with service.probing("POST", "/v1/detect"):
             time.sleep(2)
         yield service
-
-
-def p99(times: Sequence[float]) -> float:
-    """The 99th percentile."""
-    return round(float(np.quantile(times, 0.99)), 1)
 
 
 def crowding(before: dict[int, tuple[int, int]], after: dict[int, tuple[int, int]]) -> float:

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import LlamaConfig
 
-from tests.harness.random_model import save_random_model
+from tests.harness.random_model import save_random_model, small_llama
 
 WORDS = "the quick brown fox jumps over a lazy dog and naïve café owners sigh. "
 
@@ -15,21 +14,7 @@ WORDS = "the quick brown fox jumps over a lazy dog and naïve café owners sigh.
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("tiny-model")
-    save_random_model(
-        folder,
-        LlamaConfig(
-            vocab_size=300,
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            max_position_embeddings=1024,
-            bos_token_id=None,
-            eos_token_id=0,
-            pad_token_id=None,
-        ),
-    )
+    save_random_model(folder, small_llama(max_position_embeddings=1024))
     return folder
 
 

@@ -39,7 +39,7 @@ def service_and_texts() -> Iterator[tuple[str, Sequence[str]]]:
     """A detection service with the key that three texts of the demo model are marked with."""
     key = ttmark.Key(LibraryKeyFile(secret="07" * 32, profile=profile_fields(pool=1)))
     with ttmark.load("demo", dtype="float32") as model:
-        texts = [model.generate("Once", key=key, max_new_tokens=120, seed=seed) for seed in range(3)]
+        texts = [model.generate("Once", key=key, max_new_tokens=60, seed=seed) for seed in range(3)]
         tokenizer = model.tokenizer
     ((profile, prf_keys),) = key.variants(tokenizer.fingerprint)
     version = UnlockedVersion(1, KeyState.PRIMARY, *prf_keys)

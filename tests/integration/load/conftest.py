@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from transformers import LlamaConfig
 
 from tests.harness.observe.forked import ForkedService
-from tests.harness.random_model import save_random_model
+from tests.harness.random_model import save_random_model, small_llama
 from ttmark.services.local.provision import LocalSetup, provision
 
 StartService = Callable[..., ForkedService]
@@ -18,19 +17,8 @@ StartService = Callable[..., ForkedService]
 def tiny_setup(tmp_path_factory: pytest.TempPathFactory) -> LocalSetup:
     """A random model of a few thousand parameters, with keys and a token for it."""
     folder = tmp_path_factory.mktemp("load") / "tiny"
-    config = LlamaConfig(
-        vocab_size=300,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=512,
-        bos_token_id=None,
-        eos_token_id=0,
-        pad_token_id=None,
-    )
-    save_random_model(folder, config)
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
+    save_random_model(folder, small_llama(**heads, max_position_embeddings=512))
     return provision(str(folder), None, folder.parent / "state")
 
 

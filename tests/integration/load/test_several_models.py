@@ -9,9 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from tokenizers import Tokenizer
-from transformers import LlamaConfig
 
-from tests.harness.random_model import END_OF_TEXT, save_random_model
+from tests.harness.random_model import END_OF_TEXT, save_random_model, small_llama
 from ttmark.services.local.provision import LocalSetup, provision
 from ttmark.services.runtime import StartupError
 from ttmark.services.settings.generation import GenerationSettings
@@ -35,17 +34,8 @@ class Pair:
 def other_setup(tiny_setup: LocalSetup) -> LocalSetup:
     """Another random model, with a tokenizer that numbers its tokens otherwise, in the same key store."""
     folder = tiny_setup.state.parent / "other"
-    config = LlamaConfig(
-        vocab_size=300,
-        hidden_size=48,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=128,
-        bos_token_id=None,
-        eos_token_id=0,
-        pad_token_id=None,
-    )
+    heads = {"num_hidden_layers": 1, "num_attention_heads": 2}
+    config = small_llama(**heads, hidden_size=48, max_position_embeddings=128)
     save_random_model(folder, config, seed=1)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.add_special_tokens([END_OF_TEXT, "<|other|>"])

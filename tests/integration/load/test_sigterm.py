@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,6 @@ import pytest
 
 CLIENTS = 8
 DRAIN_SECONDS = 30.0
-ROUNDS, ALL_ROUNDS = 1, 100
 RUNNING = 'ttmark_engine_requests{model="tiny",state="running"} 1.0'
 
 
@@ -86,52 +86,42 @@ class Sum:
     slowest: float = 0.0
 
 
-async def terminate_again_and_again(start: Any, setup: Any, rounds: int) -> Sum:
-    chance = random.Random(6)
-    total = Sum()
-    following = start(setup, dtype="float32")
-    for number in range(rounds):
-        service = following
-        await asyncio.to_thread(service.wait_until_ready)
-        tally = Tally()
-        clients = [
-            asyncio.create_task(keep_asking(service.url, setup.token, number * CLIENTS + client, tally))
-            for client in range(CLIENTS)
-        ]
-        answers = chance.randint(1, 20)
-        while tally.whole < answers and not all(client.done() for client in clients):  # noqa: ASYNC110
-            await asyncio.sleep(chance.random() / 10)
-        service.terminate()
-        asked = time.monotonic()
-        if number + 1 < rounds:
-            following = start(setup, dtype="float32")
-        code = await asyncio.to_thread(service.wait)
-        total.slowest = max(total.slowest, time.monotonic() - asked)
-        await asyncio.gather(*clients)
-        tally.judge(service.log.read_text())
-        assert code == 0
-        assert tally.lost == []
-        assert tally.whole > 0
-        total.whole += tally.whole
-        total.refused += tally.refused
-        total.unanswered += len(tally.unanswered)
+async def under_load(service: Any, token: str, number: int, stop: Callable[[], Any], total: Sum) -> None:
+    """Stops a service that is ready, under load, and checks what becomes of its requests."""
+    chance, tally = random.Random(number), Tally()
+    clients = [
+        asyncio.create_task(keep_asking(service.url, token, number * CLIENTS + client, tally))
+        for client in range(CLIENTS)
+    ]
+    answers = chance.randint(1, 20)
+    while tally.whole < answers and not all(client.done() for client in clients):  # noqa: ASYNC110
+        await asyncio.sleep(chance.random() / 10)
+    asked = time.monotonic()
+    stop()
+    code = await asyncio.to_thread(service.wait)
+    total.slowest = max(total.slowest, time.monotonic() - asked)
+    await asyncio.gather(*clients)
+    tally.judge(service.log.read_text())
+    assert code == 0
+    assert tally.lost == []
+    assert tally.whole >= answers
     assert total.slowest <= DRAIN_SECONDS
-    return total
+    total.whole += tally.whole
+    total.refused += tally.refused
+    total.unanswered += len(tally.unanswered)
 
 
+@pytest.mark.parametrize("rounds", [1, pytest.param(100, marks=pytest.mark.slow)])
 async def test_a_service_that_is_told_to_stop_answers_what_it_has_taken_on(
-    start: Any, tiny_setup: Any
+    start: Any, tiny_setup: Any, record_result: Any, rounds: int
 ) -> None:
-    await terminate_again_and_again(start, tiny_setup, ROUNDS)
-
-
-@pytest.mark.slow
-async def test_a_hundred_terminations_under_load_lose_nothing(
-    start: Any, tiny_setup: Any, record_result: Any
-) -> None:
-    total = await terminate_again_and_again(start, tiny_setup, ALL_ROUNDS)
+    total = Sum()
+    for number in range(rounds):
+        service = start(tiny_setup, dtype="float32")
+        await asyncio.to_thread(service.wait_until_ready)
+        await under_load(service, tiny_setup.token, number, service.terminate, total)
     record_result(
-        f"SIGTERM under load, {ALL_ROUNDS} times",
+        f"SIGTERM under load, {rounds} times",
         f"0 accepted requests lost, drained <= {DRAIN_SECONDS:.0f} s",
         f"0 lost: {total.whole:,} answered whole, {total.refused} refused with 503 and Retry-After, "
         f"{total.unanswered} connections closed before the service read a request; slowest end "
@@ -146,13 +136,8 @@ async def test_what_outlasts_the_drain_is_told_to_come_again(
     service = start(tiny_setup, drain_seconds=0.1, max_concurrency=1)
     service.wait_until_ready()
     body = {
-        "model": "tiny",
-        "prompt": "The",
-        "max_tokens": 500,
-        "ignore_eos": True,
-        "stream": stream,
-        "n": 16,
-    }
+        "model": "tiny", "prompt": "The", "max_tokens": 500, "ignore_eos": True, "stream": stream, "n": 16,
+    }  # fmt: skip
     headers = {"Authorization": f"Bearer {tiny_setup.token}"}
     async with httpx.AsyncClient(base_url=service.url, headers=headers, timeout=60) as http:
         asked = asyncio.create_task(http.post("/v1/completions", json=body))

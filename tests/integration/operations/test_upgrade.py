@@ -95,9 +95,7 @@ def test_a_backup_of_the_release_before_restores_and_one_of_this_release_restore
     for maker, reader in ((old, ROOT), (ROOT, old)):
         name = f"key-{maker.name}".lower()
         typed(
-            maker,
-            f"keys create {name} --tenant acme --tokenizer {tokenizer}",
-            f"keys backup {name}.backup",
+            maker, f"keys create {name} --tenant acme --tokenizer {tokenizer}", f"keys backup {name}.backup"
         )
         for path in (tmp_path / ".ttmark").iterdir():
             if path.name != "kek" and path.is_file():

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -15,14 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.harness.observe.bed import free_port
+
 START_SECONDS = 240.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass

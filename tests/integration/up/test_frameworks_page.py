@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -152,9 +152,7 @@ def test_a_node_block_runs_as_it_stands(up: Up, block: Block) -> None:
 
 
 @pytest.mark.parametrize("heading", ["LangGraph", "AI SDK"])
-def test_twenty_of_twenty_agents_call_two_tools_and_answer(
-    up: Up, heading: str, record_result: Callable[[str, str, str], None]
-) -> None:
+def test_twenty_of_twenty_agents_call_two_tools_and_answer(up: Up, heading: str, record_result) -> None:
     block = next(each for each in blocks() if each.heading == heading)
     code = here(block, up)
     if block.language == "js":

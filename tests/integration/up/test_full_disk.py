@@ -156,7 +156,9 @@ def test_a_running_service_answers_on_a_full_disk_and_says_afterwards_what_it_co
     """Its log, its ledger, its audit trail and its key store are all on that disk."""
     (run_up.state / "audit").mkdir(parents=True, mode=0o700)
     flag = tmp_path / "full"
-    up = run_up(**_FILES, **preloaded(tmp_path, run_up.state, flag))
+    # So old is what is known of tokens and keys at most.
+    often = {"TTMARK_TOKEN_REFRESH_SECONDS": "0.2", "TTMARK_KEY_REFRESH_SECONDS": "0.2"}
+    up = run_up(**_FILES, **often, **preloaded(tmp_path, run_up.state, flag))
     up.wait_for("Press Ctrl-C")
     tokens = [(up.state / "token").read_text().strip(), up.type(_CREATE).strip()]  # the second: not seen yet
     flag.touch()
@@ -171,7 +173,7 @@ def test_a_running_service_answers_on_a_full_disk_and_says_afterwards_what_it_co
                     answer = generation.complete({"model": "demo", "prompt": "On", "max_tokens": 30})
                     detection.detect(answer.choices[0].text)
                     heard += 1
-        time.sleep(2.5)  # what is known of a token is 2 s old at most
+        time.sleep(0.4)
     metrics = httpx.get(f"http://127.0.0.1:{up.gen_port}/metrics").text
     assert "ttmark_ledger_unsaved_records 1.0" in metrics
     flag.unlink()

@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ import pytest
 import torch
 from openai import OpenAI
 from transformers import MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from typer.testing import CliRunner
 
+from tests.harness.observe.bed import free_port
+from tests.integration.detect.service_figures import is_ready
 from ttmark.gen_service.demo_model import DEMO_MODEL_PATH
+from ttmark.services.cli.main import app
 from ttmark.services.cli.up import stop_on_signals
 from ttmark.services.local.processes import GIVEN, LocalServices
 from ttmark.services.local.provision import LocalSetup
@@ -23,15 +28,9 @@ from ttmark.shared.tokenization import TextTokenizer
 
 VERDICTS = ["watermarked", "not_detected", "not_detected"]
 SHAPE = {
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 1024,
-    "bos_token_id": 0,
-    "eos_token_id": 0,
-}
+    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 1024, "bos_token_id": 0, "eos_token_id": 0,
+}  # fmt: skip
 
 
 CHAT = shutil.ignore_patterns("tokenizer_config.json")  # which holds the chat template
@@ -82,7 +81,9 @@ def test_services_end_with_up_however_it_ends(run_up, number: signal.Signals) ->
         up = run_up()
     finally:
         signal.signal(signal.SIGHUP, previous)
-    up.wait_for("Press Ctrl-C")
+    while not all(map(is_ready, (up.gen_port, up.detect_port))):
+        assert up.process.poll() is None, up.text()
+        time.sleep(0.1)
     up.process.send_signal(number)
     code = up.process.wait(60)
     assert code == (0 if number == signal.SIGHUP else -number)
@@ -106,14 +107,29 @@ def test_a_closed_terminal_is_as_ctrl_c_and_under_nohup_ends_nothing(before: Any
         signal.signal(signal.SIGHUP, previous)
 
 
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """`ttmark up` in this process, as it ends before it starts a service: its last line."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, model: str | Path = "demo", gen_port: int | None = None, code: int = 1) -> str:
+        ports = ["--gen-port", str(gen_port or free_port()), "--detect-port", str(free_port())]
+        result = CliRunner().invoke(app, ["up", "--model", str(model), *ports, *arguments])
+        assert result.exit_code == code, result.output
+        assert "Traceback" not in result.output
+        return result.output.strip().splitlines()[-1]
+
+    return run
+
+
 @pytest.mark.parametrize(("name", "content"), [("kek", ""), ("kek", "01" * 31), ("case.pem", "")])
-def test_a_half_written_secret_of_an_earlier_release_is_named(run_up, name: str, content: str) -> None:
-    run_up.state.mkdir()
-    (run_up.state / name).write_text(content)
-    up = run_up.finish()
-    assert up.process.returncode == 1
-    assert re.search(rf"^ttmark: \.ttmark/{name}: .*; remove it", last_line(up.text())), up.text()
-    assert (run_up.state / name).read_text() == content
+def test_a_half_written_secret_of_an_earlier_release_is_named(
+    refused: Callable[..., str], tmp_path: Path, name: str, content: str
+) -> None:
+    (tmp_path / ".ttmark").mkdir()
+    (tmp_path / ".ttmark" / name).write_text(content)
+    assert re.search(rf"^ttmark: \.ttmark/{name}: .*; remove it", refused())
+    assert (tmp_path / ".ttmark" / name).read_text() == content
 
 
 # Loading each architecture is for the engine's own tests; starting both services takes half a minute.
@@ -132,28 +148,18 @@ def test_any_causal_model_saved_in_a_folder_works(run_up, tmp_path: Path, config
     assert verdicts(up.text()) == VERDICTS
 
 
-def last_line(text: str) -> str:
-    return text.strip().splitlines()[-1]
-
-
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (["--model", "no/such/folder"], r"^ttmark: unknown model 'no/such/folder'"),
-        (["--store-url", "redis://127.0.0.1:1/0"], r"^ttmark: .*127\.0\.0\.1:1"),
+        (["--model", "no/such/folder"], 1, r"^ttmark: unknown model 'no/such/folder'"),
+        (["--store-url", "redis://127.0.0.1:1/0"], 1, r"^ttmark: .*127\.0\.0\.1:1"),
+        (["--store-url", "ftp://x"], 2, "^ttmark: Invalid value for '--store-url': the key store is a URL"),
     ],
 )
-def test_what_cannot_work_ends_with_one_clear_line(run_up, arguments: list[str], message: str) -> None:
-    up = run_up.finish(*arguments)  # the last --model counts
-    assert up.process.returncode == 1
-    assert re.search(message, last_line(up.text())), up.text()
-    assert "Traceback" not in up.text()
-
-
-def test_a_store_that_is_none_is_bad_usage(run_up) -> None:
-    up = run_up.finish("--store-url", "ftp://x")
-    assert (up.process.returncode, up.text().count("\n")) == (2, 1)
-    assert "ttmark: Invalid value for '--store-url': the key store is a URL" in up.text()
+def test_what_cannot_work_ends_with_one_clear_line(
+    refused: Callable[..., str], arguments: list[str], code: int, message: str
+) -> None:
+    assert re.search(message, refused(*arguments, code=code))  # the last --model counts
 
 
 def test_both_services_are_given_what_is_not_read_before(tmp_path: Path) -> None:
@@ -161,27 +167,19 @@ def test_both_services_are_given_what_is_not_read_before(tmp_path: Path) -> None
     assert LocalServices(setup, 1, 2).variables().keys() == GIVEN
 
 
-def test_a_folder_without_a_tokenizer_ends_with_one_clear_line(run_up, tmp_path: Path) -> None:
+def test_a_folder_without_a_part_of_a_model_ends_with_one_clear_line(
+    refused: Callable[..., str], tmp_path: Path
+) -> None:
     (tmp_path / "model").mkdir()
-    up = run_up.finish(model=str(tmp_path / "model"))
-    assert up.process.returncode == 1
-    assert re.search(r"^ttmark: model .*no tokenizer\.json", last_line(up.text()))
-
-
-def test_a_folder_with_a_tokenizer_and_no_model_ends_with_one_clear_line(run_up, tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
+    assert re.search(r"^ttmark: model .*no tokenizer\.json", refused(model=tmp_path / "model"))
     shutil.copy(DEMO_MODEL_PATH / "tokenizer.json", tmp_path / "model")
-    up = run_up.finish(model=str(tmp_path / "model"))
-    assert up.process.returncode == 1
-    assert re.search(r"^ttmark: model .*no config\.json", last_line(up.text()))
-    assert "Traceback" not in up.text()
+    assert re.search(r"^ttmark: model .*no config\.json", refused(model=tmp_path / "model"))
 
 
-def test_a_busy_port_ends_with_one_clear_line(run_up) -> None:
+def test_a_busy_port_ends_with_one_clear_line(refused: Callable[..., str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        up = run_up.finish(gen_port=taken.getsockname()[1])
-    assert up.process.returncode == 1
-    assert re.search(r"^ttmark: cannot listen on 127\.0\.0\.1:\d+", last_line(up.text()))
+        line = refused(gen_port=taken.getsockname()[1])
+    assert re.search(r"^ttmark: cannot listen on 127\.0\.0\.1:\d+", line)
 
 
 def test_the_demo_model_resolves_to_its_folder() -> None:

@@ -16,8 +16,8 @@ import pytest
 import structlog
 import uvicorn
 from fastapi import FastAPI
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.contract.openai.fake_generator import byte_tokenizer
 from ttmark.services import key_access
 from ttmark.services.detect import build_detection_service
 from ttmark.services.gen import build_generation_service
@@ -146,30 +146,13 @@ class Operator:
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model of random weights whose tokens are bytes."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from tests.harness.random_model import save_random_model, small_llama
 
     folder = tmp_path_factory.mktemp("model") / MODEL
-    symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "</s>"]
-    tokenizer = Tokenizer(models.BPE(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(["</s>"])
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=257,
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=256,
-        bos_token_id=None,
-        eos_token_id=256,
-        pad_token_id=None,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    heads = {"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
+    size = {"vocab_size": 257, "eos_token_id": 256, "hidden_size": 16, "intermediate_size": 32}
+    save_random_model(folder, small_llama(**heads, **size))
+    byte_tokenizer().backend.save(str(folder / "tokenizer.json"))
     return folder
 
 
@@ -188,17 +171,12 @@ class Cluster:
         self.log = io.StringIO()
         self._patch = patch
         self._environment = {
-            "TTMARK_STORE_URL": store_url,
-            "TTMARK_KEK": KEK_TEXT,
-            "TTMARK_MODEL": str(model),
-            "TTMARK_TOKENIZERS": str(model),
-            "TTMARK_THREADS": "1",
-            "TTMARK_DTYPE": "float32",
+            "TTMARK_STORE_URL": store_url, "TTMARK_KEK": KEK_TEXT, "TTMARK_MODEL": str(model),
+            "TTMARK_TOKENIZERS": str(model), "TTMARK_THREADS": "1", "TTMARK_DTYPE": "float32",
             "TTMARK_KEY_REFRESH_SECONDS": str(REFRESH_SECONDS),
-            "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS),
-            "TTMARK_LOG_LEVEL": "DEBUG",
+            "TTMARK_TOKEN_REFRESH_SECONDS": str(REFRESH_SECONDS), "TTMARK_LOG_LEVEL": "DEBUG",
             "TTMARK_PUBLIC": "true",
-        }
+        }  # fmt: skip
         patch.setattr(key_access, "KeyCache", HeldCache)
         patch.setitem(RedisClient.__init__.__kwdefaults__, "budget_seconds", STORE_SECONDS)
 

@@ -42,6 +42,9 @@ def malformed(body: dict[str, Any]) -> dict[str, tuple[bytes, dict[str, str], in
     first = json.dumps(next(iter(body)))
     return {
         "nothing": (b"", {}, 422),
+        "a list": (b"[]", {}, 422),
+        "a string": (b'"hello"', {}, 422),
+        "null": (b"null", {}, 422),
         "lone surrogate": (good[:-1] + b', "x": "\\ud800"}', {}, 400),
         "NaN": (good[:-1] + b', "x": NaN}', {}, 400),
         "infinite": (good[:-1] + b', "x": 1e999}', {}, 400),
@@ -58,9 +61,7 @@ def malformed(body: dict[str, Any]) -> dict[str, tuple[bytes, dict[str, str], in
     }
 
 
-def test_bad_input_gets_its_documented_answer_from_both_services(
-    cluster: Any, record_result: Callable[[str, str, str], None]
-) -> None:
+def test_bad_input_gets_its_documented_answer_from_both_services(cluster: Any, record_result: Any) -> None:
     token, sent = cluster.operator.token(), 0
     for path, body_of in ROUTES.items():
         replica = cluster.of("gen" if path in OF_OPENAI else "detect")[0]

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ def ttmark(cluster: Any, *arguments: str) -> Any:
 
 
 def test_a_revoked_token_is_refused_by_both_services_within_seconds(
-    cluster: Any, eventually: Callable[..., float], record_result: Callable[[str, str, str], None]
+    cluster: Any, eventually: Any, record_result: Any
 ) -> None:
     token = cluster.operator.token()
     for replica in cluster.replicas.values():
@@ -42,7 +42,7 @@ def _nobody_is_held(cluster: Any) -> Iterator[None]:
 
 
 def test_a_promotion_waits_for_the_replica_that_does_not_know_the_version_yet(
-    cluster: Any, record_result: Callable[[str, str, str], None]
+    cluster: Any, record_result: Any
 ) -> None:
     cluster.operator.key("rotated")
     assert ttmark(cluster, "keys", "promote", "rotated", "1").exit_code == 0
@@ -84,7 +84,7 @@ def test_a_replica_that_was_stopped_in_order_is_not_waited_for(cluster: Any) -> 
 
 
 def test_after_a_promotion_new_texts_carry_the_new_version_and_old_ones_are_still_found(
-    cluster: Any, eventually: Callable[..., float]
+    cluster: Any, eventually: Any
 ) -> None:
     operator, token = cluster.operator, cluster.operator.token(tenant="globex")
     generator, detector = cluster.of("gen")[0], cluster.of("detect")[0]

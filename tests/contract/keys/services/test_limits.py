@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -44,7 +43,7 @@ def assert_throttled(response: Any) -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_requests_over_all_replicas_keep_to_the_token_s_limit(
-    cluster: Any, service: str, record_result: Callable[[str, str, str], None]
+    cluster: Any, service: str, record_result: Any
 ) -> None:
     token = cluster.operator.token(limits=TokenLimits(requests_per_minute=10))
     other = cluster.operator.token()

@@ -1,7 +1,6 @@
 """Requests generated from the detection service's OpenAPI description: nothing undocumented comes back."""
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,11 +23,7 @@ NO_LIMITS = TokenLimits(requests_per_minute=0, documents_per_minute=0)
 
 @pytest.mark.parametrize(("examples", "cases"), [(20, 1), pytest.param(300, 50_000, marks=pytest.mark.slow)])
 def test_whatever_the_description_allows_or_forbids_is_answered_as_documented(
-    cluster: Any,
-    generate_cases: Callable[..., int],
-    record_result: Callable[[str, str, str], None],
-    examples: int,
-    cases: int,
+    cluster: Any, generate_cases: Any, record_result: Any, examples: int, cases: int
 ) -> None:
     service = cluster.start("detect-4", UNLIMITED)
     token = cluster.operator.token(limits=NO_LIMITS)

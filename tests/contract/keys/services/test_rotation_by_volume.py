@@ -1,6 +1,5 @@
 """Rotation by volume with both services as they run: from a completion to a text under the next version."""
 
-from collections.abc import Callable
 from typing import Any
 
 from ttmark.shared.keys.keyring import KeyRing
@@ -9,7 +8,7 @@ from ttmark.shared.vault.store import open_store
 
 
 def test_completions_fill_a_version_and_the_next_one_is_detected_by_all(
-    cluster: Any, own_redis: Any, eventually: Callable[..., float]
+    cluster: Any, own_redis: Any, eventually: Any
 ) -> None:
     operator = cluster.operator
     operator.key("initech-main", tenant="initech")

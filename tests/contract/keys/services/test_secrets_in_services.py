@@ -5,7 +5,7 @@ import base64
 import gc
 import io
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -123,14 +123,9 @@ def everybody(traced: Any, tokens: dict[str, str]) -> bytes:
     good = tokens["good"]
     changes = ({}, {"evidence": "blocks"}, {"inputs": 1, "prompt": {"a": 1}}, {"keys": ["none"]})
     paths = (
-        "/v1/models",
-        "/v1/keys",
-        "/metrics",
-        "/readyz",
-        "/openapi.json",
-        "/v1/x",
+        "/v1/models", "/v1/keys", "/metrics", "/readyz", "/openapi.json", "/v1/x",
         f"/v1/keys?token={good}",
-    )
+    )  # fmt: skip
     answers = []
     for replica in (traced.replicas["gen-7"], traced.replicas["detect-7"]):
         senders = (*tokens.values(), "ttm_nonsense")
@@ -194,7 +189,7 @@ def test_no_secret_is_answered_logged_measured_or_traced(
     tokens: dict[str, str],
     secrets: dict[str, bytes],
     spans: InMemorySpanExporter,
-    record_result: Callable[[str, str, str], None],
+    record_result: Any,
 ) -> None:
     answered = everybody(traced, tokens) + break_services(traced, tokens, secrets)
     assert hits(secrets, answered) == []
@@ -217,10 +212,7 @@ def test_no_secret_is_answered_logged_measured_or_traced(
 
 
 def test_no_living_object_shows_or_pickles_a_secret(
-    traced: Any,
-    tokens: dict[str, str],
-    secrets: dict[str, bytes],
-    record_result: Callable[[str, str, str], None],
+    traced: Any, tokens: dict[str, str], secrets: dict[str, bytes], record_result: Any
 ) -> None:
     replica = traced.replicas["gen-7"]
     body = {"model": "tiny-model", "prompt": "a", "max_tokens": 240, "ignore_eos": True, "stream": True}

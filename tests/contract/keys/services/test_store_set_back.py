@@ -38,8 +38,8 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
     own_redis: Any,
     kek: Any,
     backup: Callable[[], bytes],
-    eventually: Callable[..., float],
-    record_result: Callable[[str, str, str], None],
+    eventually: Any,
+    record_result: Any,
     tmp_path: Path,
 ) -> None:
     ledger = {"TTMARK_LEDGER_FILE": str(tmp_path / "ledger.json")}
@@ -95,10 +95,7 @@ def test_a_store_that_restarts_empty_is_noticed_and_the_services_go_on_with_what
 
 
 def test_without_the_store_known_tokens_and_keys_work_and_a_cold_start_is_not_ready(
-    cluster: Any,
-    own_redis: Any,
-    eventually: Callable[..., float],
-    record_result: Callable[[str, str, str], None],
+    cluster: Any, own_redis: Any, eventually: Any, record_result: Any
 ) -> None:
     token = cluster.operator.token()
     running = list(cluster.replicas.values())
