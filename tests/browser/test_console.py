@@ -4,6 +4,7 @@ import json
 import re
 from itertools import pairwise
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.modes import choose
