@@ -36,6 +36,8 @@ class CachedSequence(Sequence):
     that computing a sequence again, or going on from the rows of another, repeats the same arithmetic.
 
     Attributes:
+        tenant: whose it is.
+        repeatable: its text must not depend on what is in the cache.
         extent: its cache rows, while it runs.
         cached: tokens in the cache.
         reused: prompt tokens that were in the cache when it was first admitted; None before.
@@ -50,6 +52,8 @@ class CachedSequence(Sequence):
         prompt_cut: int = PROMPT_CUT,
     ) -> None:
         super().__init__(request, tokenizer, eos_token_ids)
+        self.tenant = request.tenant
+        self.repeatable = request.repeatable
         self.deadline = deadline
         self.cancelled = False
         self.extent: Extent | None = None
@@ -57,16 +61,6 @@ class CachedSequence(Sequence):
         self.reused: int | None = None
         self.prompt_cut = prompt_cut
         self._probe: Probe | None = None
-
-    @property
-    def tenant(self) -> str:
-        """Whose it is."""
-        return self.request.tenant
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether its text must not depend on what is in the cache."""
-        return self.request.repeatable
 
     @property
     def token_count(self) -> int:

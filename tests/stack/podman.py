@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-NEEDED = ("podman", "runc", "mmdebstrap", "netavark", "haproxy")
+NEEDED = ("podman", "catatonit", "runc", "mmdebstrap", "netavark", "haproxy")
 """Commands of Debian's packages of the same names; netavark lies outside the PATH."""
 
 _CONTAINERS = """\

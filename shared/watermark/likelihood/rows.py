@@ -15,7 +15,7 @@ the token. A block takes it inside, r tokens on.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 
@@ -213,6 +213,7 @@ class Chain:
         surprise: how far the chance to leave a run goes towards 1 before each block, 0 to 1 [positions].
         paths: priors as `paths.as_table` gives them [paths, 7].
         tokens: of a block.
+        positions: where a block may begin.
     """
 
     ratios: Ratios
@@ -220,8 +221,10 @@ class Chain:
     surprise: Floats
     paths: Floats
     tokens: int
+    positions: int = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", int(self.kinds.size))
         if not 1 <= len(self.paths) <= MOST_PATHS:
             raise ValueError(f"1 to {MOST_PATHS} priors over paths, not {len(self.paths)}")
         if self.kinds.shape != self.surprise.shape:
@@ -234,10 +237,6 @@ class Chain:
         """A text without a reader, no block of which repeats."""
         kinds = np.full(positions, PLAIN, dtype=np.uint8)
         return cls(ratios, kinds, np.zeros(positions), paths, tokens)
-
-    @property
-    def positions(self) -> int:
-        return int(self.kinds.size)
 
     def with_paths(self, paths: Floats) -> "Chain":
         """The same text under other priors."""
