@@ -141,7 +141,7 @@ export class BatchTable {
     entry.row.replaceChildren(
       element("td", { className: "file" }, element("span", { className: `dot ${state}` }), file),
       say(element("td", { className: "answer" }), about),
-      say(element("td", { className: "probability" }), () => (log10 == null ? "" : oneIn(log10))),
+      say(element("td", { className: "probability" }), () => (log10 == null ? "" : log10 > -0.3 ? "–" : oneIn(log10))),
       say(element("td", { className: "tokens" }), () => (check ? count(check.result.tokens) : "")),
     );
   }
