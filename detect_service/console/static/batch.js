@@ -154,7 +154,9 @@ export class Batch {
       const refusal = error.problem ?? error;
       if (PASSING.has(refusal.status) || error.name === "AbortError") {
         this.#say(entry, "waiting", waiting);
-        run.queue.unshift(entry);
+        // One that a service answers with 503 every time must not keep the others from their turn.
+        if (refusal.status === 503) run.queue.push(entry);
+        else run.queue.unshift(entry);
         if (error.name === "AbortError") return;
         run.until = Math.max(run.until, Date.now() + 1000 * (refusal.retryAfter ?? PAUSE_SECONDS));
         run.paused = refusal.status === 429 ? "batch.paused" : "batch.away";
