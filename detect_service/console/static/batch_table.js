@@ -29,7 +29,7 @@ export class BatchTable {
     this.name = element("input", { type: "search", spellcheck: false });
     this.shown = element("span", { className: "muted small" });
     this.heads = new Map(Object.keys(COLUMNS).map((column) => [column, this.#head(column)]));
-    for (const field of [this.verdict, this.name]) field.addEventListener("input", () => this.#filter());
+    for (const field of [this.verdict, this.name]) field.addEventListener("input", () => this.#arrange());
     const table = element("table", {}, element("thead", {}, element("tr", {}, ...this.heads.values())), this.body);
     byId("batch-table").replaceChildren(
       element("div", { className: "batch-filters" }, ...this.#fields(), this.shown),
@@ -119,15 +119,17 @@ export class BatchTable {
     return entry.row;
   }
 
+  /** A slice in each frame: at its start a run changes every row. */
   #drawDirty() {
-    for (const entry of this.dirty) {
+    for (const entry of [...this.dirty].slice(0, SLICE)) {
+      this.dirty.delete(entry);
       // One that is not drawn yet is drawn as it is then.
       if (entry.row) {
         this.#draw(entry);
         entry.row.hidden = !this.#passes(entry);
       }
     }
-    this.dirty.clear();
+    if (this.dirty.size) requestAnimationFrame(() => this.#drawDirty());
     this.#count();
   }
 
@@ -155,11 +157,6 @@ export class BatchTable {
     };
     if (!(shows[wanted] ?? wanted === state)) return false;
     return name.toLowerCase().includes(this.name.value.trim().toLowerCase());
-  }
-
-  #filter() {
-    for (const entry of this.entries) if (entry.row) entry.row.hidden = !this.#passes(entry);
-    this.#count();
   }
 
   #count() {

@@ -7,6 +7,7 @@ const chooser = byId("language");
 const offered = [...chooser.options].map((option) => option.value);
 const said = new WeakMap();
 const listeners = [];
+const formats = new Map();
 let language = "";
 let words = {};
 
@@ -17,11 +18,18 @@ export function t(key, values = {}) {
   return sentence.replace(/\{(\w+)\}/g, (_, name) => (typeof values[name] === "number" ? count(values[name]) : values[name]));
 }
 
-export const count = (number) => new Intl.NumberFormat(language, { maximumFractionDigits: 0 }).format(number);
+export const count = (number) => format("count", { maximumFractionDigits: 0 }, number);
 
 /** A number with that many digits behind the point. */
 export const decimal = (number, digits) =>
-  new Intl.NumberFormat(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false }).format(number);
+  format(digits, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false }, number);
+
+/** Making a format costs more than a thousand numbers. */
+function format(name, options, number) {
+  const known = `${language} ${name}`;
+  if (!formats.has(known)) formats.set(known, new Intl.NumberFormat(language, options));
+  return formats.get(known).format(number);
+}
 
 export const list = (parts) => new Intl.ListFormat(language).format(parts);
 
