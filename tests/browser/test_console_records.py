@@ -87,7 +87,9 @@ def test_the_history_survives_a_reload_and_ends_with_signing_out(connected: Page
     expect(connected.locator("#headline")).to_have_text("Watermark found")
     expect(entries.nth(1)).to_have_attribute("aria-current", "true")
     expect(connected.locator("#document")).to_contain_text(site.marked("press-room", 120)[:40])
+    connected.get_by_label("Text to check").fill("a draft that nobody else shall see")
     connected.get_by_role("button", name="Sign out").click()
+    expect(connected.get_by_label("Text to check")).to_have_value("")
     expect(entries).to_have_count(0)
     expect(connected.locator("#result")).to_be_hidden()
     assert connected.evaluate("sessionStorage.length") == 0
