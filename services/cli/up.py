@@ -30,7 +30,7 @@ def up(
         str | None,
         typer.Option(
             callback=checked_url,
-            help="Key store, redis://... or sqlite:///...",
+            help="Key store, redis://... or sqlite:///...; default: a file in the state folder.",
         ),
     ] = None,
     gen_port: Annotated[int, typer.Option(min=1, max=65_535, help="Port of the generation service.")] = 8000,

@@ -2,7 +2,7 @@
 
 import { byId, element } from "/console/dom.js";
 import { count, say, t } from "/console/language.js";
-import { oneIn } from "/console/words.js";
+import { chance } from "/console/words.js";
 
 const SLICE = 100;
 const RANK = ["watermarked", "failed", "too_short", "not_detected", "running", "waiting"];
@@ -143,7 +143,7 @@ export class BatchTable {
     entry.row.replaceChildren(
       element("td", { className: "file" }, element("span", { className: `dot ${state}` }), file),
       say(element("td", { className: "answer" }), about),
-      say(element("td", { className: "probability" }), () => (log10 == null ? "" : log10 > -0.3 ? "–" : oneIn(log10))),
+      say(element("td", { className: "probability" }), () => chance(log10)),
       say(element("td", { className: "tokens" }), () => (check ? count(check.result.tokens) : "")),
     );
   }

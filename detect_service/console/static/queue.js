@@ -4,7 +4,7 @@ import { addToQueue, changeInQueue, queuePage } from "/console/api.js";
 import { announce, byId, element } from "/console/dom.js";
 import { dateTime, say, t } from "/console/language.js";
 import { flash } from "/console/report.js";
-import { failureWords, oneIn } from "/console/words.js";
+import { chance, failureWords } from "/console/words.js";
 
 const STATES = ["new", "looked_at", "decided", "appealed"];
 const COLUMNS = ["document", "answer", "probability", "state", "last", "change"];
@@ -67,7 +67,7 @@ export function setUpQueue(current, allowed, shown) {
       { className: item.state },
       element("td", { textContent: item.name }),
       say(element("td"), () => t(VERDICTS[item.verdict])),
-      say(element("td", { className: "probability" }), () => (item.log10_p === null ? "" : oneIn(item.log10_p))),
+      say(element("td", { className: "probability" }), () => chance(item.log10_p)),
       said("td", { className: "state" }, `queue.state_${item.state}`),
       say(last, () => item.steps.map(step).join("\n"), "title"),
       element("td", {}, change),

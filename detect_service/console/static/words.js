@@ -25,6 +25,12 @@ export function oneIn(log10) {
   return t("chance.power", { power: superscript(Math.floor(-log10 + 1e-9)) });
 }
 
+/** The same for a cell of a table: nothing where there is none, a dash where half of all texts show as much. */
+export function chance(log10) {
+  if (log10 == null) return "";
+  return log10 > -0.3 ? "–" : oneIn(log10);
+}
+
 function superscript(power) {
   return [...String(power)].map((digit) => SUPERSCRIPTS[Number(digit)]).join("");
 }
